@@ -18,6 +18,8 @@ import becket
 RANKS = {
     "_lazy": -1,
     "_deprecated": -1,
+    "_loggers": -1,
+    "_text": -0.5,  # `errors` uses it
     "errors": 0,
     "host_errors": 0,
     "limits": 0,

@@ -16,7 +16,10 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
+import msgspec
+
 from becket._lazy import lazy_exports
+from becket._text import escape, join_problems, quote
 
 if TYPE_CHECKING:
     from becket.host_errors import (
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ERROR_CODES",
+    "JSON_ERRORS",
     "BadCapabilities",
     "BadFile",
     "BadFrame",
@@ -108,6 +112,9 @@ __all__ = [
 
 Problem = tuple[str, str]
 """A JSON pointer and what is wrong there."""
+
+JSON_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding bytes from outside raises: they are no JSON, not of the type, no UTF-8 or too deep."""
 
 
 class Meaning(Enum):
@@ -218,14 +225,6 @@ class BadValue(BecketError):
         self.what = what
         self.problems = tuple(problems)
         super().__init__(f"not a valid {what}: {join_problems(self.problems)}")
-
-
-def join_problems(problems: Sequence[Problem]) -> str:
-    shown = escape("; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems[:MAX_PROBLEMS_SHOWN]))
-    return shown if len(problems) <= MAX_PROBLEMS_SHOWN else f"{shown}; and {len(problems) - MAX_PROBLEMS_SHOWN} more"
-
-
-MAX_PROBLEMS_SHOWN = 20  # problems in a text; all of them are in the field
 
 
 # -- the protocol was broken
@@ -423,44 +422,6 @@ class ConnectionLost(BecketError, ConnectionError):
         self.reason = reason
         self.detail = detail
         super().__init__(f"{reason.value}: {detail}" if detail else reason.value)
-
-
-# -- what a text shows
-
-
-MAX_QUOTED_BYTES = 64  # bytes of an offence that a message shows
-
-
-def quote(found: bytes | bytearray) -> str:
-    """Returns the beginning of `found` as one harmless line of ASCII."""
-    shown = repr(bytes(found[:MAX_QUOTED_BYTES]))[1:]
-    return shown if len(found) <= MAX_QUOTED_BYTES else f"{shown}..."
-
-
-# Letters and marks to Python, and yet nothing is seen of them: what Unicode calls default ignorable, besides the format
-# characters, which Python does not take for printable.
-INVISIBLE_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
-    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
-)
-
-
-def escape(text: str | bytes) -> str:
-    """Returns one line in which nothing can move a cursor, forge a line, change a direction or hide.
-
-    Control characters, C1, bidirectional, zero-width and invisible ones, and broken UTF-8, become visible escapes."""
-    if isinstance(text, bytes):
-        text = text.decode(errors="backslashreplace")
-    if text.isprintable() and (text.isascii() or INVISIBLE_CHARACTERS.isdisjoint(text)):
-        return text
-    return "".join(char if is_printable(char) or char == "\t" else escape_character(char) for char in text)
-
-
-def is_printable(char: str) -> bool:
-    return char.isprintable() and char not in INVISIBLE_CHARACTERS
-
-
-def escape_character(char: str) -> str:
-    return char.encode("unicode_escape", errors="backslashreplace").decode("ascii")
 
 
 EXPORTS = {name: "becket.host_errors" for name in __all__ if name not in globals()}

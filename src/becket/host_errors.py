@@ -8,16 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from becket.errors import (
-    BecketError,
-    ConnectionLost,
-    DisconnectReason,
-    Meaning,
-    RemoteError,
-    RpcError,
-    escape,
-    join_problems,
-)
+from becket._text import escape, join_problems
+from becket.errors import BecketError, ConnectionLost, DisconnectReason, Meaning, RemoteError, RpcError
 
 if TYPE_CHECKING:
     from becket.errors import Problem

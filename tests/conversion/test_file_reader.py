@@ -7,10 +7,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.files.reader import load_bytes
 from becket.errors import BadFile
 
 
@@ -74,32 +72,3 @@ def test_a_link_is_followed_only_where_it_may_be(tmp_path: Path) -> None:
     assert load_bytes(tmp_path / "b") == b"x"
     with pytest.raises(BadFile):
         load_bytes(tmp_path / "b", follow_links=False)
-
-
-# -- paths
-
-
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("/a/é ü", "/a/é ü"),
-        ("/a\n/b", "/a\\n/b"),
-        ("/\x1b[2J", "/\\x1b[2J"),
-        (os.fsdecode(b"/a\xff"), "/a\\xff"),
-        ("/a\u202eb", "/a\\u202eb"),
-        (Path("/a"), "/a"),
-    ],
-)
-def test_a_path_is_shown_as_one_harmless_line(path: str | Path, shown: str) -> None:
-    assert quote_path(path) == shown
-
-
-@given(st.text())
-def test_whatever_a_path_holds_it_can_be_printed_and_sent(path: str) -> None:
-    assert quote_path(path).isprintable()
-    assert quote_path(path).encode().decode() == quote_path(path)
-
-
-@given(st.binary())
-def test_whatever_bytes_a_name_has_they_can_be_printed_and_sent(name: bytes) -> None:
-    assert quote_path(os.fsdecode(name)).isprintable()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.jsonrpc.json_texts import ACCEPTED, REJECTED
 
-from becket.conversion.decode import JSON_ERRORS, get_params_decoder, get_result_decoder
-from becket.errors import Meaning, RpcError
+from becket.conversion.decode import get_params_decoder, get_result_decoder
+from becket.errors import JSON_ERRORS, Meaning, RpcError
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.messages import Batch, Invalid, Malformed, Message, Request, Success
 

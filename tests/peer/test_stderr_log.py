@@ -8,7 +8,6 @@ import signal
 import threading
 import time
 import tracemalloc
-import unicodedata
 from functools import partial
 from random import Random
 
@@ -20,7 +19,6 @@ from tests.peer.starting import QUICK
 
 from becket import Limits, Peer
 from becket.blocking import connect_process
-from becket.errors import escape
 from becket.peer.transport.stderr_log import PORTION, StderrLog
 from becket.testing import child
 
@@ -185,59 +183,6 @@ def test_a_flood_takes_no_more_memory_than_the_limits() -> None:
 
 
 # -- what is harmless
-
-
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        (b"plain text, \xc3\xa9 \xe4\xb8\xad \xf0\x9f\x99\x82", "plain text, é 中 🙂"),
-        (b"a\tb", "a\tb"),
-        (b"\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
-        (b"\x1b]52;c;ZXZpbA==\x07", "\\x1b]52;c;ZXZpbA==\\x07"),
-        (b"\x1b]8;;http://evil\x1b\\click", "\\x1b]8;;http://evil\\x1b\\click"),
-        (b"\x1b]0;title\x07", "\\x1b]0;title\\x07"),
-        (b"\x1bP1$r\x1b\\", "\\x1bP1$r\\x1b\\"),
-        (b"\xc2\x9b31m", "\\x9b31m"),
-        (b"\x9b31m", "\\x9b31m"),
-        (b"password\x08\x08\x08", "password\\x08\\x08\\x08"),
-        (b"\x00\x7f", "\\x00\\x7f"),
-        ("\u202egnp.exe".encode(), "\\u202egnp.exe"),
-        ("\u2066hidden\u2069".encode(), "\\u2066hidden\\u2069"),
-        ("zero\u200bwidth\u200d\ufeff".encode(), "zero\\u200bwidth\\u200d\\ufeff"),
-        ("line\u2028separator\u2029\x85".encode(), "line\\u2028separator\\u2029\\x85"),
-        (b"\xff\xfe broken \xc3", "\\xff\\xfe broken \\xc3"),
-        (b"\xed\xa0\x80 surrogate", "\\xed\\xa0\\x80 surrogate"),
-        (b"\xf4\x90\x80\x80 beyond", "\\xf4\\x90\\x80\\x80 beyond"),
-        ("\U000e0041 tag".encode(), "\\U000e0041 tag"),
-        ("filler\u3164\u115f\u1160\uffa0".encode(), "filler\\u3164\\u115f\\u1160\\uffa0"),
-        ("vs\ufe0f\U000e0100\u034f\u17b4\u180e".encode(), "vs\\ufe0f\\U000e0100\\u034f\\u17b4\\u180e"),
-    ],
-)
-def test_what_could_move_a_cursor_forge_a_line_or_hide_is_shown(raw: bytes, shown: str) -> None:
-    assert escape(raw) == shown
-
-
-HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-
-
-@given(st.binary())
-def test_no_bytes_at_all_become_a_control_character(raw: bytes) -> None:
-    shown = escape(raw)
-
-    assert [char for char in shown if unicodedata.category(char) in HIDDEN and char != "\t"] == []
-
-
-@given(st.text(st.characters()))
-def test_no_text_at_all_becomes_a_control_character(text: str) -> None:
-    shown = escape(text)
-
-    assert shown.encode().decode() == shown
-    assert [char for char in shown if unicodedata.category(char) in HIDDEN and char != "\t"] == []
-
-
-@given(st.binary())
-def test_a_line_never_becomes_two(raw: bytes) -> None:
-    assert len(escape(raw).splitlines()) <= 1
 
 
 # -- real children

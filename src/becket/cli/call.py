@@ -11,6 +11,7 @@ import click
 from becket.cli.support.options import HostOptions, host_options, run_async
 from becket.cli.support.output import print_json, print_message
 from becket.cli.support.passthrough import PassthroughCommand
+from becket.errors import JSON_ERRORS
 
 __all__ = ["call", "read_json", "trace_option"]
 
@@ -77,7 +78,7 @@ def read_json(text: str) -> Any:
 
     try:
         value = msgspec.json.decode(sys.stdin.buffer.read() if text == "-" else text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         raise click.BadParameter(f"this is no JSON ({error})", param_hint="JSON") from error
     if not isinstance(value, dict | list | None):
         raise click.BadParameter("it must be an object, an array or null", param_hint="JSON")

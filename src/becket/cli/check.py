@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from becket._text import escape
 from becket.cli.support.checks import list_dialects, run_checks
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.findings import (
@@ -25,7 +26,6 @@ from becket.cli.support.output import console, is_terminal, json_option, print_j
 from becket.cli.support.passthrough import PassthroughCommand
 from becket.dialects import DIALECTS, NATIVE
 from becket.dialects.host_defaults import EnvironmentContext, HostDefaults
-from becket.errors import escape
 from becket.host.starting.configuration import resolve_config
 from becket.host.starting.connect import DEFAULT_HOST_INFO, derive_id, find_extension_id_problem
 from becket.host.starting.environment import build_default_environment, prefer_own_python

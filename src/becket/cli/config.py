@@ -86,8 +86,8 @@ def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int
     """
     from msgspec.structs import replace
 
+    from becket._text import escape
     from becket.contract.names import strip_whitespace
-    from becket.errors import escape
     from becket.host.redaction import HIDDEN
     from becket.stores.sqlite import SqliteStore
 

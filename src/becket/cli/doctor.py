@@ -12,6 +12,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from becket._text import escape, quote_path
 from becket.cli.run import wait_for_all
 from becket.cli.support.assumed_consent import assume_consent, give_assumed
 from becket.cli.support.exit_codes import ExitCode
@@ -26,8 +27,7 @@ from becket.cli.support.output import (
     print_message,
 )
 from becket.cli.support.status_table import build_problem_objects, is_up
-from becket.conversion.files.reader import quote_path
-from becket.errors import BadFile, StoreUnavailable, escape
+from becket.errors import BadFile, StoreUnavailable
 from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
 from becket.host.command_lines import CommandLines

@@ -193,7 +193,7 @@ def format_error(error: BaseException) -> Iterator[str]:
 
 
 def print_error(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
-    from becket.errors import escape
+    from becket._text import escape
 
     for line in lines:
         for part in line.splitlines() or [""]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from becket._text import truncate
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.options import DataDirOptions, data_dir_options
 from becket.cli.support.output import json_option, print_json, print_line, print_message, print_table
@@ -142,7 +143,7 @@ def show(options: DataDirOptions, extension: str, id: int, as_json: bool) -> int
     \b
     becket memory show notes 17
     """
-    from becket.errors import escape
+    from becket._text import escape
     from becket.stores.sqlite.inspect import load_record
 
     record = load_record(options.data_dir().store, extension, id)
@@ -201,8 +202,8 @@ def verify(options: DataDirOptions, accept: bool, as_json: bool) -> int:
     becket memory verify
     becket memory verify --accept
     """
+    from becket._text import escape
     from becket.cli.support.store import open_store
-    from becket.errors import escape
     from becket.stores.sqlite import SqliteStore
 
     if accept:
@@ -230,15 +231,15 @@ def print_records(records: Sequence[Record], as_json: bool) -> None:
         print_json(records)
         return
     rows = [
-        (str(record.id or ""), format_time(record.timestamp_ms), " ".join(record.tags), truncate(record.content))
+        (
+            str(record.id or ""),
+            format_time(record.timestamp_ms),
+            " ".join(record.tags),
+            truncate(" ".join(record.content.split()), MAX_CONTENT_WIDTH),
+        )
         for record in records
     ]
     print_table(["id", "time", "tags", "content"], rows)
-
-
-def truncate(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_CONTENT_WIDTH else f"{line[: MAX_CONTENT_WIDTH - 3]}..."
 
 
 def format_time(time_ms: int | None) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import click
 
+from becket._text import escape
 from becket.cli.support.event_format import build_event_object, format_event
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.logs import is_level_shown, show_logs
@@ -35,7 +36,7 @@ from becket.cli.support.status_table import (
     is_up,
 )
 from becket.cli.trace import wrap_each_command
-from becket.errors import BecketError, escape
+from becket.errors import BecketError
 from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import Host
 from becket.stores.store import now_ms

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from becket._text import truncate
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.options import DataDirOptions, data_dir_options
 from becket.cli.support.output import (
@@ -227,14 +228,10 @@ def print_steps(read: Callable[[], Iterable[TranscriptStep]], *, full: bool) -> 
                 step.method,
                 "" if step.seconds is None else format_seconds(step.seconds),
                 str(step.size) if step.size else "",
-                format_content(step) if full else truncate(format_content(step)),
+                format_content(step) if full else truncate(format_content(step), SHORT),
             )
 
     print_long_table(["no", "at", "to", "kind", "id", "method", "took", "bytes", "content"], rows)
-
-
-def truncate(text: str) -> str:
-    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
 
 
 def print_diagram(steps: Sequence[TranscriptStep], *, full: bool) -> None:
@@ -326,7 +323,7 @@ async def run_replay(
 
 
 def format_difference(difference: Difference) -> str:
-    from becket.errors import escape
+    from becket._text import escape
 
     where = "" if difference.number is None else f"entry {difference.number}: "
     at = f" at {difference.pointer}" if difference.pointer else ""

@@ -13,7 +13,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from becket.errors import BadMessage
+from becket.errors import JSON_ERRORS, BadMessage
 
 __all__ = [
     "CHAIN_START",
@@ -168,7 +168,6 @@ class AuditLink(Struct, frozen=True):
 
 CHAIN_START: Final = AuditLink(0, "0" * 64)
 RECORD_DECODER = msgspec.json.Decoder(AuditRecord)
-JSON_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
 def encode_record(event: AuditEvent, after: AuditLink, time_ms: int) -> tuple[bytes, AuditLink]:

@@ -10,15 +10,10 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
-from becket.contract.json_narrowing import (
-    SHAPE_ERRORS,
-    decode_object,
-    require_array,
-    require_object,
-    require_text,
-    truncate,
-)
+from becket._text import truncate
+from becket.contract.json_narrowing import decode_object, require_array, require_object, require_text
 from becket.contract.tasks import TASK_READERS, TaskEvent
+from becket.errors import JSON_ERRORS
 from becket.methods.descriptors import Notification
 from becket.methods.streams import EventReader, Stream
 
@@ -121,7 +116,7 @@ def decode_command_output(raw: Raw) -> CommandOutputEvent:
     """
     try:
         return decode(raw, type=CommandOutputParams).event
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         return decode_flat_output(raw).event
 
 
@@ -129,7 +124,7 @@ def decode_command_output_params(raw: Raw) -> CommandOutputParams:
     """Returns the output with the id of its run; as `decode_command_output` otherwise."""
     try:
         return decode(raw, type=CommandOutputParams)
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         return decode_flat_output(raw)
 
 
@@ -137,7 +132,7 @@ def is_for_command(raw: Raw, call: CommandInvoke) -> bool:
     """Returns whether the output is of this run. What names no run is everybody's, to be counted as malformed."""
     try:
         return decode(raw, type=CommandOutputAddress).request_id == call.request_id
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         return True
 
 

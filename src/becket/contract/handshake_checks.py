@@ -10,11 +10,11 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, DeclaredCapability, Initialized
-from becket.contract.json_narrowing import SHAPE_ERRORS, is_array, is_object
+from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.models import Model, Provider
 from becket.contract.names import find_id_problem, is_provider_id, provider_runtime_id, strip_whitespace
 from becket.contract.tools import Tool
-from becket.errors import BadCapabilities, Problem, VersionMismatch
+from becket.errors import JSON_ERRORS, BadCapabilities, Problem, VersionMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -29,7 +29,6 @@ __all__ = [
     "parse_initialized",
 ]
 
-DECODE_ERRORS: Final = (*SHAPE_ERRORS, msgspec.DecodeError)
 MOST_HOOKS: Final = 64  # each may search the input of every tool call
 
 
@@ -61,7 +60,7 @@ def parse_initialized(
     check_version(extension, raw)
     try:
         initialized = decode_initialized(raw)
-    except DECODE_ERRORS as error:
+    except JSON_ERRORS as error:
         raise BadCapabilities(extension, find_shape_problems(extension, raw)) from error
     if not reads_hooks:
         initialized = replace(initialized, capabilities=replace(initialized.capabilities, hooks=()))
@@ -78,7 +77,7 @@ def check_version(extension: str, raw: Raw) -> None:
     """Looks at the version before all else: an answer of another version may have any shape."""
     try:
         given = msgspec.json.decode(raw, type=HandshakeVersion).protocol_version
-    except DECODE_ERRORS:
+    except JSON_ERRORS:
         return  # what it is instead is told by whoever reads the whole
     if isinstance(given, int) and not isinstance(given, bool) and given != PROTOCOL_VERSION:
         raise VersionMismatch(extension, format_version_problem(given), given=given, supported=PROTOCOL_VERSION)
@@ -95,7 +94,7 @@ def find_shape_problems(extension: str, raw: Raw) -> list[Problem]:
     """Returns all for which the extension's answer cannot be read at all, with pointers; none when it can."""
     try:
         decode_initialized(raw)
-    except DECODE_ERRORS as error:
+    except JSON_ERRORS as error:
         return [
             (pointer, f"Invalid {INITIALIZE.name} response from extension '{extension}': {text}")
             for pointer, text in find_decode_problems(raw, error)
@@ -108,7 +107,7 @@ def find_decode_problems(raw: Raw, error: Exception) -> list[Problem]:
 
     try:
         value: object = msgspec.json.decode(raw)
-    except DECODE_ERRORS:
+    except JSON_ERRORS:
         return [to_problem(error)]
     return find_problems(value, Initialized)
 

@@ -16,6 +16,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
+from becket._text import truncate_bytes
+from becket.errors import JSON_ERRORS
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method
 
@@ -233,7 +235,6 @@ def judge_reading(
 
 
 RESULT_DECODER = msgspec.json.Decoder(HookResult)
-JSON_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
 def decode_any_result(raw: Raw | bytes, *, any_input: bool = False) -> HookOutcome:
@@ -281,10 +282,10 @@ def find_result_problem(result: HookResult, kind: HookKind, may_transform: bool,
 
 def truncate_output(output: str, limit: int = DEFAULT_LIMITS.hook_output) -> str:
     """Returns an output of at most `limit` bytes as it is, and of a longer one the beginning and its whole size."""
-    text = output.encode()
-    if len(text) <= limit:
+    size = len(output.encode())
+    if size <= limit:
         return output
-    return f"{text[:limit].decode(errors='ignore')}…[truncated, {len(text)} total bytes]"
+    return f"{truncate_bytes(output, limit)}…[truncated, {size} total bytes]"
 
 
 # -- which events an extension wants

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeGuard
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Raw, ValidationError
 
 __all__ = [
-    "SHAPE_ERRORS",
     "decode_object",
     "is_array",
     "is_object",
     "require_array",
     "require_object",
     "require_text",
-    "truncate",
 ]
 
-MAX_QUOTED: Final = 200  # characters of what the other side sent that a message repeats
-
-SHAPE_ERRORS: Final = (ValidationError, UnicodeDecodeError, RecursionError)
-"""What a direct decode raises for JSON that is not of its type, or holds text that is none."""
 
 decode_json = msgspec.json.Decoder().decode
 
@@ -61,11 +55,6 @@ def require_array(value: object, otherwise: str) -> list[Any]:
     if not is_array(value):
         raise ValidationError(otherwise)
     return value
-
-
-def truncate(text: str) -> str:
-    """Returns what a message may quote of a text from outside, which may be as long as a frame."""
-    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
 
 def require_text(members: dict[str, Any], name: str, otherwise: str) -> str:

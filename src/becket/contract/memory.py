@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import force_setattr
 
+from becket._text import truncate
 from becket.contract.names import WHITE_SPACE
 from becket.errors import InvalidParams, Problem
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -189,10 +190,6 @@ def is_namespace(text: str) -> bool:
 
 def byte_length(text: str) -> int:
     return len(text.encode())
-
-
-def truncate(text: str) -> str:
-    return text if len(text) <= 2 * MAX_NAMESPACE_BYTES else f"{text[: 2 * MAX_NAMESPACE_BYTES]}..."
 
 
 # -- params as the first hosts of this contract read them

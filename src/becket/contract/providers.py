@@ -11,16 +11,10 @@ from typing import Annotated, Any, Final, TypeAlias, TypeGuard
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
-from becket.contract.json_narrowing import (
-    SHAPE_ERRORS,
-    decode_object,
-    is_object,
-    require_object,
-    require_text,
-    truncate,
-)
+from becket._text import truncate
+from becket.contract.json_narrowing import decode_object, is_object, require_object, require_text
 from becket.contract.models import Model, Provider
-from becket.errors import BadReply
+from becket.errors import JSON_ERRORS, BadReply
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Stream
 
@@ -232,7 +226,7 @@ def decode_provider_event(raw: Raw) -> ProviderEvent:
     """
     try:
         return get_event_decoder().decode(raw)
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         return decode_lenient_event(raw)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from becket.errors import BadMessage, RemoteProtocolError
+from becket.errors import JSON_ERRORS, BadMessage, RemoteProtocolError
 
 __all__ = [
     "HELLO_TIMEOUT",
@@ -173,7 +173,6 @@ class SidecarLineType(Struct):
 T = TypeVar("T")
 
 
-JSON_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 TYPE_DECODER = msgspec.json.Decoder(SidecarLineType)
 COMMAND_DECODER: msgspec.json.Decoder[SidecarCommand] = msgspec.json.Decoder(SidecarCommand)
 EVENT_DECODER: msgspec.json.Decoder[KnownSidecarEvent] = msgspec.json.Decoder(KnownSidecarEvent)

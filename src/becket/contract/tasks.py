@@ -13,7 +13,9 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
-from becket.contract.json_narrowing import SHAPE_ERRORS, decode_object, require_text, truncate
+from becket._text import truncate
+from becket.contract.json_narrowing import decode_object, require_text
+from becket.errors import JSON_ERRORS
 from becket.methods.descriptors import Notification
 from becket.methods.streams import EventReader
 
@@ -105,7 +107,7 @@ def decode_task_started(raw: Raw) -> TaskStarted:
     """
     try:
         return decode(raw, type=TaskStarted)
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         id, members = decode_task(raw, TASK_START)
         label = require_text(members, "label", "task.start missing 'label'")
         kind = members.get("kind")
@@ -122,7 +124,7 @@ def decode_task_updated(raw: Raw) -> TaskUpdated:
     """
     try:
         return decode(raw, type=TaskUpdated)
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         id, members = decode_task(raw, TASK_UPDATE)
         current, total = optional_count(members.get("current")), optional_count(members.get("total"))
         message = members.get("message")
@@ -137,7 +139,7 @@ def decode_task_logged(raw: Raw) -> TaskLogged:
     """
     try:
         return decode(raw, type=TaskLogged)
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         id, members = decode_task(raw, TASK_LOG)
         return TaskLogged(id, require_text(members, "line", "task.log missing 'line'"))
 
@@ -150,7 +152,7 @@ def decode_task_ended(raw: Raw) -> TaskEnded:
     """
     try:
         return decode(raw, type=TaskEnded)
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         id, members = decode_task(raw, TASK_DONE)
         error = members.get("error")
         if error == "":

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import msgspec
 from msgspec import inspect
 
+from becket._text import join_pointer, truncate
 from becket.conversion.introspect import (
     UNIONS,
     contains_class,
@@ -35,7 +36,7 @@ from becket.conversion.introspect import (
     unwrap_annotation,
     walk_type_info,
 )
-from becket.conversion.problems import MAX_PROBLEMS, find_problems, is_array, is_object, join_pointer, truncate
+from becket.conversion.problems import MAX_PROBLEMS, find_problems, is_array, is_object
 from becket.errors import BadValue, Problem
 
 __all__ = ["check_type", "convert", "unstructure"]

@@ -18,14 +18,13 @@ from msgspec import Raw, Struct
 from becket.conversion.custom_type import CustomType
 from becket.conversion.duplicates import check_duplicates, refusing_duplicates
 from becket.conversion.introspect import format_type, needs_cattrs, walk_annotation, walk_type_info
-from becket.errors import BadValue, InvalidParams, Meaning, RpcError
+from becket.errors import JSON_ERRORS, BadValue, InvalidParams, Meaning, RpcError
 
 __all__ = ["decode_json", "get_msgspec_decoder", "get_params_decoder", "get_result_decoder"]
 
 Decoder = Callable[[Raw | bytes], Any]
 
 decode_json = msgspec.json.Decoder().decode
-JSON_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 EMPTY_PARAMS = b"{}"
 NOT_A_CONTAINER = "params are an object or an array"
 UNTYPED = (Raw, dict, list, dict[str, Any], list[Any])  # besides Any and object

@@ -94,7 +94,8 @@ def find_duplicate_member(text: bytes) -> str | None:
 
 
 def search(value: Any, pointer: str) -> str | None:
-    from becket.conversion.problems import is_array, join_pointer, truncate
+    from becket._text import join_pointer, truncate
+    from becket.conversion.problems import is_array
 
     parts: Any = value if isinstance(value, Pairs) else enumerate(value) if is_array(value) else ()
     seen: set[str] = set()

@@ -17,12 +17,12 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, inspect
 
+from becket._text import escape_pointer, join_pointer, truncate
 from becket.errors import Problem
 
 __all__ = ["MAX_PROBLEMS", "find_problems", "to_problem"]
 
 MAX_PROBLEMS = 50  # enough for a person; the value may be a hostile one with a problem in each of 50,000 places
-MAX_TEXT_LENGTH = 200  # of a message or a pointer: both may quote what the other side sent
 
 
 def find_problems(value: object, annotation: Any) -> list[Problem]:
@@ -265,15 +265,3 @@ def to_pointer(path: str) -> str:
     """Returns the JSON pointer of a path of msgspec such as `.a[0].b`, up to a key that msgspec does not tell."""
     known = path.partition("[...]")[0]
     return "".join(f"/{escape_pointer(part)}" for part in known.replace("[", ".").replace("]", "").split(".") if part)
-
-
-def join_pointer(pointer: str, name: str) -> str:
-    return f"{pointer}/{escape_pointer(name)}"
-
-
-def escape_pointer(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def truncate(text: str) -> str:
-    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}..."

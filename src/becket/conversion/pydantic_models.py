@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from becket._text import join_pointer, truncate
 from becket.conversion.introspect import format_type
-from becket.conversion.problems import is_array, is_object, join_pointer, truncate
+from becket.conversion.problems import is_array, is_object
 from becket.errors import Problem
 
 __all__ = ["ModelType", "find_model"]

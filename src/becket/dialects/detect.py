@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from becket.dialects import DIALECTS, NATIVE, Dialect
+from becket.errors import JSON_ERRORS
 from becket.jsonrpc.codec import decode_envelope
 
 __all__ = ["detect_dialect"]
@@ -25,6 +24,6 @@ def detect_dialect(frame: bytes, framing: type) -> Dialect:
 def is_native(frame: bytes) -> bool:
     try:
         opening = decode_envelope(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_ERRORS:
         return False
     return b'"extension_protocol_version"' in bytes(opening.params)

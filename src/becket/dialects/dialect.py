@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
-from becket.errors import ERROR_CODES, Meaning
+from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
 from becket.framing.content_length import ContentLength
 from becket.framing.framing import FramingFactory
 from becket.jsonrpc.codec import JsonCodec
@@ -151,7 +151,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return None
         try:
             meta = meta_decoder().decode(params).meta
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except JSON_ERRORS:
             return None
         return None if meta is UNSET or meta.becket is UNSET else meta.becket
 

@@ -376,7 +376,7 @@ def describe_provider(provider: DeclaredProvider) -> Provider:
 
 
 def build_unknown_name_error(member: str, what: str, name: str, known: Sequence[str] = ()) -> InvalidParams:
-    from becket.contract.json_narrowing import truncate
+    from becket._text import truncate
 
     others = f", but: {truncate(', '.join(known))}" if known else ""
     return InvalidParams([(f"/{member}", f"there is no {what} {truncate(name)!r} here{others}")])

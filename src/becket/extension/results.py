@@ -12,9 +12,10 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from becket._text import join_problems
 from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.introspect import format_type, is_model, needs_cattrs, unwrap_annotation, walk_annotation
-from becket.errors import BadValue, Problem, join_problems
+from becket.errors import BadValue, Problem
 from becket.extension.decorators import unwrap
 from becket.extension.tool_input.signature import (
     DEFINITIONS_PREFIX,

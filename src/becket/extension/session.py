@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._loggers import extension_logger
 from becket.contract.handshake import (
     FEATURES,
     INITIALIZE,
@@ -245,6 +246,4 @@ class ExtensionSession:
         try:
             await self.runtime.run_function(UserFunction(function, is_async(function)))
         except HANDLER_ERRORS as error:
-            import logging
-
-            logging.getLogger(f"becket.ext.{self.extension_id}").error("on_stop failed", exc_info=error)
+            extension_logger(self.extension_id).error("on_stop failed", exc_info=error)

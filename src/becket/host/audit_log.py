@@ -18,9 +18,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._loggers import host_logger
 from becket.contract.audit import (
     CHAIN_START,
-    JSON_ERRORS,
     RECORD_DECODER,
     AuditEvent,
     AuditLink,
@@ -32,7 +32,7 @@ from becket.contract.audit import (
     hash_line,
     parse_record,
 )
-from becket.errors import BadMessage
+from becket.errors import JSON_ERRORS, BadMessage
 from becket.host.audit_anchor import AuditAnchor, anchor_path, read_anchor
 
 __all__ = ["AuditFile", "AuditLog", "AuditMode", "AuditProblem", "read_audit", "verify_audit"]
@@ -377,9 +377,7 @@ def decode_record(line: bytes) -> AuditRecord | None:
 
 
 def warn(text: str, *parts: object) -> None:
-    import logging
-
-    logging.getLogger("becket.host").warning(text, *parts)
+    host_logger().warning(text, *parts)
 
 
 # -- reading it

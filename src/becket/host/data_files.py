@@ -13,8 +13,10 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from threading import Lock
 
+from becket._loggers import host_logger
+from becket._text import quote_path
 from becket.contract.audit import AuditEvent
-from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.files.reader import load_bytes
 from becket.errors import BadFile, RevocationNotPersistent
 from becket.host.audit_log import ROTATE_AT, AuditFile, AuditLog, AuditMode
 from becket.host.data_dir import DataDir
@@ -293,9 +295,7 @@ def note_pending(places: DataDir, extension: str, names: Iterable[str]) -> None:
 
 
 def log_error(text: str, *parts: object) -> None:
-    import logging
-
-    logging.getLogger("becket.host").error(text, *parts)
+    host_logger().error(text, *parts)
 
 
 def open_read_only(places: DataDir | None, limits: Limits) -> Store:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, get_args, overload
 import msgspec
 from msgspec import Struct
 
+from becket._loggers import host_logger
 from becket.contract.names import snake_case
 from becket.errors import LocalProtocolError
 from becket.host.diagnostics import Diagnostic
@@ -305,6 +306,4 @@ class EventBus:
 
 
 def log_failure(event: HostEvent, error: Exception) -> None:
-    import logging
-
-    logging.getLogger("becket.host").error("a subscriber of %s failed", type(event).__name__, exc_info=error)
+    host_logger().error("a subscriber of %s failed", type(event).__name__, exc_info=error)

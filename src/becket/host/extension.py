@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from becket._loggers import host_logger
 from becket.contract.argument_checks import check_strs
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, CommandInvoke
 from becket.contract.handshake import Capabilities, DeclaredCapability
@@ -389,9 +390,7 @@ class Extension:
         return reading
 
     def _warn(self, text: str, *parts: object) -> None:
-        import logging
-
-        logging.getLogger("becket.host").warning(f"%s: {text}", self.id, *parts)
+        host_logger().warning(f"%s: {text}", self.id, *parts)
 
     # -- the rest
 

@@ -19,6 +19,7 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._text import escape
 from becket.contract.hooks import (
     HOOK_HANDLE,
     Block,
@@ -34,7 +35,7 @@ from becket.contract.hooks import (
     find_result_problem,
     truncate_output,
 )
-from becket.errors import CallTimeout, escape
+from becket.errors import CallTimeout
 from becket.host.breaker import CallOutcome
 from becket.host.diagnostics import Diagnostic
 from becket.host.hook_plan import Hooks

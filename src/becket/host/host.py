@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from becket._text import escape
 from becket.contract.argument_checks import check_strs
 from becket.contract.commands import CommandEvent
 from becket.contract.handshake import Capabilities
@@ -32,14 +33,7 @@ from becket.contract.providers import (
 )
 from becket.contract.tools import format_tool_result
 from becket.dialects import DIALECTS, find_dialect
-from becket.errors import (
-    BecketError,
-    ExtensionRefused,
-    LocalProtocolError,
-    ProviderDisabled,
-    RevocationNotPersistent,
-    escape,
-)
+from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.command_lines import CommandLines, command_lines_of
 from becket.host.data_dir import DataDir, default_data_dir

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from becket._text import quote_path
 from becket.adapters.synaps.manifest_reader import find_skill
 from becket.contract.audit import ProcessStarted
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, CommandInvoke, PlainText, SystemText
 from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.names import model_facing_name, tool_runtime_name
 from becket.contract.tools import Tool
-from becket.conversion.files.reader import quote_path
 from becket.dialects.phrases import identity
 from becket.errors import BadValue, CommandFailed, ExtensionRefused, NotSupported, StartFailed
 from becket.host.hook_plan import Hooks

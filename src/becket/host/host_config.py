@@ -18,10 +18,11 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
+from becket._text import quote_path, truncate
 from becket.contract.json_narrowing import is_object
-from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.files.reader import load_bytes
 from becket.conversion.files.toml import parse_toml
-from becket.conversion.problems import find_problems, truncate
+from becket.conversion.problems import find_problems
 from becket.conversion.suggestions import did_you_mean
 from becket.errors import BadFile, Problem
 from becket.host.audit_log import AuditMode

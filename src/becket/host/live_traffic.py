@@ -7,7 +7,6 @@ A follower that does not read loses frames, which are counted, and never delays 
 
 from __future__ import annotations
 
-import logging
 import os
 from base64 import b64encode
 from collections.abc import Callable, Generator
@@ -20,6 +19,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._loggers import host_logger
 from becket.errors import ConnectionLost, NotSent
 from becket.methods.descriptors import Method, Notification
 from becket.peer.peer import Peer
@@ -124,7 +124,7 @@ class LiveTraffic:
                 async with serve_unix(self._accept, path):
                     await anyio.sleep_forever()
         except OSError as error:
-            logging.getLogger("becket.host").warning("the traffic of this host cannot be followed: %s", error)
+            host_logger().warning("the traffic of this host cannot be followed: %s", error)
 
     def _accept(self, peer: Peer) -> None:
         @peer.handle(TRACE_FOLLOW)
@@ -132,7 +132,7 @@ class LiveTraffic:
             follower = Follower(peer, params.extensions)
             peer.notify_nowait(TRACE_FOLLOWING, Following(self._host, tuple(sorted(self._running()))))
             self._followers.add(follower)
-            logging.getLogger("becket.host").info("the traffic of this host is followed by another program")
+            host_logger().info("the traffic of this host is followed by another program")
             try:
                 for link in self._links:
                     self._tap(link)

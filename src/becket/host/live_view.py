@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID,
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from becket._text import escape
 from becket.contract.commands import CommandDone, CommandEvent, ErrorText, PlainText, SystemText, Table, Text
 from becket.contract.providers import (
     ProviderDone,
@@ -30,7 +31,6 @@ from becket.contract.providers import (
     Usage,
 )
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
-from becket.errors import escape
 from becket.peer.streams import Gap
 
 __all__ = ["LiveView", "live"]

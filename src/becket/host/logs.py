@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from becket._loggers import extension_logger
+from becket._text import escape
 from becket.contract.log import LOG, LogLevel, LogRecord, parse_log_line
-from becket.errors import escape
 from becket.methods.registry import Registry
 
 __all__ = ["ExtensionLog"]
@@ -26,7 +27,7 @@ class ExtensionLog:
     """The log of one extension. `on_line` gets each line too, with the name of its level, unless it is false."""
 
     def __init__(self, extension: str, on_line: Callable[[str, str], object] | None = None) -> None:
-        self._logger = logging.getLogger(f"becket.ext.{extension}")
+        self._logger = extension_logger(extension)
         self._on_line = on_line
         self._level = logging.INFO  # of the last record: a traceback that follows belongs to it
         self._is_traceback = False

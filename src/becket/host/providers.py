@@ -15,6 +15,8 @@ from anyio import move_on_after
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._loggers import host_logger
+from becket._text import truncate_bytes
 from becket.contract.audit import ProviderCalled, ProviderOutcome
 from becket.contract.names import model_runtime_id, parse_model_id, provider_runtime_id, strip_whitespace
 from becket.contract.providers import (
@@ -31,7 +33,16 @@ from becket.contract.providers import (
     is_tool_use,
     tool_result,
 )
-from becket.errors import BadReply, BecketError, CallTimeout, NotDeclared, ProviderDisabled, ToolBlocked, TooManyTurns
+from becket.errors import (
+    JSON_ERRORS,
+    BadReply,
+    BecketError,
+    CallTimeout,
+    NotDeclared,
+    ProviderDisabled,
+    ToolBlocked,
+    TooManyTurns,
+)
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.hooks import RunHooks
 from becket.host.tool_calls import CallTool, run_tool
@@ -179,7 +190,7 @@ def parse_trust(data: bytes | None) -> ProviderTrust:
         return ProviderTrust()
     try:
         file = msgspec.json.decode(data, type=TrustFile)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         return ProviderTrust(error=f"the file that says who is trusted cannot be read: {error}")
     return ProviderTrust({provider: entry.reason or "" for provider, entry in file.disabled.items() if entry.disabled})
 
@@ -304,22 +315,20 @@ class ToolRunner:
             )
         except ToolBlocked as error:
             text = f"Tool call blocked by extension: {error.reason}"
-            return tool_result(use.id, truncate(text, self._max_output), is_error=True)
+            return tool_result(use.id, truncate_output(text, self._max_output), is_error=True)
         if outcome.error is not None and not isinstance(outcome.error, BecketError):
             log_failure(tool, outcome.error)
-        return tool_result(use.id, truncate(outcome.text, self._max_output), is_error=outcome.error is not None)
+        return tool_result(use.id, truncate_output(outcome.text, self._max_output), is_error=outcome.error is not None)
 
 
-def truncate(text: str, size: int) -> str:
+def truncate_output(text: str, size: int) -> str:
     """Returns a text of at most so many bytes, never with half a character. Where it is truncated, its end says so."""
-    data = text.encode()
-    if len(data) <= size:
+    length = len(text.encode())
+    if length <= size:
         return text
-    note = f"\n[truncated: the output has {len(data)} bytes]"
-    return data[: max(0, size - len(note))].decode(errors="ignore") + note[:size]
+    note = f"\n[truncated: the output has {length} bytes]"
+    return truncate_bytes(text, max(0, size - len(note))) + note[:size]
 
 
 def log_failure(tool: RegisteredTool, error: Exception) -> None:
-    import logging
-
-    logging.getLogger("becket.host").error("the tool %s failed", tool.runtime_name, exc_info=error)
+    host_logger().error("the tool %s failed", tool.runtime_name, exc_info=error)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import msgspec
 
+from becket._loggers import host_logger
 from becket.contract.sidecar import (
     HELLO_TIMEOUT,
     SIDECAR_VERSION,
@@ -286,11 +287,9 @@ class Sidecar:
                     self._transport.pause()
 
     def _skip(self, error: BadMessage) -> None:
-        import logging
-
         self.skipped += 1
         if self.skipped & (self.skipped - 1) == 0:  # the first, the second, the fourth: a flood must not fill a log
-            logging.getLogger("becket.host").warning("%s: a line that is no message: %s", self.name, error)
+            host_logger().warning("%s: a line that is no message: %s", self.name, error)
 
     def write_queue_drained(self) -> None:
         """Nobody waits for room: what does not fit is refused."""

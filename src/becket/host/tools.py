@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from becket._text import truncate_bytes
 from becket.contract.names import (
     NameMap,
     model_facing_name,
@@ -80,18 +81,14 @@ def prefixed_tool_name(extension: str, tool: str) -> str:
     end = f"_{short_digest(extension, tool)}"
     room = MAX_PREFIXED_BYTES - len(f"{PREFIX}{extension}_{end}".encode())
     if room >= 0:
-        return f"{PREFIX}{extension}_{truncate(tool, room)}{end}"
-    return f"{PREFIX}{truncate(extension, MAX_PREFIXED_BYTES - len(PREFIX) - len(end))}{end}"
+        return f"{PREFIX}{extension}_{truncate_bytes(tool, room)}{end}"
+    return f"{PREFIX}{truncate_bytes(extension, MAX_PREFIXED_BYTES - len(PREFIX) - len(end))}{end}"
 
 
 def short_digest(extension: str, tool: str, size: int = HASH_DIGITS) -> str:
     from hashlib import sha256
 
     return sha256(f"{extension}\0{tool}".encode()).hexdigest()[:size]
-
-
-def truncate(text: str, size: int) -> str:
-    return text.encode()[:size].decode(errors="ignore")
 
 
 PLAIN_NAMING: Final = ToolNaming(

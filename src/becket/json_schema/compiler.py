@@ -15,7 +15,8 @@ from math import inf, isfinite
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin
 
-from becket.conversion.problems import MAX_PROBLEMS, MAX_TEXT_LENGTH, is_array, is_object, join_pointer
+from becket._text import MAX_TEXT_LENGTH, join_pointer
+from becket.conversion.problems import MAX_PROBLEMS, is_array, is_object
 from becket.errors import BadSchema, Problem
 from becket.json_schema.files import load_schema, schema_names
 from becket.json_schema.keywords import (

@@ -17,7 +17,8 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from becket.conversion.problems import MAX_PROBLEMS, is_array, is_object, join_pointer, truncate
+from becket._text import join_pointer, truncate
+from becket.conversion.problems import MAX_PROBLEMS, is_array, is_object
 from becket.errors import Problem
 
 __all__ = [
@@ -222,7 +223,7 @@ def quote_value(value: Any) -> str:
     if is_object(value) or is_array(value):
         return f"an {json_type(value)}"
     if isinstance(value, str):
-        return f"`{value}`" if len(value) <= MAX_VALUE_SHOWN else f"`{value[:MAX_VALUE_SHOWN]}...`"
+        return f"`{truncate(value, MAX_VALUE_SHOWN)}`"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if (

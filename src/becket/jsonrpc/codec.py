@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.errors import LocalProtocolError, quote
+from becket._text import quote
+from becket.errors import JSON_ERRORS, LocalProtocolError
 from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.json_values import decode_string, encode_json
 from becket.jsonrpc.limit_checks import LimitChecker
@@ -75,7 +76,7 @@ NO_DIRECT_HANDLERS: dict[str, Callable[[Raw | None], None]] = {}
 MAX_CACHED_METHODS = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
 
 # Malformed text, a value of another type, and text that is not UTF-8; the last for a frame that was dropped.
-FAST_PATH_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError)
+FAST_PATH_ERRORS = (*JSON_ERRORS, TypeError)
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
 

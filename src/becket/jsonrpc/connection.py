@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
+from becket._text import quote
 from becket.errors import (
     ERROR_CODES,
     BadFrame,
@@ -31,7 +32,6 @@ from becket.errors import (
     RemoteError,
     RemoteProtocolError,
     RpcError,
-    quote,
 )
 from becket.framing.framing import Frame, Framing, Outline, SkippedFrame
 from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_enough

@@ -14,10 +14,11 @@ from typing import Literal
 
 from msgspec import Raw
 
+from becket.errors import JSON_ERRORS
 from becket.framing.framing import Frame, Outline
 from becket.jsonrpc.json_values import decode_json
 from becket.jsonrpc.messages import NULL_ID
-from becket.jsonrpc.parser import JSON_ERRORS, MAX_MEMBERS, parse_id
+from becket.jsonrpc.parser import MAX_MEMBERS, parse_id
 from becket.limits import Limits
 
 __all__ = ["MessageScanner"]

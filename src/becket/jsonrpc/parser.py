@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from becket.errors import Meaning
+from becket.errors import JSON_ERRORS, Meaning
 from becket.framing.framing import Frame
 from becket.jsonrpc.json_values import decode_json, decode_string
 from becket.jsonrpc.limit_checks import LimitChecker, find_duplicate
@@ -29,7 +29,7 @@ from becket.jsonrpc.messages import (
 )
 from becket.limits import Limits
 
-__all__ = ["JSON_ERRORS", "MessageDecoder", "MessageParser", "null_to_none", "parse_id", "parse_string"]
+__all__ = ["MessageDecoder", "MessageParser", "null_to_none", "parse_id", "parse_string"]
 
 MessageDecoder = Callable[[bytes], Message]
 
@@ -37,7 +37,6 @@ VERSION = "2.0"
 ABSENT = Raw(b"")
 
 # Parsing fails in three ways: malformed text, a value of another type, and text that is not UTF-8.
-JSON_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_elements = msgspec.json.Decoder(list[Raw]).decode
@@ -139,7 +138,7 @@ class MessageParser:
                 data = (
                     self._truncate(error.data) if len(error.data) > self._limits.error_data else decode_json(error.data)
                 )
-        except (*JSON_ERRORS, msgspec.ValidationError) as problem:
+        except JSON_ERRORS as problem:
             return Malformed(id, f"the error is no error object: {problem}")
         message = error.message if isinstance(error.message, str) else ""
         return Failure(id, error.code, message[: self._limits.error_data], data)
@@ -173,7 +172,7 @@ class MessageParser:
         """Returns the refusal of a message that is too much to parse, under its id where that can be read."""
         try:
             outline = msgspec.json.decode(frame, type=MessageOutline)
-        except (*JSON_ERRORS, msgspec.ValidationError):
+        except JSON_ERRORS:
             return Invalid(NULL_ID, Meaning.TOO_LARGE, problem)
         id = parse_id(outline.id, self._limits)
         if not outline.method and (outline.result or outline.error):
@@ -220,7 +219,7 @@ def parse_string(raw: Raw, most: int) -> str | None:
         return None
     try:
         return decode_string(raw)
-    except (*JSON_ERRORS, msgspec.ValidationError):
+    except JSON_ERRORS:
         return None
 
 

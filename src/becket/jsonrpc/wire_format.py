@@ -12,13 +12,14 @@ from enum import Enum
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.errors import LocalProtocolError, Meaning, RpcError, quote
+from becket._text import quote
+from becket.errors import JSON_ERRORS, LocalProtocolError, Meaning, RpcError
 from becket.framing.framing import Frame
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.jsonrpc.limit_checks import LimitChecker
 from becket.jsonrpc.messages import NULL_ID, Failure, Invalid, Malformed, Message, NotificationMessage, Request, Success
-from becket.jsonrpc.parser import JSON_ERRORS, MessageDecoder, MessageParser, null_to_none, parse_id, parse_string
+from becket.jsonrpc.parser import MessageDecoder, MessageParser, null_to_none, parse_id, parse_string
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["ErrorPrecedence", "WireFormat", "WireFormatCodec", "accepts_no_id", "is_unsigned_id"]

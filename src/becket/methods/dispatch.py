@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
+from becket._loggers import peer_logger
 from becket.errors import (
     ConnectionLost,
     InvalidRequest,
@@ -111,20 +112,14 @@ def is_caused_by_disconnect(lost: ConnectionLost | None, error: BaseException | 
 
 def log_incident(error: BaseException, method: str, incident: str) -> None:
     """Writes down what the other side does not get to see."""
-    import logging  # at first need: it takes a child 10 ms to import
-
-    logging.getLogger("becket.peer").error("incident %s: the handler of %r failed", incident, method, exc_info=error)
+    peer_logger().error("incident %s: the handler of %r failed", incident, method, exc_info=error)
 
 
 def log_late_error(error: BaseException, method: str) -> None:
     """Writes down how a function failed that had answered already."""
-    import logging
-
-    logging.getLogger("becket.peer").error("the handler of %r failed after its answer", method, exc_info=error)
+    peer_logger().error("the handler of %r failed after its answer", method, exc_info=error)
 
 
 def log_internal_error(error: BaseException) -> None:
     """Writes down an error of becket itself: what runs on a link catches what users' code raises."""
-    import logging
-
-    logging.getLogger("becket.peer").error("unexpected error on a link", exc_info=error)
+    peer_logger().error("unexpected error on a link", exc_info=error)

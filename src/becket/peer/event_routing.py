@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from becket.conversion.decode import JSON_ERRORS, get_result_decoder
+from becket.conversion.decode import get_result_decoder
 from becket.dialects import ProgressFormat
-from becket.errors import BadReply
+from becket.errors import JSON_ERRORS, BadReply
 from becket.jsonrpc.connection import CancellationFormat, OutboundCall
 from becket.methods.registry import describe_function, read_signature, unwrap_callable
 

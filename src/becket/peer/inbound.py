@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.conversion.decode import JSON_ERRORS
 from becket.errors import (
+    JSON_ERRORS,
     Busy,
     ConnectionLost,
     DisconnectReason,

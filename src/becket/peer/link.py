@@ -13,6 +13,7 @@ from math import inf
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING
 
+from becket._loggers import peer_logger
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.framing.framing import Frame, SkippedFrame
@@ -397,20 +398,16 @@ class Link:
 
     def _disconnect_on_violation(self, violation: RemoteProtocolError) -> None:
         if not self.connection.calls:  # else whoever waits is told
-            import logging
-
-            logging.getLogger("becket.peer").warning("%s: the link has ended: %s", self.name, violation)
+            peer_logger().warning("%s: the link has ended: %s", self.name, violation)
         self.disconnect(build_connection_lost(violation))
 
     def on_anomaly(self, oddity: Failure | SkippedFrame) -> None:
         """Writes down what belongs to nobody."""
-        import logging
-
         if isinstance(oddity, Failure):
             odd = f"an error that belongs to no call: {oddity.message!r} ({oddity.code})"
         else:
             odd = f"dropped: {oddity.error}"
-        logging.getLogger("becket.peer").warning("%s: %s", self.name, odd)
+        peer_logger().warning("%s: %s", self.name, odd)
 
     # -- out
 

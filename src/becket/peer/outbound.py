@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from msgspec import Raw, Struct
 
-from becket.conversion.decode import JSON_ERRORS, RESULT_DECODERS, get_result_decoder
+from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
-from becket.errors import BadReply, BecketError, DisconnectReason, NotSent, NotSupported
+from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
 from becket.jsonrpc.connection import NULL_FUTURE, InboundRequest, OutboundCall
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits

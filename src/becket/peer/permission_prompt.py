@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from becket._loggers import peer_logger
 from becket.errors import PermissionDenied
 from becket.methods.registry import Handler
 from becket.peer.transport.fd import wake
@@ -189,8 +190,4 @@ class PermissionPrompt:
 
 
 def log_prompt_failure(extension: str, error: Exception) -> None:
-    import logging
-
-    logging.getLogger("becket.peer").error(
-        "asking for a permission of %r failed: it is denied", extension, exc_info=error
-    )
+    peer_logger().error("asking for a permission of %r failed: it is denied", extension, exc_info=error)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from msgspec import Raw, Struct
 
-from becket.conversion.decode import JSON_ERRORS
 from becket.errors import (
+    JSON_ERRORS,
     BadReply,
     BecketError,
     CallTimeout,

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._loggers import host_logger
 from becket.errors import (
     BadGrants,
     Meaning,
@@ -432,9 +433,7 @@ def answer_all(deliberation: Deliberation) -> Decision:
 
 
 def log_callback_error(what: str, extension: str, error: BaseException) -> None:
-    import logging  # at first need: it takes a child 10 ms to import
-
-    logging.getLogger("becket.host").error("%s %r failed", what, extension, exc_info=error)
+    host_logger().error("%s %r failed", what, extension, exc_info=error)
 
 
 # -- what a person is asked

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 if TYPE_CHECKING:
     from becket.permissions.gate import Decision
 
+from becket._loggers import host_logger
+
 __all__ = ["NO_VERDICT", "POLICY_TIMEOUT", "Policy", "PolicyQuestion", "PolicyWorkers", "is_async", "objection_in"]
 
 POLICY_TIMEOUT: Final = 5.0  # seconds for one verdict, as for a hook: a policy looks things up, and asks no person
@@ -68,10 +70,8 @@ class PolicyQuestion:
 
     def fail(self, error: BaseException) -> str:
         """Logs an error of the policy, and returns the objection that it is."""
-        import logging  # at first need: it takes a child 10 ms to import
-
         extension = self.decision.extension
-        logging.getLogger("becket.host").error("the policy for %r failed", extension, exc_info=error)
+        host_logger().error("the policy for %r failed", extension, exc_info=error)
         return f"the policy failed: {type(error).__name__}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock, local
 
+from becket._loggers import host_logger
 from becket.contract.memory import Appended
 from becket.errors import BecketError, Busy
 from becket.stores.store import AppendCallback
@@ -74,6 +75,4 @@ def complete_append(done: AppendCallback, outcome: Appended | BecketError) -> No
 
 
 def log_callback_error(what: str, error: Exception) -> None:
-    import logging
-
-    logging.getLogger("becket.host").error(what, exc_info=error)
+    host_logger().error(what, exc_info=error)

@@ -20,9 +20,10 @@ from cattrs import Converter, transform_error
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 
+from becket._text import join_pointer
 from becket.conversion.custom_type import CustomType
 from becket.conversion.introspect import format_type
-from becket.conversion.problems import MAX_PROBLEMS, join_pointer
+from becket.conversion.problems import MAX_PROBLEMS
 from becket.errors import BadValue, Problem
 
 __all__ = ["build_custom_type", "convert", "params_type", "result_type", "unstructure"]

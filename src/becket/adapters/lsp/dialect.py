@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from becket.dialects.dialect import Dialect
 from becket.dialects.host_defaults import HostDefaults
-from becket.errors import ERROR_CODES, Meaning
+from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
 from becket.framing.content_length import ContentLength
 from becket.jsonrpc.connection import CancellationFormat
 
@@ -37,7 +37,7 @@ def matches_first_frame(frame: bytes, framing: type) -> bool:
     """Returns whether a program that begins like this is a client of language servers."""
     try:
         return framing is ContentLength and msgspec.json.decode(frame, type=LspFirstRequest).method == "initialize"
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_ERRORS:
         return False
 
 

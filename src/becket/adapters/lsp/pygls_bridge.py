@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -24,6 +23,7 @@ from lsprotocol import types
 from msgspec import Raw
 from pygls.exceptions import JsonRpcException
 
+from becket._loggers import lsp_logger
 from becket.conversion.custom_type import CustomType
 from becket.conversion.problems import is_object
 from becket.errors import (
@@ -54,7 +54,7 @@ CLIENT_METHODS = {name for name in types.METHOD_TO_TYPES if types.message_direct
 }
 METHODS_WITHOUT_PARAMS = {types.SHUTDOWN, types.EXIT}  # they take no params, and some send an empty object
 
-logger = logging.getLogger("becket.lsp")
+logger = lsp_logger()
 
 
 class LanguageServerState(Enum):

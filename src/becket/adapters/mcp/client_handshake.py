@@ -35,7 +35,7 @@ from becket.contract.names import MAX_ID_LENGTH, find_id_problem, strip_whitespa
 from becket.contract.tools import Tool as DeclaredTool
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
 from becket.dialects.phrases import WireNotification, WireRequest
-from becket.errors import BadCapabilities, HandshakeFailed, RemoteError, VersionMismatch
+from becket.errors import JSON_ERRORS, BadCapabilities, HandshakeFailed, RemoteError, VersionMismatch
 
 __all__ = [
     "MAX_PAGES",
@@ -131,7 +131,7 @@ def check_version(extension: str, raw: Raw) -> None:
 def decode_result(extension: str, raw: Raw, kind: type[W]) -> W:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         raise BadCapabilities(extension, find_decode_problems(raw, kind, error)) from error
 
 
@@ -140,7 +140,7 @@ def find_decode_problems(raw: Raw, kind: type[Struct], error: Exception) -> list
 
     try:
         return find_problems(msgspec.json.decode(raw), kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         return [to_problem(error)]
 
 

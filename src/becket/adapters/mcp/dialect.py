@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from becket.dialects.dialect import Dialect, ProgressFormat, ProgressTokenCodec
 from becket.dialects.host_defaults import HostDefaults
-from becket.errors import Meaning
+from becket.errors import JSON_ERRORS, Meaning
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.connection import CancellationFormat
 from becket.jsonrpc.json_values import decode_json, encode_json
@@ -53,7 +53,7 @@ def matches_first_frame(frame: bytes, framing: type) -> bool:
     """Returns whether a client of MCP begins so."""
     try:
         asked = msgspec.json.decode(frame, type=McpFirstRequest)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_ERRORS:
         return False
     is_greeting = asked.method == "initialize" and asked.params is not None and asked.params.protocol_version != ""
     return framing is JsonLines and (is_greeting or asked.method in METHODS_BEFORE_INITIALIZE)
@@ -92,7 +92,7 @@ def extract_progress_token(params: Raw | None) -> bytes | None:
         return None
     try:
         meta = msgspec.json.decode(params, type=ProgressTokenParams).meta
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         return None
     return None if meta is None or meta.token is None else encode_json(meta.token)
 

@@ -10,6 +10,8 @@ import anyio
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from becket._loggers import host_logger
+from becket._text import quote_path
 from becket.adapters.mcp.client.callbacks import ClientCallbacks, ElicitationCallback, RootLike, SamplingCallback
 from becket.adapters.mcp.client_handshake import McpServerInfo, convert_tools, request_tools
 from becket.adapters.mcp.manifest_reader import parse_servers
@@ -18,7 +20,6 @@ from becket.adapters.mcp.messages.content import ImageContent, SamplingContent, 
 from becket.adapters.mcp.messages.tools import TOOLS_CHANGED, ToolsChanged
 from becket.contract.handshake import Capabilities
 from becket.contract.providers import Message, ProviderResult
-from becket.conversion.files.reader import quote_path
 from becket.dialects.phrases import WireRequest
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
@@ -178,10 +179,8 @@ class HostedMcpServers:
         try:
             await refresh_tools(extension, self._slices)
         except BecketError as error:
-            import logging
-
             told = "%s: its tools have changed and cannot be listed: %s"
-            logging.getLogger("becket.host").warning(told, extension.id, error)
+            host_logger().warning(told, extension.id, error)
         else:
             self._redeclared(extension)
 

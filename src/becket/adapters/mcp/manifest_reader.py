@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from becket._text import join_pointer, quote_path, truncate
 from becket.contract.json_narrowing import is_object
-from becket.conversion.files.reader import quote_path
-from becket.conversion.problems import find_problems, join_pointer, truncate
-from becket.errors import ManifestError, Problem
+from becket.conversion.problems import find_problems
+from becket.errors import JSON_ERRORS, ManifestError, Problem
 from becket.host.starting.manifest import (
     ArgumentText,
     Environment,
@@ -71,7 +71,7 @@ class McpManifestReader(ManifestReader):
         """
         try:
             file: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except JSON_ERRORS as error:
             raise ManifestError(quote_path(path), [("", f"is no JSON object: {error}")]) from error
         for member in MEMBERS:
             if member in file:

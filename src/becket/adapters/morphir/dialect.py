@@ -10,7 +10,7 @@ from becket.contract.json_narrowing import is_object
 from becket.dialects.dialect import Dialect
 from becket.dialects.host_defaults import HostDefaults
 from becket.dialects.mapping import ContractMapping
-from becket.errors import Meaning, RpcError
+from becket.errors import JSON_ERRORS, Meaning, RpcError
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, accepts_no_id, is_unsigned_id
 
@@ -70,7 +70,7 @@ def matches_first_frame(frame: bytes, framing: type) -> bool:
     """Tells a host by what its requests lack: the version that all others have."""
     try:
         return framing is JsonLines and decode_first_request(frame).jsonrpc is UNSET
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_ERRORS:
         return False
 
 

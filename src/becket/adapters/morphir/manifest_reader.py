@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from becket._text import quote_path
 from becket.adapters.morphir.messages import MorphirPermissions, MorphirSettings
 from becket.contract.json_narrowing import is_array, is_object
-from becket.conversion.files.reader import quote_path
 from becket.conversion.problems import find_problems
 from becket.errors import ManifestError, Problem
 from becket.host.restart import RestartStrategy

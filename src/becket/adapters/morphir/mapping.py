@@ -23,7 +23,7 @@ from becket.adapters.morphir.messages import (
 )
 from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, Initialize, Initialized
 from becket.contract.info import INFO_GET, CapabilityInfo, ExtensionInfo
-from becket.contract.json_narrowing import SHAPE_ERRORS, is_object
+from becket.contract.json_narrowing import is_object
 from becket.contract.log import LOG as CONTRACT_LOG
 from becket.contract.log import LogLevel, LogRecord
 from becket.contract.names import find_id_problem
@@ -31,7 +31,7 @@ from becket.contract.tools import TOOL_CALL, Tool, ToolCall
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
 from becket.dialects.mapping import ContractMapping, NotificationMapping
 from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
-from becket.errors import HandshakeFailed, InvalidParams, RemoteError, RpcError
+from becket.errors import JSON_ERRORS, HandshakeFailed, InvalidParams, RemoteError, RpcError
 from becket.methods.descriptors import Method, check_method_name
 
 __all__ = ["MAPPING"]
@@ -72,7 +72,7 @@ def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
 def decode_capabilities(extension: str, raw: Raw) -> tuple[MorphirCapability, ...]:
     try:
         return msgspec.json.decode(raw, type=tuple[MorphirCapability, ...])
-    except SHAPE_ERRORS as error:
+    except JSON_ERRORS as error:
         raise HandshakeFailed(extension, f"Serialization error: no list of capabilities: {error}") from error
 
 

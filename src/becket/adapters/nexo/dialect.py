@@ -17,7 +17,7 @@ from msgspec import Struct
 from becket.adapters.nexo.admin import NOT_GRANTED_CODE, encode_error
 from becket.dialects.dialect import Dialect
 from becket.dialects.host_defaults import EnvironmentContext, HostDefaults
-from becket.errors import ERROR_CODES, Meaning
+from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat
 
@@ -113,7 +113,7 @@ def matches_first_frame(frame: bytes, framing: type) -> bool:
         return False
     try:
         return msgspec.json.decode(frame, type=NexoFirstRequest).method == "initialize"
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         return False
 
 

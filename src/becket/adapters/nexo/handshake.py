@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from becket._text import truncate
 from becket.adapters.nexo.hook_mapping import to_hook_kinds, to_hook_names
 from becket.adapters.nexo.manifest import NexoExtra, NexoManifest
 from becket.adapters.nexo.messages import (
@@ -26,19 +27,16 @@ from becket.adapters.nexo.messages import (
 )
 from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, HostInfo, Initialize, Initialized
 from becket.contract.info import BuildInfo, ExtensionInfo
-from becket.contract.json_narrowing import truncate
 from becket.conversion.problems import to_problem
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
 from becket.dialects.phrases import LinkState, WireRequest
-from becket.errors import HandshakeFailed, InvalidParams
+from becket.errors import JSON_ERRORS, HandshakeFailed, InvalidParams
 
 __all__ = ["SERVER_HANDSHAKE", "clean_reason", "client_handshake", "encode_shutdown"]
 
 MAX_REASON_LENGTH = 200  # characters
 DEFAULT_REASON = "client shutdown"
 HOST_NAME = "nexo"  # the hosts of that system do not tell their name
-
-DECODE_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
 # -- the host's side
@@ -71,7 +69,7 @@ def decode_initialize_result(raw: Raw, extension: str) -> NexoInitializeResult:
     """Returns what an extension offers; null is nothing at all."""
     try:
         return msgspec.json.decode(raw, type=NexoInitializeResult | None) or NexoInitializeResult()
-    except DECODE_ERRORS as error:
+    except JSON_ERRORS as error:
         raise HandshakeFailed(extension, f"undecodable handshake payload: {truncate(str(error))}") from error
 
 

@@ -13,10 +13,11 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from becket._text import quote_path
 from becket.adapters.nexo.admin import to_permission
 from becket.adapters.nexo.messages import HOOK_METHODS
 from becket.contract.hooks import HOOKS
-from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.files.reader import load_bytes
 from becket.conversion.files.yaml import parse_yaml
 from becket.conversion.problems import find_problems
 from becket.errors import BadFile

@@ -15,15 +15,15 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from becket import __version__
+from becket._text import quote_path, truncate
 from becket.adapters.nexo.admin import to_permission
 from becket.adapters.nexo.hook_mapping import to_hook_kinds
 from becket.adapters.nexo.host_config import parse_extensions_yaml, resolve_paths
 from becket.adapters.nexo.manifest import NexoManifest
 from becket.contract.hooks import HOOKS
 from becket.contract.json_narrowing import is_array, is_object
-from becket.conversion.files.reader import quote_path
 from becket.conversion.files.yaml import parse_yaml
-from becket.conversion.problems import find_problems, truncate
+from becket.conversion.problems import find_problems
 from becket.errors import BadFile, ManifestError, Problem
 from becket.host.starting.environment import is_dangerous_name
 from becket.host.starting.manifest import (

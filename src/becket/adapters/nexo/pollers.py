@@ -17,7 +17,7 @@ from msgspec import Meta, Raw, Struct, field
 
 from becket.contract.json_narrowing import is_array
 from becket.contract.tools import Tool
-from becket.errors import Meaning, RemoteError, RpcError
+from becket.errors import JSON_ERRORS, Meaning, RemoteError, RpcError
 from becket.methods.descriptors import Method
 
 __all__ = [
@@ -184,7 +184,7 @@ def decode_poller_tools(answer: Raw | bytes) -> tuple[Tool, ...]:
     """Returns the tools of a poller. What is no list has none, and an entry that is none is passed over."""
     try:
         entries: object = msgspec.json.decode(answer)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         return ()
     found: list[Tool] = []
     for entry in entries if is_array(entries) else ():

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from becket.dialects.dialect import Dialect
 from becket.dialects.host_defaults import HostDefaults
+from becket.errors import JSON_ERRORS
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, accepts_no_id
 
@@ -55,7 +56,7 @@ def matches_first_frame(frame: bytes, framing: type) -> bool:
         return False
     try:
         return msgspec.json.decode(frame, type=RoderFirstRequest).method == "extension/initialize"
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         return False
 
 

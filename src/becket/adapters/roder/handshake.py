@@ -33,7 +33,7 @@ from becket.adapters.roder.rust_debug import format_services, format_text
 from becket.adapters.roder.served_manifest import ServedManifest, check_matches_class, load_served_manifest
 from becket.contract.handshake import PROTOCOL_VERSION as CONTRACT_VERSION
 from becket.contract.handshake import Capabilities, DeclaredCapability, Initialize, Initialized
-from becket.contract.json_narrowing import SHAPE_ERRORS, is_object
+from becket.contract.json_narrowing import is_object
 from becket.contract.names import (
     MAX_ID_LENGTH,
     SEPARATOR,
@@ -48,6 +48,7 @@ from becket.contract.tools import Tool
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
 from becket.dialects.phrases import LinkState, WireRequest
 from becket.errors import (
+    JSON_ERRORS,
     BadCapabilities,
     CallTimeout,
     HandshakeFailed,
@@ -186,7 +187,7 @@ def decode_manifest(extension: str, loaded: LoadedManifest | None, raw: Raw) -> 
     check_version(extension, id, raw)
     try:
         result = msgspec.json.decode(raw, type=InitializeResult)
-    except SHAPE_ERRORS as error:
+    except JSON_ERRORS as error:
         malformed = "process extension returned a malformed initialize result"
         raise BadCapabilities(extension, [("", f"{malformed}: {error}")]) from error
     if loaded is None:
@@ -205,7 +206,7 @@ def check_version(extension: str, id: str, raw: Raw) -> None:
     """Looks at the version before all else: an answer of another version may have any shape."""
     try:
         given = msgspec.json.decode(raw, type=RoderVersionProbe).protocol_version
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         return  # what it is instead is told by whoever reads the whole
     if isinstance(given, str) and given != PROTOCOL_VERSION:
         requires = f"but the host requires {format_text(PROTOCOL_VERSION)}"
@@ -248,7 +249,7 @@ def decode_models(raw: Raw) -> dict[str, ModelDescriptor]:
     """Returns the models of an engine by the contract's names."""
     try:
         listed = msgspec.json.decode(raw, type=ListModelsResult).models
-    except SHAPE_ERRORS as error:
+    except JSON_ERRORS as error:
         raise ValueError(f"a malformed answer to {LIST_MODELS.name}: {error}") from error
     models: dict[str, ModelDescriptor] = {}
     for model in listed:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._text import quote_path, truncate
 from becket.adapters.roder import (
     EventFilter,
     InferenceEngine,
@@ -33,8 +34,7 @@ from becket.adapters.roder.handshake import convert_tools
 from becket.adapters.roder.manifest import FILE_NAME
 from becket.contract.handshake import Capabilities
 from becket.contract.json_narrowing import is_array
-from becket.conversion.files.reader import quote_path
-from becket.conversion.problems import find_problems, truncate
+from becket.conversion.problems import find_problems
 from becket.errors import ManifestError, Problem
 from becket.host.starting.manifest import (
     CommandEntry,

@@ -29,7 +29,7 @@ from becket.adapters.roder.messages.inference import (
 from becket.adapters.roder.messages.inference_request import ProviderMetadata
 from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE
 from becket.adapters.roder.provider_request_mapping import decode_arguments, to_json
-from becket.contract.json_narrowing import SHAPE_ERRORS, is_object
+from becket.contract.json_narrowing import is_object
 from becket.contract.providers import (
     ProviderDone,
     ProviderEvent,
@@ -40,7 +40,7 @@ from becket.contract.providers import (
     ToolUse,
     Usage,
 )
-from becket.errors import RpcError
+from becket.errors import JSON_ERRORS, RpcError
 from becket.methods.streams import EventReader, Stream
 
 __all__ = ["PROVIDER_TURN", "TurnDone", "to_final_events", "to_inference_event"]
@@ -102,7 +102,7 @@ def is_mapped_event_of(raw: Raw, call: StreamTurnParams) -> bool:
     """Returns whether the event is of this answer, and one that the contract has a word for."""
     try:
         peeked = msgspec.json.decode(raw, type=InferenceEventProbe)
-    except SHAPE_ERRORS:
+    except JSON_ERRORS:
         return False
     return peeked.stream_id == call.stream_id and not (
         len(peeked.event) == 1 and UNMAPPED_EVENTS.issuperset(peeked.event)

@@ -31,9 +31,10 @@ from becket.adapters.roder.messages.inference_request import (
     UserMessage,
 )
 from becket.adapters.roder.messages.services import ToolSpec
-from becket.contract.json_narrowing import SHAPE_ERRORS, is_array, is_object
+from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.names import model_runtime_id
 from becket.contract.providers import Message, ProviderRequest
+from becket.errors import JSON_ERRORS
 
 __all__ = ["decode_arguments", "to_inference_request", "to_json", "to_messages", "to_provider_request", "to_transcript"]
 
@@ -216,6 +217,6 @@ def decode_arguments(text: str) -> Block:
     """Returns the arguments of a tool, which travel as text; what is no object stands under its own name."""
     try:
         value: Any = msgspec.json.decode(text or "{}")
-    except (*SHAPE_ERRORS, msgspec.DecodeError):
+    except JSON_ERRORS:
         value = text
     return value if is_object(value) else {"arguments": value}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from becket._text import truncate
 from becket.adapters.roder.messages.services import Service, ToolProvider
 from becket.contract.json_narrowing import is_array, is_object
 
@@ -15,12 +16,12 @@ ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t
 
 def format_text(text: str) -> str:
     """Returns a text in quotes, with escapes for what cannot be printed."""
-    return truncate(quote_text(text[:MAX_LENGTH]))
+    return truncate(quote_text(text[:MAX_LENGTH]), MAX_LENGTH)
 
 
 def format_services(services: tuple[Service, ...]) -> str:
     """Returns a list of services."""
-    return truncate(f"[{', '.join(map(format_service, services))}]")
+    return truncate(f"[{', '.join(map(format_service, services))}]", MAX_LENGTH)
 
 
 def format_service(service: Service) -> str:
@@ -60,7 +61,3 @@ def quote_text(text: str) -> str:
 
 def escape_character(letter: str) -> str:
     return ESCAPES.get(letter) or (letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}")
-
-
-def truncate(text: str) -> str:
-    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
+from becket._loggers import extension_logger
 from becket.adapters.roder.manifest import FILE_NAME, LoadedManifest, RoderManifest
 from becket.adapters.roder.messages.events import EVENTS_HANDLE
 from becket.adapters.roder.messages.inference import STREAM_TURN
@@ -70,10 +71,8 @@ def load_served_manifest(scene: LinkState) -> ServedManifest:
     program = getattr(sys.modules.get("__main__"), "__file__", None) or sys.argv[0]
     path = find_manifest_path(os.environ, program, os.getcwd())
     if path is None:
-        import logging
-
         looked = f"set {MANIFEST_VARIABLE}, or put it beside the program: a host of Roder refuses an extension without"
-        logging.getLogger(f"becket.ext.{scene.extension}").warning("there is no %s: %s", FILE_NAME, looked)
+        extension_logger(scene.extension).warning("there is no %s: %s", FILE_NAME, looked)
         return ServedManifest(build_default_manifest(scene), has_file=False)
     try:
         return ServedManifest(load_manifest_file(path))
@@ -95,7 +94,8 @@ def load_manifest_file(path: str) -> LoadedManifest:
     Raises:
         BadFile: it cannot be read, or is none. All problems.
     """
-    from becket.conversion.files.reader import load_bytes, quote_path
+    from becket._text import quote_path
+    from becket.conversion.files.reader import load_bytes
     from becket.conversion.files.toml import parse_toml
     from becket.conversion.problems import find_problems
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from becket._text import quote_path, truncate
 from becket.adapters.synaps.manifest import (
     Plugin,
     PluginCategory,
@@ -29,9 +30,8 @@ from becket.contract.config import find_key_problem
 from becket.contract.hooks import HOOKS, HookKind
 from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.names import find_id_problem, strip_whitespace
-from becket.conversion.files.reader import quote_path
-from becket.conversion.problems import find_problems, to_problem, truncate
-from becket.errors import ManifestError, Problem
+from becket.conversion.problems import find_problems, to_problem
+from becket.errors import JSON_ERRORS, ManifestError, Problem
 from becket.host.starting.manifest import (
     VARIABLE,
     VERSION,
@@ -59,7 +59,6 @@ SUPPORTED_VERSION: Final = 1
 SIDECAR_VERSION: Final = 2
 MAX_NAME_LENGTH = 64
 MAX_DESCRIPTION_LENGTH = 512
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 REGISTRATION_PERMISSIONS: Final = frozenset(
     {
@@ -122,7 +121,7 @@ READER: Final = SynapsManifestReader()
 def parse_json(data: bytes, path: str) -> dict[str, Any]:
     try:
         table: Any = msgspec.json.decode(data)
-    except DECODE_ERRORS as error:
+    except JSON_ERRORS as error:
         raise ManifestError(quote_path(path), [("", f"is no JSON: {truncate(str(error))}")]) from error
     if not is_object(table):
         raise ManifestError(quote_path(path), [("", "is no JSON object")])

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, ValidationError
 
+from becket._text import quote
 from becket.cli.support.check_cases import (
     RUN_ID,
     Case,
@@ -29,7 +30,7 @@ from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, Initialize, In
 from becket.contract.handshake_checks import decode_initialized, find_handshake_problems, find_shape_problems
 from becket.contract.json_narrowing import is_object
 from becket.dialects import ADAPTERS, DIALECTS, NATIVE, PLAIN, Dialect
-from becket.errors import ERROR_CODES, BadSchema, quote
+from becket.errors import ERROR_CODES, BadSchema
 from becket.framing import ContentLength, JsonLines, LengthPrefixed, detect_framing
 from becket.host.starting.connect import DEFAULT_HOST_INFO, SYNAPS_VERSION
 from becket.json_schema.validator import compile_schema

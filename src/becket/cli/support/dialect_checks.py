@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from becket._text import quote
 from becket.cli.support.check_cases import PINGS, Case, Observation, Observed, cases_of, judge
 from becket.cli.support.findings import NOTHING_DECLARED, CheckSubject, Finding, describe_exit
 from becket.cli.support.sample_inputs import sample_input
@@ -27,6 +28,7 @@ from becket.dialects.handshake import ClientHandshake, HandshakeContext, Handsha
 from becket.dialects.mapping import ContractMapping
 from becket.dialects.phrases import WireRequest
 from becket.errors import (
+    JSON_ERRORS,
     BadCapabilities,
     BadReply,
     BecketError,
@@ -36,7 +38,6 @@ from becket.errors import (
     NotSupported,
     RemoteError,
     StartFailed,
-    quote,
 )
 from becket.framing.framing import Frame, Framing, SkippedFrame
 from becket.host.extension import Extension
@@ -341,7 +342,7 @@ def describe_cause(error: BecketError) -> str:
 def is_message(frame: bytes) -> bool:
     try:
         return is_object(msgspec.json.decode(frame))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         return False
 
 

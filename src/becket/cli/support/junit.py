@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
+from becket._text import escape
 from becket.cli.support.check_cases import Case, cases_of
 from becket.cli.support.findings import Finding, FindingLevel, has_responded
-from becket.errors import escape
 
 __all__ = ["build_junit", "write_junit"]
 

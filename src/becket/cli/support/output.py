@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from becket.errors import escape
+from becket._text import escape
 
 if TYPE_CHECKING:
     from rich.console import Console

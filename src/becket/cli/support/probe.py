@@ -19,12 +19,13 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec import Raw
 
+from becket._text import quote, truncate_repr
 from becket.contract.commands import COMMAND_OUTPUT
 from becket.contract.config import CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE
 from becket.contract.json_narrowing import is_object
 from becket.contract.memory import MEMORY_APPEND, MEMORY_QUERY
 from becket.dialects import Dialect
-from becket.errors import ERROR_CODES, BadFrame, Meaning, quote
+from becket.errors import ERROR_CODES, JSON_ERRORS, BadFrame, Meaning
 from becket.framing import ContentLength, Framing, JsonLines, SkippedFrame
 from becket.limits import DEFAULT_LIMITS
 
@@ -175,7 +176,7 @@ class Probe:
             message = msgspec.json.decode(frame, type=dict[str, Raw])
             method = msgspec.json.decode(message.get("method", Raw(b"null")))
             id = msgspec.json.decode(message.get("id", Raw(b"null")))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except JSON_ERRORS as error:
             self._add_violation(f"a frame that is no message: {quote(frame)} ({error})")
             return
         if "jsonrpc" not in message or bytes(message["jsonrpc"]) != b'"2.0"':
@@ -204,7 +205,7 @@ class Probe:
 
     def _on_response(self, id: Any, message: dict[str, Raw], frame: bytes) -> None:
         if type(id) is not int or (id not in self._waiting and id not in self._responses):
-            self._add_violation(f"an answer that nobody has asked for, with the id {truncate(id)}")
+            self._add_violation(f"an answer that nobody has asked for, with the id {truncate_repr(id, 64)}")
             return
         if id in self._responses:
             self._add_violation(f"a second answer with the id {id}")
@@ -281,7 +282,3 @@ def given(params: object) -> dict[str, object]:
 
 def is_error(error: Any) -> bool:
     return is_object(error) and type(error.get("code")) is int and isinstance(error.get("message"), str)
-
-
-def truncate(value: object) -> str:
-    return repr(value)[:64]

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from becket._text import escape, truncate
 from becket.cli.support.event_format import format_event
 from becket.cli.support.output import console
 from becket.cli.support.status_table import COLOURS, HEADERS, build_status_rows
-from becket.errors import LocalProtocolError, escape
+from becket.errors import LocalProtocolError
 from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import ExtensionStatus, Host
 
@@ -256,8 +257,4 @@ def fit_columns(rows: Sequence[Sequence[str]], headers: Sequence[str], width: in
     room = width - sum(max(len(row[number]) for row in rows) + GAP for number in shown) - GAP
     if room < LEAST_NOTE:
         return None
-    return [[*(row[number] for number in shown), shorten(row[HEADERS.index(NOTE)], room)] for row in rows]
-
-
-def shorten(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"
+    return [[*(row[number] for number in shown), truncate(row[HEADERS.index(NOTE)], room, "…")] for row in rows]

@@ -10,7 +10,8 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
-from becket.errors import escape
+from becket._text import escape
+from becket.errors import JSON_ERRORS
 from becket.testing.transcripts.file import LinkEnd
 from becket.testing.transcripts.steps import StepKind, TranscriptStep
 
@@ -60,7 +61,7 @@ def draw_step(step: TranscriptStep, room: int, drawing: DiagramStyle) -> str:
     if step.to is None:
         return f"{drawing.side}{set_cell_size(f' {format_label(step)}', room)}{drawing.end}"
     line = drawing.dotted if step.kind in (StepKind.NOTIFICATION, StepKind.CLOSED) else drawing.line
-    label = truncate(f" {format_label(step)} ", room - 3)
+    label = truncate_columns(f" {format_label(step)} ", room - 3)
     rest = line * (room - 3 - cell_len(label))
     if step.to is LinkEnd.CHILD:
         return f"{drawing.side}{line}{line}{label}{rest}{drawing.right}{drawing.side}"
@@ -120,7 +121,7 @@ def without_meta(step: TranscriptStep) -> TranscriptStep:
         return step
     try:
         members = msgspec.json.decode(step.content, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError):
+    except JSON_ERRORS:
         return step
     members.pop("_meta", None)
     return replace(step, content=msgspec.json.encode(members).decode() if members else "")
@@ -151,6 +152,6 @@ def format_exit(exit_code: int) -> str:
         return f"killed by signal {-exit_code}"
 
 
-def truncate(text: str, most: int) -> str:
+def truncate_columns(text: str, most: int) -> str:
     """Returns a text that takes at most so many columns, with dots where it was cut."""
     return text if cell_len(text) <= most else f"{set_cell_size(text, most - 4).rstrip()}... "

@@ -8,11 +8,12 @@ from time import localtime, strftime
 
 import anyio
 
+from becket._text import escape, truncate
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.output import print_json_line, print_line, print_message
 from becket.cli.support.sequence_diagram import format_content, format_seconds, step_object, without_meta
 from becket.dialects import DIALECTS
-from becket.errors import ConnectionLost, escape
+from becket.errors import ConnectionLost
 from becket.host.live_traffic import (
     TRACE_FOLLOW,
     TRACE_FOLLOWING,
@@ -115,6 +116,6 @@ def line_of(traced: TracedFrame, step: TranscriptStep, *, full: bool) -> str:
     took = "" if step.seconds is None else f"after {format_seconds(step.seconds)}"
     parts = [at, traced.extension, arrow, str(step.kind), step.method, f"#{step.id}" if step.id else "", took]
     content = format_content(step)
-    if not full and len(content) > SHORT:
-        content = f"{content[: SHORT - 3]}..."
+    if not full:
+        content = truncate(content, SHORT)
     return escape(" ".join(part for part in (*parts, content) if part))

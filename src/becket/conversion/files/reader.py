@@ -12,6 +12,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from becket._text import quote_path
 from becket.errors import BadFile
 from becket.limits import DEFAULT_LIMITS
 
@@ -98,17 +99,3 @@ def writing(path: str | os.PathLike[str]) -> Generator[None]:
         yield
     except OSError as error:
         raise BadFile(quote_path(path), [("", f"cannot be written: {describe_os_error(error)}")]) from error
-
-
-def quote_path(path: str | os.PathLike[str]) -> str:
-    """Returns a path as one line that can be printed and sent: what cannot is shown as an escape."""
-    text = os.fspath(path)
-    if text.isprintable():  # lone surrogates, which stand for bytes that are no UTF-8, are not
-        return text
-    return "".join(letter if letter.isprintable() else escape_path_character(letter) for letter in text)
-
-
-def escape_path_character(letter: str) -> str:
-    if "\udc80" <= letter <= "\udcff":
-        return f"\\x{ord(letter) - 0xDC00:02x}"
-    return letter.encode("unicode_escape").decode()

@@ -12,8 +12,9 @@ import re
 from math import isfinite
 from typing import Any, Final
 
-from becket.conversion.files.reader import load_bytes, quote_path
-from becket.conversion.problems import MAX_PROBLEMS, is_object, join_pointer, truncate
+from becket._text import join_pointer, quote_path, truncate
+from becket.conversion.files.reader import load_bytes
+from becket.conversion.problems import MAX_PROBLEMS, is_object
 from becket.errors import BadFile, Problem
 from becket.limits import DEFAULT_LIMITS
 
@@ -114,7 +115,9 @@ def find_value_problems(table: dict[str, Any]) -> list[Problem]:
             if level > MAX_DEPTH:
                 problems.append((pointer, f"lies deeper than {MAX_DEPTH} levels"))
             else:
-                waiting += [(step(pointer, name), level + 1, part) for name, part in iter_children(value)]
+                waiting += [
+                    (truncate(join_pointer(pointer, name)), level + 1, part) for name, part in iter_children(value)
+                ]
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
             problems.append((pointer, "is larger than 64 bits"))
         elif isinstance(value, float) and not isfinite(value):
@@ -126,7 +129,3 @@ def iter_children(value: Any) -> list[tuple[str, Any]]:
     """Returns what is in a table or an array, the last first."""
     parts = value.items() if is_object(value) else enumerate(value)
     return [(str(name), part) for name, part in parts][::-1]
-
-
-def step(pointer: str, name: str) -> str:
-    return truncate(join_pointer(pointer, name))  # cut each time: a name of 30 KB may have a thousand members

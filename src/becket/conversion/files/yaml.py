@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any, Final, cast
 
-from becket.conversion.files.reader import load_bytes, quote_path
-from becket.conversion.problems import is_array, is_object, join_pointer, truncate
+from becket._text import join_pointer, quote_path, truncate
+from becket.conversion.files.reader import load_bytes
+from becket.conversion.problems import is_array, is_object
 from becket.errors import BadFile, Problem
 from becket.limits import DEFAULT_LIMITS
 

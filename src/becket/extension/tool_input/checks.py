@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from becket._text import join_pointer, truncate
 from becket.contract.json_narrowing import is_array, is_object
-from becket.conversion.problems import MAX_PROBLEMS, join_pointer, truncate
+from becket.conversion.problems import MAX_PROBLEMS
 from becket.errors import Problem
 
 __all__ = ["find_unknown_members"]

@@ -142,7 +142,7 @@ def allow_given_properties(derived: dict[str, Any], given: dict[str, Any]) -> di
 
 
 def input_pointer(name: str) -> str:
-    from becket.conversion.problems import join_pointer, truncate
+    from becket._text import join_pointer, truncate
 
     return truncate(join_pointer(INPUT_POINTER, name))
 

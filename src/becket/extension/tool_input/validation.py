@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from becket.errors import BadSchema, InvalidParams, Problem, join_problems
+from becket._loggers import extension_logger
+from becket._text import join_problems
+from becket.errors import BadSchema, InvalidParams, Problem
 from becket.json_schema.validator import SchemaMode, Validator, compile_schema
 
 __all__ = ["InputSchemaValidator"]
@@ -51,6 +53,4 @@ class InputSchemaValidator:
             return None
 
     def _warn(self, text: str) -> None:
-        import logging
-
-        logging.getLogger(f"becket.ext.{self._extension}").warning("%s", text)
+        extension_logger(self._extension).warning("%s", text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
+from becket._loggers import host_logger
 from becket.contract.audit import AuditEvent, CallDecided, GrantChanged
 from becket.errors import (
     BadReply,
@@ -105,9 +106,7 @@ def record_event(audit: AuditSink | None, event: AuditEvent) -> None:
     try:
         audit(event)
     except Exception as error:
-        import logging
-
-        logging.getLogger("becket.host").error("the audit failed to take %r", event, exc_info=error)
+        host_logger().error("the audit failed to take %r", event, exc_info=error)
 
 
 ERROR_CLASSES: dict[type[BecketError], str] = {

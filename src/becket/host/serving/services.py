@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
+from becket._loggers import host_logger
 from becket.contract.config import (
     CONFIG_CHANGED,
     CONFIG_GET,
@@ -255,9 +256,7 @@ class ConfigSubscription:
                         break  # somebody has subscribed meanwhile, and may want what comes before this
                     await self._send_change(change)
         except BecketError as error:  # the link has ended, or the store is out of order
-            import logging
-
-            logging.getLogger("becket.host").debug("%s is told of no more changes: %s", self._extension, error)
+            host_logger().debug("%s is told of no more changes: %s", self._extension, error)
         finally:
             self._is_sending = False
 
@@ -315,9 +314,7 @@ def call_store(function: Callable[..., T], *arguments: Any) -> T:
 
 def build_store_error(error: Exception) -> StoreError:
     """Returns what the wire learns of a store that has failed: an incident id, under which the log has the rest."""
-    import logging
-
     incident = os.urandom(6).hex()
-    logging.getLogger("becket.host").error("incident %s: the store failed", incident, exc_info=error)
+    host_logger().error("incident %s: the store failed", incident, exc_info=error)
     is_full = isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS
     return StoreError(Meaning.DISK_FULL if is_full else Meaning.INTERNAL, incident)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from msgspec import Raw
 
+from becket._loggers import host_logger
 from becket.contract.commands import COMMAND_INVOKE
 from becket.contract.providers import PROVIDER_STREAM
 from becket.contract.settings import SETTINGS_EDITOR_CLOSE, SETTINGS_EDITOR_COMMITTED, SETTINGS_EDITOR_RENDER
 from becket.contract.tasks import TASK_READERS
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
-from becket.conversion.decode import JSON_ERRORS, get_result_decoder
+from becket.conversion.decode import get_result_decoder
+from becket.errors import JSON_ERRORS
 from becket.host.serving.streams import ExtensionStreams
 from becket.methods.registry import Registry
 from becket.methods.streams import EventReader
@@ -77,7 +78,7 @@ class ExtensionNotifications:
                 try:
                     listener.function(*((event,) if listener.arity else ()))
                 except Exception:  # the others receive it all the same
-                    logging.getLogger("becket.host").exception("a function for `%s` failed", type(event).__name__)
+                    host_logger().exception("a function for `%s` failed", type(event).__name__)
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
         """Registers the decorated plain function for notifications of these classes.

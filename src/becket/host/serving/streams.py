@@ -16,8 +16,7 @@ from msgspec import Raw
 
 from becket.contract.commands import CommandDone
 from becket.contract.providers import ProviderDone
-from becket.conversion.decode import JSON_ERRORS
-from becket.errors import BecketError, LocalProtocolError, NotSent
+from becket.errors import JSON_ERRORS, BecketError, LocalProtocolError, NotSent
 from becket.host.serving.client import EventStream, MappedStream
 from becket.host.serving.revocation import RevocableCalls
 from becket.peer.event_routing import EventHandler

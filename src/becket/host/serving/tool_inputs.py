@@ -8,9 +8,11 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
+from becket._loggers import host_logger
+from becket._text import join_problems
 from becket.contract.names import strip_whitespace
 from becket.contract.tools import Tool
-from becket.errors import BadSchema, BadValue, Problem, join_problems
+from becket.errors import BadSchema, BadValue, Problem
 from becket.host.slices import Slices
 from becket.json_schema.validator import SchemaMode, Validator, compile_schema
 
@@ -95,6 +97,4 @@ async def find_problems(validator: Validator, input: Any) -> list[Problem]:
 
 
 def warn(text: str, *parts: object) -> None:
-    import logging
-
-    logging.getLogger("becket.host").warning(text, *parts)
+    host_logger().warning(text, *parts)

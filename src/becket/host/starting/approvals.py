@@ -14,7 +14,8 @@ from typing import Final, Self
 import msgspec
 from msgspec import Struct
 
-from becket.conversion.files.reader import load_bytes, quote_path, replace_file
+from becket._text import quote_path
+from becket.conversion.files.reader import load_bytes, replace_file
 from becket.errors import BadFile
 from becket.host.redaction import redact_command
 from becket.host.starting.consent_request import ConsentChanges

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from becket.conversion.problems import join_pointer, truncate
+from becket._text import join_pointer, truncate
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
 from becket.errors import Problem
 from becket.host.redaction import HIDDEN

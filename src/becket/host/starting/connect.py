@@ -5,7 +5,6 @@ One start is a list of steps, and whichever of them fails, nothing of the extens
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,6 +15,7 @@ from typing import Any, Final, TypedDict, Unpack
 from msgspec.structs import replace
 
 from becket import __version__
+from becket._loggers import host_logger
 from becket.contract.audit import ProcessStarted
 from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, HostInfo, Initialize
 from becket.contract.memory import find_namespace_problem
@@ -374,7 +374,7 @@ class ExtensionStartup:
                 voice, self._build_handshake_context(), timeout=timeout, slices=self._slices
             )
         for note in greeted.warnings:
-            logging.getLogger("becket.host").warning("%s: %s", self._id, note)
+            host_logger().warning("%s: %s", self._id, note)
         voice.link_state.capabilities = greeted.capabilities
         if greeted.extra is not None:
             voice.link_state.extra = greeted.extra

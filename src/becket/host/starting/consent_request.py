@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from becket.conversion.files.reader import quote_path
+from becket._text import quote_path
 from becket.host.starting.environment import ExtensionVariables, is_secret_name
 from becket.host.starting.interpreters import find_code_from_cwd
 from becket.peer.permission_prompt import AskCallback

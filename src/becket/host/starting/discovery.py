@@ -19,9 +19,9 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from becket._text import quote_path, truncate
 from becket.contract.handshake import Capabilities
-from becket.conversion.files.reader import load_bytes, quote_path
-from becket.conversion.problems import truncate
+from becket.conversion.files.reader import load_bytes
 from becket.dialects import DIALECTS
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, Duplicates
 from becket.errors import BadFile, ManifestError

@@ -18,10 +18,11 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from becket._text import join_pointer, quote_path
 from becket.contract.audit import Digest
-from becket.conversion.files.reader import load_bytes, quote_path, replace_file, writing
+from becket.conversion.files.reader import load_bytes, replace_file, writing
 from becket.conversion.files.toml import TOKEN, parse_toml
-from becket.conversion.problems import find_problems, join_pointer
+from becket.conversion.problems import find_problems
 from becket.errors import BadFile, Problem
 from becket.host.starting.manifest import Id, explain_patterns
 from becket.host.starting.pending_revocations import load_pending, remove_pending

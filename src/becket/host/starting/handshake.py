@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import anyio
 from msgspec import Raw
 
+from becket._loggers import host_logger
 from becket.contract.handshake import INITIALIZE, Capabilities, Initialize, Initialized
 from becket.contract.handshake_checks import parse_initialized
 from becket.contract.info import INFO_GET, ExtensionInfo
@@ -114,7 +115,7 @@ async def probe_info(
 
         # Many have nothing to tell, and answer that they do not know the method.
         level = logging.DEBUG if isinstance(error, RemoteError) else logging.WARNING
-        logging.getLogger("becket.host").log(level, "%s: no answer to `%s`: %s", extension, INFO_GET.name, error)
+        host_logger().log(level, "%s: no answer to `%s`: %s", extension, INFO_GET.name, error)
         return None
 
 

@@ -14,8 +14,9 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from becket._loggers import host_logger
+from becket._text import quote_path
 from becket.contract.handshake import HostInfo
-from becket.conversion.files.reader import quote_path
 from becket.dialects import DIALECTS, find_dialect
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext, HostDefaults
 from becket.errors import ExtensionRefused
@@ -209,10 +210,8 @@ async def launch_extension(
 
 
 def log_working_copy(id: str, folder: str, data: str) -> None:
-    import logging
-
     text = "%s: runs in %s, where the next start discards what it writes; what must stay belongs in its data folder, %s"
-    logging.getLogger("becket.host").info(text, id, quote_path(folder), quote_path(data))
+    host_logger().info(text, id, quote_path(folder), quote_path(data))
 
 
 def describe_launch(candidate: Candidate, way: LaunchSpec, variables: ExtensionVariables, gate: Gate) -> ConsentRequest:

@@ -16,13 +16,14 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from becket._text import join_pointer, quote_path, truncate
 from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import HOOKS, HookKind, HookMatch, find_hook_problem
 from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.names import find_id_problem, strip_whitespace
-from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.files.reader import load_bytes
 from becket.conversion.files.toml import parse_toml
-from becket.conversion.problems import find_problems, join_pointer, truncate
+from becket.conversion.problems import find_problems
 from becket.conversion.suggestions import did_you_mean, find_nearest
 from becket.dialects import DIALECTS
 from becket.errors import BadFile, ManifestError, Problem

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from becket.conversion.files.reader import load_bytes, quote_path, replace_file
+from becket._text import quote_path
+from becket.conversion.files.reader import load_bytes, replace_file
 from becket.errors import BadFile
 
 __all__ = ["add_pending", "load_pending", "remove_pending"]

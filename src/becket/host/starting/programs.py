@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from becket.conversion.files.reader import quote_path
+from becket._text import quote_path
 from becket.errors import ExtensionRefused
 from becket.host.starting.environment import clean_path
 from becket.host.starting.interpreters import find_code_from_cwd

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from becket._text import quote_path
 from becket.contract.config import (
     ConfigChanged,
     ConfigSaved,
@@ -25,7 +26,7 @@ from becket.contract.config import (
     check_config_set,
     parse_config_key,
 )
-from becket.conversion.files.reader import load_bytes, quote_path, replace_file
+from becket.conversion.files.reader import load_bytes, replace_file
 from becket.errors import BadFile
 from becket.host.redaction import HIDDEN
 from becket.limits import DEFAULT_LIMITS, MIB, Limits

@@ -19,7 +19,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from becket.conversion.files.reader import quote_path, writing
+from becket._text import quote_path
+from becket.conversion.files.reader import writing
 from becket.errors import BadFile
 from becket.host.starting.manifest import is_below
 from becket.limits import DEFAULT_LIMITS, Limits

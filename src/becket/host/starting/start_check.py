@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket._text import quote_path
 from becket.contract.hooks import HOOKS
-from becket.conversion.files.reader import quote_path
 from becket.conversion.suggestions import did_you_mean
 from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission

@@ -12,6 +12,7 @@ import os
 from collections.abc import Collection
 from typing import Final
 
+from becket._loggers import host_logger
 from becket.host.starting.snapshot import FolderSnapshot, clone_folder, remove_tree, writing
 from becket.limits import DEFAULT_LIMITS, Limits
 
@@ -188,9 +189,7 @@ def remove_logged(path: str) -> None:
     except FileNotFoundError:
         pass  # another host removes it too
     except OSError as error:
-        import logging
-
-        logging.getLogger("becket.host").warning("%s cannot be removed, remove it by hand: %s", path, error)
+        host_logger().warning("%s cannot be removed, remove it by hand: %s", path, error)
 
 
 def remove_empty(folder: str) -> None:

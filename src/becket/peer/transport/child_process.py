@@ -18,7 +18,9 @@ from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
 from typing import TYPE_CHECKING
 
-from becket.errors import PeerCrashed, StartFailed, quote
+from becket._loggers import peer_logger
+from becket._text import quote
+from becket.errors import PeerCrashed, StartFailed
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.transport.exit_watch import ExitWatch, check_exit_watch, watch_exit
 from becket.peer.transport.sessions import kill_session
@@ -320,9 +322,7 @@ def log_stderr(name: str) -> Callable[[str], None]:
     """Returns a function that writes a child's stderr to the log."""
 
     def write(line: str) -> None:
-        import logging
-
-        logging.getLogger("becket.peer").info("%s: %s", name, line)
+        peer_logger().info("%s: %s", name, line)
 
     return write
 

@@ -6,6 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from becket._loggers import peer_logger
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
 from becket.methods.dispatch import log_internal_error
@@ -186,9 +187,7 @@ class ChildTransport(FdTransport):
 
 
 def log_abandoned(child: ChildProcess) -> None:
-    import logging
-
-    logging.getLogger("becket.peer").warning(
+    peer_logger().warning(
         "process %d (%s) was killed and has not ended: the system holds it, and nobody waits for it any more",
         child.pid,
         child.command[0],

@@ -10,6 +10,7 @@ from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from becket._loggers import peer_logger
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.framing.framing import FramingFactory
 from becket.limits import Limits
@@ -20,8 +21,6 @@ from becket.peer.peer import Peer
 from becket.peer.transport.fd import FdTransport
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from becket.peer.protocols import Loop
 
 __all__ = ["PeerServer", "serve_tcp", "serve_unix"]
@@ -131,7 +130,7 @@ class PeerServer:
         """Logs that connections are refused: once until one is accepted again, however many there are."""
         if not self._is_full:
             self._is_full = True
-            logger().warning(
+            peer_logger().warning(
                 "%s: connections are refused: %d are open, the limit is `Limits.connections`",
                 self.path or f"port {self.port}",
                 self._limits.connections,
@@ -185,14 +184,8 @@ class PeerServer:
                     await peer.wait_closed()
 
     async def _dismiss(self, peer: Peer, because: str) -> None:
-        logger().info("%s: closed: %s", peer.name, because)
+        peer_logger().info("%s: closed: %s", peer.name, because)
         await peer.aclose(because)
-
-
-def logger() -> Logger:
-    import logging
-
-    return logging.getLogger("becket.peer")
 
 
 def serve_tcp(

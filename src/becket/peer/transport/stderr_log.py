@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import inf
 from time import thread_time
 
-from becket.errors import escape
+from becket._text import escape
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.dispatch import log_internal_error
 

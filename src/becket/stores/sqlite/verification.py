@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from becket.errors import JSON_ERRORS
 from becket.stores.sqlite.mark import Reached, read_mark
 from becket.stores.sqlite.rows import (
     CHANGE,
@@ -217,7 +218,7 @@ def parse_losses(data: bytes) -> list[Damage]:
     """Returns the losses that were noted when the store was opened."""
     try:
         return msgspec.json.decode(data, type=list[Damage])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_ERRORS:
         return [Damage(None, "the note of earlier losses", "it cannot be read")]
 
 

@@ -18,6 +18,7 @@ from typing import Any, assert_never
 
 from msgspec import Struct
 
+from becket._loggers import host_logger
 from becket.errors import BecketError, Busy, LocalProtocolError, Meaning, RpcError, StoreError
 from becket.limits import Limits
 from becket.stores.notifications import complete_append
@@ -416,8 +417,6 @@ def wal_size(path: Path) -> int:
 
 def log_incident(what: str, error: Exception | None) -> str:
     """Writes down what happened, under an incident that is returned."""
-    import logging
-
     incident = os.urandom(6).hex()
-    logging.getLogger("becket.host").error("incident %s: store: %s", incident, what, exc_info=error)
+    host_logger().error("incident %s: store: %s", incident, what, exc_info=error)
     return incident

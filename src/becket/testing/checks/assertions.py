@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["expect", "expect_equal", "expect_error", "truncate"]
+from becket._text import truncate_repr
+
+__all__ = ["expect", "expect_equal", "expect_error"]
 
 E = TypeVar("E", bound=Exception)
 
@@ -17,7 +19,7 @@ def expect(condition: bool, sentence: str) -> None:
 
 def expect_equal(found: object, expected: object, what: str) -> None:
     if found != expected:
-        raise AssertionError(f"{what}: {truncate(found)}, expected {truncate(expected)}")
+        raise AssertionError(f"{what}: {truncate_repr(found)}, expected {truncate_repr(expected)}")
 
 
 def expect_error(kind: type[E], what: str, call: Callable[..., object], *arguments: object) -> E:
@@ -27,9 +29,4 @@ def expect_error(kind: type[E], what: str, call: Callable[..., object], *argumen
         return refusal
     except Exception as problem:
         raise AssertionError(f"{what} raised {problem!r}, expected {kind.__name__}") from problem
-    raise AssertionError(f"{what} was answered with {truncate(answer)}, expected {kind.__name__}")
-
-
-def truncate(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 300 else f"{text[:300]}..."
+    raise AssertionError(f"{what} was answered with {truncate_repr(answer)}, expected {kind.__name__}")

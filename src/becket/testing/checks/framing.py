@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from time import thread_time_ns
 
+from becket._text import truncate_repr
 from becket.errors import BadFrame, LocalProtocolError
 from becket.framing.framing import Frame, Framing, FramingFactory, Outline, SkippedFrame
 from becket.jsonrpc.oversize import MessageScanner
@@ -131,7 +132,9 @@ def _expect(found: Sequence[Frame | SkippedFrame], bodies: Sequence[bytes], how:
         return
     for number, (one, other) in enumerate(zip(got, bodies, strict=False)):
         if one != other:
-            raise AssertionError(f"{how}: frame {number} came out as {_short(one)}, it went in as {_short(other)}")
+            raise AssertionError(
+                f"{how}: frame {number} came out as {truncate_repr(one)}, it went in as {truncate_repr(other)}"
+            )
     raise AssertionError(f"{how}: {len(got)} frames came out of {len(bodies)}")
 
 
@@ -148,11 +151,6 @@ def _expect_clean(framing: Framing, how: str) -> None:
 def _expect_bad_frame(error: object) -> None:
     if error is not None and not isinstance(error, BadFrame):
         raise AssertionError(f"`error` is {error!r}: it must be a BadFrame")
-
-
-def _short(body: object) -> str:
-    text = repr(body)
-    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def _split(data: bytes, random: Random) -> list[bytes]:
@@ -362,8 +360,8 @@ def _check_corrupt_input(factory: FramingFactory, bodies: Sequence[bytes]) -> No
         _expect_bad_frame(whole.error)
         if type(whole.error) is not type(cut.error) or _comparable(together) != _comparable(apart):
             raise AssertionError(
-                f"spoilt input is read differently in one chunk and byte by byte: {_short(data)} gave "
-                f"{_short(together)}, {whole.error!r} and {_short(apart)}, {cut.error!r}"
+                f"spoilt input is read differently in one chunk and byte by byte: {truncate_repr(data)} gave "
+                f"{truncate_repr(together)}, {whole.error!r} and {truncate_repr(apart)}, {cut.error!r}"
             )
 
 

@@ -18,11 +18,12 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Struct
 
+from becket._text import quote
 from becket.contract.handshake import HostInfo
 from becket.dialects.dialect import META_PREFIX, Dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.phrases import LinkState
-from becket.errors import ERROR_CODES, BecketError, Meaning, RpcError, quote
+from becket.errors import ERROR_CODES, BecketError, Meaning, RpcError
 from becket.framing.framing import SkippedFrame
 from becket.host.starting.connect import DEFAULT_HOST_INFO
 from becket.jsonrpc.messages import Failure, Message, NotificationMessage, Request, Success

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from becket.errors import BadFile, FrameTooLarge
+from becket.errors import JSON_ERRORS, BadFile, FrameTooLarge
 from becket.framing.content_length import ContentLength
 from becket.framing.detect import detect_framing
 from becket.framing.framing import Framing, FramingFactory, Outline, SkippedFrame
@@ -343,7 +343,7 @@ def bounded_lines(file: BinaryIO, path: str) -> Iterator[bytes]:
 def parse_head(line: bytes, path: str) -> TranscriptHead:
     try:
         head = msgspec.json.decode(line, type=TranscriptHead)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except JSON_ERRORS as error:
         raise BadFile(path, [("", f"this is no transcript: its first line says no such thing ({error})")]) from error
     if head.transcript != VERSION:
         raise BadFile(path, [("", f"a transcript of version {head.transcript}, and this program knows {VERSION}")])

@@ -11,10 +11,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypeGuard
 
-import msgspec
 from msgspec import Struct
 
 from becket.dialects import PLAIN, Dialect
+from becket.errors import JSON_ERRORS
 from becket.jsonrpc.codec import normalize_id
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.jsonrpc.messages import Batch, Failure, Message, NotificationMessage, Request, Success
@@ -236,7 +236,7 @@ def read(came: ReceivedMessage) -> Any:
     """Returns the value of a body; of what is no JSON, what it means, and of what means nothing, its text."""
     try:
         return decode_json(came.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         pass
     match came.message:
         case Request(_, method, params):

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from becket.adapters.mcp.messages.base import McpMessage, find_progress_token
 from becket.contract.log import LogLevel
+from becket.errors import JSON_ERRORS
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Stream
 
@@ -51,7 +52,7 @@ class ProgressTokenProbe(Struct, rename="camel"):
 def is_progress_for(raw: Raw, params: McpMessage) -> bool:
     try:
         told: object = decode_progress_token(raw).progress_token
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except JSON_ERRORS:
         return False
     token = find_progress_token(params.meta)
     return token is not None and told == token and type(told) is type(token)

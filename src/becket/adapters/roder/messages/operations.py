@@ -12,9 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.adapters.roder.rust_debug import format_text
-from becket.contract.json_narrowing import SHAPE_ERRORS
 from becket.dialects.phrases import LinkState, WireRequest
-from becket.errors import Meaning, RpcError
+from becket.errors import JSON_ERRORS, Meaning, RpcError
 
 __all__ = ["MAX_IDLE", "OPERATION_FAILED_CODE", "OperationKind"]
 
@@ -34,7 +33,7 @@ class OperationKind(Struct, frozen=True, eq=False):
         """Returns whether an event is of this work."""
         try:
             return self._decode_id(raw) == self.get_id(call)
-        except SHAPE_ERRORS:
+        except JSON_ERRORS:
             return False
 
     def check_ack(self, answer: Raw, call: object) -> None:

@@ -1,0 +1,33 @@
+"""Loggers by the part that writes. `logging` is imported with the first message: many extensions never log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+__all__ = ["extension_logger", "host_logger", "lsp_logger", "peer_logger"]
+
+
+def peer_logger() -> Logger:
+    return get_logger("becket.peer")
+
+
+def host_logger() -> Logger:
+    return get_logger("becket.host")
+
+
+def lsp_logger() -> Logger:
+    return get_logger("becket.lsp")
+
+
+def extension_logger(id: str) -> Logger:
+    """Returns the logger for what one extension says, or what is said about it."""
+    return get_logger(f"becket.ext.{id}")
+
+
+def get_logger(name: str) -> Logger:
+    import logging
+
+    return logging.getLogger(name)
