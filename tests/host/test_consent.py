@@ -729,12 +729,12 @@ async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt
     tmp_path: Path, has_data: bool
 ) -> None:
     root = tmp_path / "root"
-    setting = 'environment = {{ set = {{ MODE = "{}", NOTES_TOKEN = "{}", {} = "1" }} }}\n'
-    folder = write_extension(root / "notes", "notes", READING + setting.format("calm", "canary", "OLD"))
+    setting = 'environment = {{ set = {{ MODE = "{}", NOTES_TOKEN = "{}", PLACE = "db://me:{}@x", {} = "1" }} }}\n'
+    folder = write_extension(root / "notes", "notes", READING + setting.format("calm", "canary", "canary", "OLD"))
     (folder / "gone.py").touch()
     async with house_of(root, tmp_path / "data" if has_data else None) as house:
         await house.let_in()
-        write_extension(folder, "notes", BOTH + setting.format("wild", "canary2", "NEW"))
+        write_extension(folder, "notes", BOTH + setting.format("wild", "canary2", "canary2", "NEW"))
         manifest = folder / "becket.toml"
         told = manifest.read_text(encoding="utf-8").replace('"main.py"', '"main.py", "--fast"')
         manifest.write_text(told, encoding="utf-8")
@@ -749,7 +749,7 @@ async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt
     assert changes.command == house.requests[0].command
     assert changes.working_directory is None
     assert changes.added_permissions == ("memory.write",)
-    assert changes.variables.keys() == {"MODE", "NEW", "NOTES_TOKEN"}
+    assert changes.variables.keys() == {"MODE", "NEW", "NOTES_TOKEN", "PLACE"}
     assert (changes.variables["MODE"], changes.variables["NEW"]) == ("calm", None)
     assert changes.removed_variables == ("OLD",)
     python = shutil.which("python3")
@@ -758,7 +758,7 @@ async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt
         f"since the last consent its command has changed, from: {python} {folder}/main.py",
         "since the last consent it asks for more permissions: memory.write",
         "since the last consent it sets other variables: "
-        "MODE (it was calm), NEW (new), NOTES_TOKEN (another value), OLD (no longer set)",
+        "MODE (it was calm), NEW (new), NOTES_TOKEN (another value), PLACE (another value), OLD (no longer set)",
     ]
     if has_data:
         kept = (tmp_path / "data" / "approvals" / "notes.json").read_bytes()

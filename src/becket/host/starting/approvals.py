@@ -17,8 +17,8 @@ from msgspec import Struct
 from becket._text import quote_path
 from becket.conversion.files.reader import load_bytes, replace_file
 from becket.errors import BadFile
-from becket.host.redaction import redact_command
-from becket.host.starting.consent_request import ConsentChanges
+from becket.host.redaction import redact_command, redact_text
+from becket.host.starting.consent_request import DIGEST_PREFIX, ConsentChanges
 from becket.host.starting.environment import is_secret_name
 
 __all__ = ["Approval", "find_changes", "load_approval", "save_approval"]
@@ -28,8 +28,8 @@ LARGEST: Final = 16 * 1024 * 1024  # the names of as many files as an extension 
 
 class Approval(Struct, frozen=True, kw_only=True):
     """What a consent was about. `variables` are those that are set, and `files` those of the extension, each with a
-    short digest. No secret is kept: secrets in the command are hidden, and of a variable that looks like one there is
-    a digest."""
+    short digest. No secret is kept: secrets in the command are hidden, and of a variable that looks like one, by its
+    name or its value, there is a digest."""
 
     digest: str
     command: tuple[str, ...] = ()
@@ -54,14 +54,16 @@ class Approval(Struct, frozen=True, kw_only=True):
             digest=digest,
             command=tuple(map(quote_path, redact_command(command))),
             working_directory=quote_path(working_directory),
-            variables={name: hide(value) if is_secret_name(name) else value for name, value in variables.items()},
+            variables={name: hide_secret(name, value) for name, value in variables.items()},
             permissions=tuple(sorted({*permissions})),
             files=dict(files),
         )
 
 
-def hide(value: str) -> str:
-    return f"sha256:{sha256(value.encode(errors='surrogateescape')).hexdigest()[:16]}"
+def hide_secret(name: str, value: str) -> str:
+    if not is_secret_name(name) and redact_text(value) == value:
+        return value
+    return f"{DIGEST_PREFIX}{sha256(value.encode(errors='surrogateescape')).hexdigest()[:16]}"
 
 
 def load_approval(path: Path) -> Approval | None:

@@ -20,6 +20,7 @@ from becket.permissions.gate import Decision
 from becket.permissions.policies import is_async
 
 __all__ = [
+    "DIGEST_PREFIX",
     "START",
     "AskConsent",
     "ConsentChanges",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 START: Final = "start"
+DIGEST_PREFIX: Final = "sha256:"  # of what is kept of a value that looks like a secret
 MOST_FILES: Final = 10  # names of changed files in a prompt; `ConsentChanges` has them all
 
 
@@ -37,9 +39,8 @@ class ConsentChanges(Struct, frozen=True, kw_only=True):
     """What has changed since the last consent. What has not is empty, or None.
 
     `command` and `working_directory` are those of the last consent. `variables` are those that have another value, with
-    the value of then, or a digest of it where the name looks like that of a secret; None where they were not set. Where
-    `is_known` is False, of the files only that something has
-    changed is known, and of the rest nothing."""
+    the value of then, or a digest of it where it looks like a secret; None where they were not set. Where `is_known` is
+    False, of the files only that something has changed is known, and of the rest nothing."""
 
     added_files: tuple[str, ...] = ()
     changed_files: tuple[str, ...] = ()
@@ -141,16 +142,16 @@ def describe_changes(changes: ConsentChanges) -> Iterator[str]:
         yield f"since the last consent it asks for more permissions: {', '.join(changes.added_permissions)}"
     if changes.removed_permissions:
         yield f"since the last consent it asks no longer for: {', '.join(map(quote, changes.removed_permissions))}"
-    values = [(name, describe_value(name, before)) for name, before in changes.variables.items()]
+    values = [(name, describe_value(before)) for name, before in changes.variables.items()]
     values += [(name, "no longer set") for name in changes.removed_variables]
     if values:
         yield f"since the last consent it sets other variables: {join_notes(values)}"
 
 
-def describe_value(name: str, before: str | None) -> str:
+def describe_value(before: str | None) -> str:
     if before is None:
         return "new"
-    return "another value" if is_secret_name(name) else f"it was {quote(before)}"
+    return "another value" if before.startswith(DIGEST_PREFIX) else f"it was {quote(before)}"
 
 
 def join_notes(notes: Sequence[tuple[str, str]]) -> str:
