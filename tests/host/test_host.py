@@ -611,6 +611,23 @@ async def test_a_permission_of_a_running_extension_is_asked_for_with_the_same_fi
     assert request.working_directory == str(root / "notes")
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_only_true_gives_a_running_extension_a_permission(root: Path, *, is_async: bool) -> None:
+    def ask(question: str, request: ConsentRequest) -> Any:
+        return "yes"
+
+    async def ask_later(question: str, request: ConsentRequest) -> Any:
+        return 1
+
+    grants = {"notes": ["tools.register", "memory.read"]}
+    with anyio.fail_after(60):
+        async with host_of(root, grants=grants, ask=ask_later if is_async else ask) as host:
+            notes = await host.ready("notes")
+            with pytest.raises(RemoteError):
+                await notes.call_tool("keep", {"text": "milk"})
+            assert not notes.gate.allows("memory.write")
+
+
 async def test_ready_waits_for_the_answer(root: Path) -> None:
     write_asking(root, "ask-a")
     person = Person()
