@@ -201,19 +201,20 @@ async def test_a_process_that_ends_is_a_crash() -> None:
     assert caught.value.exit_code == 3
 
 
-async def test_a_request_beyond_the_window_of_the_other_side_is_refused_as_busy_at_once() -> None:
+@pytest.mark.parametrize("params", [None, {"for": "it"}])
+async def test_a_request_beyond_the_window_of_the_other_side_is_refused_as_busy_at_once(params: Any) -> None:
     release = anyio.Event()
     async with memory_pair(limits=Limits(inbound_requests=2)) as (left, right):
 
         @right.handle("wait")
-        async def wait() -> str:
+        async def wait(params: Any) -> str:
             await release.wait()
             return "waited"
 
         results: list[str] = []
 
         async def call() -> None:
-            results.append(await left.call("wait"))
+            results.append(await left.call("wait", params))
 
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
@@ -221,7 +222,7 @@ async def test_a_request_beyond_the_window_of_the_other_side_is_refused_as_busy_
                 tasks.start_soon(call)
                 await settled()
                 with pytest.raises(RemoteError) as caught:
-                    await left.call("wait")
+                    await left.call("wait", params)
                 assert caught.value.meaning is Meaning.BUSY
                 release.set()
 

@@ -115,6 +115,19 @@ async def test_calls_leave_no_memory_behind_however_they_end(round: Callable[[Pe
     assert growth < MOST
 
 
+async def test_progress_under_tokens_leaves_no_memory_behind() -> None:
+    async with memory_pair(dialect="mcp") as (left, right):
+        serve(right)
+
+        async def stream_often() -> None:
+            for _ in range(4):
+                await stream(left)
+
+        growth = await growth_of(stream_often)
+
+    assert growth < MOST
+
+
 async def test_links_that_end_in_the_middle_of_calls_leave_no_memory_behind() -> None:
     async def live_and_end() -> None:
         async with memory_pair() as (left, right), anyio.create_task_group() as tasks:

@@ -14,6 +14,7 @@ from becket import Context, Limits, Meaning, RemoteError
 from becket.methods.descriptors import Method, Notification
 from becket.peer.permission_prompt import PermissionChecker
 from becket.permissions.gate import Decision, Gate, Grants
+from becket.permissions.policies import Policy
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -178,10 +179,11 @@ async def test_an_answer_that_is_not_true_is_a_no(answer: Any, is_plain: bool) -
     assert denied(refused.value)
 
 
-async def test_a_yes_to_an_extension_is_none_to_the_caller_that_it_acts_for() -> None:
+@pytest.mark.parametrize("policy", [None, lambda decision: True], ids=["no policy", "a policy"])
+async def test_a_yes_to_an_extension_is_none_to_the_caller_that_it_acts_for(policy: Policy | None) -> None:
     """The person is asked about the extension alone; its caller may have lost the permission meanwhile."""
     decisions: list[Decision] = []
-    strong = Gate("strong", Grants.of([]), asks=True, audit=decisions.append)
+    strong = Gate("strong", Grants.of([]), asks=True, audit=decisions.append, policy=policy)
     weak = Gate("weak", Grants.of(["memory.write"]))
 
     async def ask(question: str, decision: Decision) -> bool:
