@@ -61,6 +61,8 @@ while True:
     {"initialize": initialize, "shutdown": shutdown}.get(message["method"], unknown)(message)
 """
 
+MANIFEST = 'id = "x"\nversion = "1.0.0"\ncommand = ["x"]\npermissions = []\n'
+
 Findings = list[dict[str, str]]
 
 
@@ -227,7 +229,7 @@ def test_a_command_of_it_is_run_on_request(tmp_path: Path) -> None:
 
 
 def test_a_command_that_the_manifest_marks_as_read_only_is_run(tmp_path: Path) -> None:
-    manifest = 'id = "x"\nversion = "1.0.0"\ncommand = ["x"]\n[[commands]]\nname = "wipe"\n'
+    manifest = MANIFEST.replace("[]", '["tools.register"]') + '[[commands]]\nname = "wipe"\n'
     (tmp_path / "becket.toml").write_text(manifest, encoding="utf-8")
     _, findings = check(tmp_path, ACTIVE)
     assert [one["level"] for one in findings if one["check"] == "commands"] == ["skipped"]
@@ -236,6 +238,38 @@ def test_a_command_that_the_manifest_marks_as_read_only_is_run(tmp_path: Path) -
     (tmp_path / "becket.toml").write_text(marked, encoding="utf-8")
     assert wrong(tmp_path, ACTIVE) == []
     assert [params["command"] for method, params in calls_of(tmp_path) if method == "command.invoke"] == ["show"]
+
+
+DECLARING = """
+def initialize(message):
+    capabilities = {"tools": [TOOL], "hooks": [{"hook": "before_tool_call"}]}
+    answer(message, result={"protocol_version": 1, "capabilities": capabilities, "features": ["log"], "id": "z"})
+"""
+
+
+def test_what_the_manifest_does_not_ask_for_is_an_error_since_no_host_would_start_it(tmp_path: Path) -> None:
+    (tmp_path / "becket.toml").write_text(MANIFEST, encoding="utf-8")
+    code, findings = check(tmp_path, DECLARING)
+
+    bad = [one for one in findings if one["level"] == "error"]
+    assert code == ExitCode.FAILED
+    assert [(one["check"], "tools.register" in one["text"], "tools.intercept" in one["text"]) for one in bad] == [
+        ("handshake", True, False),
+        ("handshake", False, True),
+    ]
+    assert all("permissions" in one["hint"] for one in bad)
+    assert "methods" in {one["check"] for one in findings}  # all else is checked too
+
+
+def test_another_id_in_the_code_than_in_the_manifest_is_a_warning(tmp_path: Path) -> None:
+    asks = MANIFEST.replace("[]", '["tools.register", "tools.intercept"]')
+    (tmp_path / "becket.toml").write_text(asks, encoding="utf-8")
+
+    _, findings = check(tmp_path, DECLARING)
+
+    (bad,) = [one for one in findings if one["level"] == "warning"]
+    assert (bad["check"], "`x`" in bad["text"], "`z`" in bad["text"]) == ("handshake", True, True)
+    assert bad["hint"]
 
 
 @pytest.mark.parametrize("line", ["", "'"])

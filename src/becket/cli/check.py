@@ -31,6 +31,7 @@ from becket.host.starting.connect import DEFAULT_HOST_INFO, derive_id, find_exte
 from becket.host.starting.environment import build_default_environment, prefer_own_python
 from becket.host.starting.manifest import CommandEntry, Environment, Manifest
 from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.permissions.gate import PERMISSIONS
 
 if TYPE_CHECKING:
     from becket.host.starting.discovery import Candidate
@@ -204,6 +205,8 @@ class CheckRequest:
             cwd=self._folder,
             root=root,
             timeout=DIALECTS[dialect].host_limits.handshake if self._timeout is None else self._timeout,
+            manifest_id=None if found is None else found.id,
+            permissions=PERMISSIONS if manifest is None else manifest.permissions,
             config={} if manifest is None else resolve_check_config(id, manifest, variables, habits),
             call_timeout=CALL_TIMEOUT if self._timeout is None else self._timeout,
             extra=None if found is None else found.extra,

@@ -212,8 +212,8 @@ HANDSHAKE: Final = Case(
     verdicts=(
         Verdict(Observed.RESULT, OK, "{declared}"),
         Verdict(Observed.ERROR, ERROR, "it refused: {message}", f"respond to `{INITIALIZE.name}` with a result"),
-        Verdict(Observed.INVALID, ERROR, "{problem}", "{schemas}"),
-        Verdict(Observed.ODDITY, WARNING, "{problem}"),
+        Verdict(Observed.INVALID, ERROR, "{problem}", "{hint}"),
+        Verdict(Observed.ODDITY, WARNING, "{problem}", "{hint}"),
     ),
 )
 METHODS: Final = Case(

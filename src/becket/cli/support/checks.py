@@ -43,6 +43,8 @@ NATIVE_CHECKS: Final = {NATIVE.name: NATIVE, PLAIN.name: PLAIN}
 MEANINGS: Final = {number: meaning for meaning, number in ERROR_CODES.items()}
 FRAMINGS: Final = {ContentLength: "Content-Length headers", JsonLines: "JSON lines", LengthPrefixed: "length prefixes"}
 SCHEMAS: Final = "`becket schema initialize` and `becket schema capabilities` say what is expected"
+ASK_FOR_IT: Final = "ask for the permission in `permissions` of the manifest: without it no host starts the extension"
+MOST_SHOWN: Final = 64  # characters of an id
 RESPONSES: Final = (Observed.RESULT, Observed.ERROR)
 
 
@@ -189,9 +191,14 @@ class Conversation:
             yield observe_answer(answer, {})
             return
         problems = [*find_declared_problems(self._subject, answer.result)]
-        for pointer, text in problems:
+        hint = SCHEMAS if problems else ASK_FOR_IT
+        for pointer, text in problems or find_missing_permissions(self._subject, self._initialized):
             problem = f"{pointer}: {text}" if pointer else text
-            yield Observation(Observed.INVALID, {"problem": problem, "schemas": SCHEMAS})
+            yield Observation(Observed.INVALID, {"problem": problem, "hint": hint})
+        own_id, manifest_id = self._initialized.id, self._subject.manifest_id
+        if own_id and manifest_id not in (None, own_id):
+            problem = f"its manifest has the id `{manifest_id}`, and its code `{own_id[:MOST_SHOWN]}`"
+            yield Observation(Observed.ODDITY, {"problem": problem, "hint": "give both the same id"})
         if not problems:
             yield Observation(Observed.RESULT, {"declared": describe_capabilities(self._initialized)})
 
@@ -253,6 +260,12 @@ def find_declared_problems(subject: CheckSubject, result: Raw) -> Iterator[tuple
         except BadSchema as error:
             for pointer, text in error.problems:
                 yield f"/capabilities/tools/{index}/input_schema{pointer}", text
+
+
+def find_missing_permissions(subject: CheckSubject, initialized: Initialized) -> list[tuple[str, str]]:
+    """Returns what a host would refuse because the manifest does not ask for the permission."""
+    grants = Grants.of(PERMISSIONS.intersection(subject.permissions))
+    return find_handshake_problems(subject.id, initialized, grants=grants, config=subject.config)
 
 
 def describe_capabilities(initialized: Initialized) -> str:

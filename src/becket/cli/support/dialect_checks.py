@@ -119,9 +119,9 @@ class Calls:
                 yield Observation(Observed.RESULT, {"declared": watch.describe(extension)})
                 for name, because in extension.disabled_tools.items():
                     problem = f"the tool `{name}` is disabled, its schema cannot be applied: {because}"
-                    yield Observation(Observed.INVALID, {"problem": problem, "schemas": ""})
+                    yield Observation(Observed.INVALID, {"problem": problem, "hint": ""})
                 for note in watch.notes:
-                    yield Observation(Observed.ODDITY, {"problem": note})
+                    yield Observation(Observed.ODDITY, {"problem": note, "hint": ""})
             case "ping" if watch.dialect.name in PINGS:
                 ping = extension.peer.call(PINGS[watch.dialect.name], timeout=self._subject.call_timeout)
                 yield await self._observe(ping, {})
@@ -313,7 +313,7 @@ class DialectObserver:
             problems = error.problems if isinstance(error, BadCapabilities) else [("", describe_cause(error))]
             for pointer, text in problems:
                 problem = f"{pointer}: {text}" if pointer else text
-                yield "handshake", Observation(Observed.INVALID, {"problem": problem, "schemas": ""})
+                yield "handshake", Observation(Observed.INVALID, {"problem": problem, "hint": ""})
 
     def _explain_silence(self, subject: CheckSubject, error: BecketError) -> Observation:
         facts = {"method": self._first_method}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
 
 from becket.contract.tools import Tool
+from becket.permissions.gate import PERMISSIONS
 
 __all__ = [
     "NOTHING_DECLARED",
@@ -44,9 +45,10 @@ class Finding(Struct, frozen=True):
 class CheckSubject(Struct, frozen=True, kw_only=True):
     """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take.
 
-    Where its folder has a manifest of its own kind, `config` and `extra` are what that says. `timeout` is for the
-    handshake, `call_timeout` for every later response. Tools that are not marked as read-only are called only with
-    `calls_tools`; `line` is the command to run, with its arguments, None where there is none or none may be run."""
+    Where its folder has a manifest of its own kind, `manifest_id`, `permissions`, `config` and `extra` are what that
+    says; without one the program may declare whatever there is a permission for. `timeout` is for the handshake,
+    `call_timeout` for every later response. Tools that are not marked as read-only are called only with `calls_tools`;
+    `line` is the command to run, with its arguments, None where there is none or none may be run."""
 
     command: tuple[str, ...]
     id: str
@@ -55,6 +57,8 @@ class CheckSubject(Struct, frozen=True, kw_only=True):
     root: str = ""
     timeout: float = 10.0
     call_timeout: float = 10.0
+    manifest_id: str | None = None
+    permissions: Collection[str] = PERMISSIONS
     config: Mapping[str, Any] = {}
     extra: Any = None
     calls_tools: bool = False
