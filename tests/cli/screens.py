@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 TOKENS = re.compile(r"\x1b\[(?P<numbers>[0-9;?]*)(?P<order>[@-~])|\x1b\][^\x07]*\x07|\x1b.|(?P<other>[^\x1b])", re.S)
+BEGUN = re.compile(r"\x1b(?:\[[0-9;?]*|\][^\x07]*)?\Z")
 
 
 class Picture:
@@ -17,10 +18,14 @@ class Picture:
         self._rows = rows
         self._row = 0
         self._column = 0
+        self._begun = ""  # an escape sequence whose end has not been written yet
 
     def write(self, text: str) -> None:
         """Draws what was written."""
-        for token in TOKENS.finditer(text):
+        text = self._begun + text
+        begun = BEGUN.search(text)
+        self._begun = begun[0] if begun else ""
+        for token in TOKENS.finditer(text.removesuffix(self._begun)):
             if token["order"]:
                 self._obey(token["order"], token["numbers"])
             elif token["other"]:

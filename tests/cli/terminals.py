@@ -23,6 +23,7 @@ CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-
 PATIENCE = 60.0  # seconds: far more than any command takes
 CTRL_C = "\x03"
 CTRL_D = "\x04"
+CTRL_Z = "\x1a"
 # The terminal that a program runs in must be its controlling one for Ctrl-C to reach it; and whoever runs the tests in
 # the background has it ignored.
 TAKE_TERMINAL = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, becket, write_extension
-from tests.cli.terminals import CTRL_C, Terminal
+from tests.cli.terminals import CTRL_C, CTRL_Z, Terminal
 
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.screen import WIDE, fit_rows
@@ -409,6 +410,24 @@ def test_ctrl_c_in_a_prompt_restores_the_terminal(root: Path) -> None:
         assert terminal.picture.is_cursor_shown
 
 
+def test_ctrl_z_gives_the_terminal_back_and_fg_draws_anew(root: Path) -> None:
+    command = shlex.join([*BECKET, "run", str(root), "--no-data"])
+    # A shell with job control and without an editor for its lines, which would set the terminal up by itself.
+    with Terminal(["/bin/sh", "-mc", f"{command}; echo back in the shell; read line; fg"]) as terminal:
+        terminal.expect("agree? [y/N]")
+        terminal.type(CTRL_Z)
+        terminal.expect("back in the shell")
+        assert terminal.has_echo
+        assert terminal.picture.is_cursor_shown
+        terminal.enter("on with it")
+        terminal.expect("agree? [y/N]")
+        assert not terminal.has_echo
+        terminal.enter("y")
+        terminal.expect("quiet: started")
+        terminal.type(CTRL_C)
+        assert terminal.end() == ExitCode.INTERRUPTED
+
+
 def test_what_was_typed_before_a_prompt_is_no_answer_to_it(root: Path) -> None:
     with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
         terminal.type("y\ny\n")
@@ -426,7 +445,7 @@ def test_a_prompt_that_is_higher_than_the_terminal_is_written_above_the_table(tm
             |
             | extension   state     calls/s   latency   restarts   note
             | ──~
-            | quiet       stopped       0.0                    0   somebody is asked whether it may start
+            | quiet       stopped       0.0                    0   waiting for consent
             |
             |agree? [y/N]
         """)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from time import strftime
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +64,7 @@ class Screen:
         self._host: Host | None = None
         self._live: Live | None = None
         self._prompt: Prompt | None = None
+        self._terminal = ExitStack()
 
     def on_event(self, event: HostEvent) -> None:
         """Writes an event above the table."""
@@ -78,17 +80,33 @@ class Screen:
     @asynccontextmanager
     async def active(self, host: Host) -> AsyncGenerator[None, None]:
         """Keeps the table up to date in the block. The terminal is as it was before when the block is left."""
-        from rich.live import Live
-
         self._host = host
-        with without_echo(), Live(console=self._console, auto_refresh=False) as self._live:
+        with self._terminal:
+            self._take_terminal()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_drawing)
+                tasks.start_soon(self._release_when_stopped)
                 try:
                     yield
                 finally:
                     tasks.cancel_scope.cancel()
                     self._draw()
+
+    def _take_terminal(self) -> None:
+        from rich.live import Live
+
+        self._terminal.enter_context(without_echo())
+        self._live = self._terminal.enter_context(Live(console=self._console, auto_refresh=False))
+
+    async def _release_when_stopped(self) -> None:
+        """Gives the terminal back to the shell at Ctrl-Z, and draws below what was written there after `fg`."""
+        while True:
+            with anyio.open_signal_receiver(signal.SIGTSTP) as signals:
+                await anext(aiter(signals))
+            self._terminal.close()
+            signal.raise_signal(signal.SIGTSTP)  # not handled any more: it stops the program until SIGCONT
+            self._take_terminal()
+            self._draw()
 
     async def _keep_drawing(self) -> None:
         while True:
