@@ -359,7 +359,7 @@ def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_termina
         terminal.expect_seen("""
             | extension   state     restarts   note
             | ───────────────────────────────────────────────
-            | asked       stopped          0   somebody is a…
+            | asked       stopped          0   waiting for c…
             | quiet       ready            0
             |
             |asked 1.0.0 wants to run:
@@ -378,7 +378,7 @@ def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_termina
             |
             | extension   state     restarts   note
             | ───────────────────────────────────────────────
-            | asked       stopped          0   somebody is a…
+            | asked       stopped          0   waiting for c…
             | quiet       ready            1
             |
             |asked 1.0.0 wants to run:

@@ -576,7 +576,7 @@ async def test_those_that_need_no_question_run_while_the_others_are_asked_about_
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
             assert person.asked == ["ask-a"]
             status = {status.id: status for status in host.status()}["ask-a"]
-            assert (status.state, status.because) == (ExtensionState.STOPPED, "somebody is asked whether it may start")
+            assert (status.state, status.because) == (ExtensionState.STOPPED, "waiting for consent")
             person.answer("ask-a", allowed=True)
             await person.wait_for("ask-a", "ask-b")
             assert (await host.ready("ask-a")).state is ExtensionState.READY

@@ -65,7 +65,7 @@ def test_with_the_current_folder_on_the_path_the_extensions_own_program_still_do
 
 
 def test_a_path_in_the_extensions_folder_is_made_absolute(folder: Path) -> None:
-    assert resolve(folder, "./tool") == (f"{folder}/./tool",)
+    assert resolve(folder, "./tool") == (f"{folder}/tool",)
     assert resolve(folder, "bin/run") == (str(folder / "bin" / "run"),)
 
 
@@ -87,7 +87,7 @@ def test_a_program_of_a_list_may_lie_anywhere_but_not_out_of_its_folder_by_a_rel
     (folder / "out").symlink_to("../outside/tool")
 
     assert resolve(folder, program, is_listed=True) == (program,)
-    assert resolve(folder, "./out", is_listed=True) == (f"{folder}/./out",)
+    assert resolve(folder, "./out", is_listed=True) == (f"{folder}/out",)
     assert "leads out" in refusal(folder, "../outside/tool", is_listed=True)
     assert "no such file" in refusal(folder, "/no/such/tool", is_listed=True)
 
@@ -115,7 +115,7 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path) -> None:
 def test_a_link_within_the_folder_is_followed(folder: Path) -> None:
     (folder / "in").symlink_to("bin/run")
 
-    assert resolve(folder, "./in") == (f"{folder}/./in",)
+    assert resolve(folder, "./in") == (f"{folder}/in",)
 
 
 @pytest.mark.parametrize(

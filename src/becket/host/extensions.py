@@ -520,7 +520,7 @@ class ExtensionSet:
             extension.restarts,
             supervisor.in_flight,
             len(extension.tools),
-            "somebody is asked whether it may start" if guest.needs_consent else because,
+            "waiting for consent" if guest.needs_consent else because,
             supervisor.metrics(guest.gate.calls),
             self.candidates[id].manifest.dialect,
             self._consent.unwritten_revocations(id),

@@ -95,7 +95,7 @@ def resolve_command(
     elif not os.path.isabs(program):
         if folder is None:
             raise refuse(program, "is a path in the extension's folder, and it has none")
-        found = os.path.join(folder, program)
+        found = os.path.join(folder, program.removeprefix("./"))
         if not is_inside(folder, found) and not (is_listed and is_below(os.path.normpath(found), folder)):
             raise refuse(program, "leads out of the extension's folder")
     elif not (is_trusted or is_listed) and (

@@ -384,7 +384,7 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         problem = problem or "nobody has agreed to start it"
         hint = f"look at it, then {self._describe_consent()}"
         if self.is_refused:
-            problem = f"consent was refused: {problem}"
+            problem = f"consent was refused: {wanted}" if wanted else "consent was refused"
             if self.lines.keeps_consent:
                 grant, revoke = self.lines.grant(self.extension), self.lines.revoke(self.extension)
                 hint = f"`{grant}` gives it, `{revoke}` lets a host ask again"
