@@ -6,6 +6,8 @@ from importlib import import_module
 
 import pytest
 
+from becket.host import Host
+
 MOVED = [
     ("becket.wire", "Skipped", "becket.framing", "SkippedFrame"),
     ("becket.interop.mcp", "LATEST", "becket.adapters.mcp", "LATEST_VERSION"),
@@ -39,3 +41,35 @@ def test_a_name_that_never_was_raises_attribute_error() -> None:
 
 def test_the_names_of_a_moved_module_are_listed_as_they_were() -> None:
     assert {"Sniffing", "JsonLines"} <= set(dir(import_module("becket.wire")))
+
+
+RENAMED_MEMBERS = [
+    ("becket.peer.context", "Context", "answer", "respond"),
+    ("becket.peer.blocking_peer", "BlockingContext", "answer", "respond"),
+    ("becket.peer.blocking_peer", "BlockingPeer", "agree", "limit_features"),
+    ("becket.peer.peer", "Peer", "agree", "limit_features"),
+    ("becket.peer.peer", "Peer", "heard_at", "last_received_at"),
+    ("becket.peer.streams", "CallStream", "take_ready", "batch_nowait"),
+    ("becket.peer.streams", "CallStream", "extend", "renew_deadline"),
+    ("becket.host.serving.streams", "ExtensionStream", "take_ready", "batch_nowait"),
+    ("becket.host.extension", "Extension", "particulars", "extra"),
+    ("becket.host.host", "Host", "ask_hooks", "run_hooks"),
+    ("becket.adapters.mcp", "McpClient", "offers", "server_capabilities"),
+]
+
+
+@pytest.mark.parametrize(("module", "owner", "old", "new"), RENAMED_MEMBERS)
+def test_a_renamed_member_forwards_to_the_new_one_with_a_warning(module: str, owner: str, old: str, new: str) -> None:
+    class_ = getattr(import_module(module), owner)
+
+    with pytest.warns(DeprecationWarning, match=f"`{owner}.{old}` is `{new}` since becket 0.2"):
+        value = getattr(class_, old)
+
+    assert value == getattr(class_, new)
+
+
+def test_a_renamed_attribute_of_an_object_has_the_value_of_the_new_one() -> None:
+    host = Host([])
+
+    with pytest.warns(DeprecationWarning, match="`Host.places` is `data_dir` since becket 0.2"):
+        assert host.places is host.data_dir

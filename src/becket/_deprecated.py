@@ -1,24 +1,42 @@
-"""Forwards the names of modules that moved in 0.2, each with a DeprecationWarning. Removed in 0.3."""
+"""Forwards names that changed in 0.2, of modules and of classes, each with a DeprecationWarning. Removed in 0.3."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
-__all__ = ["forward"]
+__all__ = ["RenamedMember", "forward"]
+
+
+class RenamedMember:
+    """A method or attribute under its name of 0.1: `answer = RenamedMember("respond")`."""
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+        self._old = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._old = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        from warnings import warn
+
+        warn(f"`{self._old}` is `{self._new}` since becket 0.2", DeprecationWarning, stacklevel=2)
+        return getattr(owner if instance is None else instance, self._new)
 
 
 def forward(old: str, new: str, renamed: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of the module `old`; `renamed` maps its old names to those in `new`."""
 
     def find(name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(f"module {old!r} has no attribute {name!r}")
         from importlib import import_module
         from warnings import warn
 
         target = renamed.get(name, name)
-        if name.startswith("__"):
-            raise AttributeError(f"module {old!r} has no attribute {name!r}")
         value: object = getattr(import_module(new), target)
         warn(f"`{old}.{name}` is `{new}.{target}` since becket 0.2", DeprecationWarning, stacklevel=2)
         return value

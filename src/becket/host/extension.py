@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from becket._deprecated import RenamedMember
 from becket._loggers import host_logger
 from becket.contract.argument_checks import check_strs
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, CommandInvoke
@@ -470,6 +471,8 @@ class Extension:
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"
         return f"<Extension {self.id}: {len(self.tools)} tools, {len(self.providers)} providers, {state}>"
+
+    particulars = RenamedMember("extra")
 
 
 def copy_input(input: object) -> Any:

@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from becket._deprecated import RenamedMember
 from becket._text import escape
 from becket.contract.argument_checks import check_strs
 from becket.contract.commands import CommandEvent
@@ -892,6 +893,9 @@ class Host:
         statuses = [self[id].state for id in self]
         running = sum(state in (ExtensionState.READY, ExtensionState.DEGRADED) for state in statuses)
         return f"<Host {self.name}: {running} of {len(statuses)} extensions run>"
+
+    ask_hooks = RenamedMember("run_hooks")
+    places = RenamedMember("data_dir")
 
 
 def naming_of(candidate: Candidate) -> ToolNaming:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
+from becket._deprecated import RenamedMember
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported, StartFailed
 from becket.framing.framing import FramingFactory
@@ -451,6 +452,8 @@ class BlockingPeer:
         state = "open" if self._link.close_reason is None else self._link.close_reason.reason.value
         return f"<BlockingPeer {self.name} ({self._link.dialect.name}): {state}>"
 
+    agree = RenamedMember("limit_features")
+
 
 class BlockingContext(BaseContext):
     """The second argument of a handler on the blocking face."""
@@ -464,7 +467,7 @@ class BlockingContext(BaseContext):
         return peer
 
     def respond(self, result: object = None) -> None:
-        """Answers the request now, while its function goes on. See `Context.answer`.
+        """Answers the request now, while its function goes on. See `Context.respond`.
 
         A function that goes on for long belongs into a thread of its own: elsewhere nobody reads the link meanwhile."""
         self.peer.call_locked(self._inbound.respond, self.method, self._request, result)
@@ -508,6 +511,8 @@ class BlockingContext(BaseContext):
     def call(self, method: Any, params: Any = None, **options: Any) -> Any:
         """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
         return self.peer.call(method, params, **options)
+
+    answer = RenamedMember("respond")
 
 
 def check_not_async(handler: Handler) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from becket._deprecated import RenamedMember
 from becket.jsonrpc.connection import InboundRequest
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.methods.descriptors import Method, Notification
@@ -142,3 +143,5 @@ class Context(BaseContext):
     def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
         """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
         return self.peer.call(method, params, **options)
+
+    answer = RenamedMember("respond")

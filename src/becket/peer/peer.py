@@ -9,6 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
+from becket._deprecated import RenamedMember
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported, StartFailed
 from becket.framing.framing import FramingFactory
@@ -509,6 +510,9 @@ class Peer:
     def __repr__(self) -> str:
         state = "open" if self._link.close_reason is None else self._link.close_reason.reason.value
         return f"<Peer {self.name} ({self._link.dialect.name}): {state}>"
+
+    agree = RenamedMember("limit_features")
+    heard_at = RenamedMember("last_received_at")
 
 
 class PeerConnector:

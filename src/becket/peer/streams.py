@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from msgspec import Raw, Struct
 
+from becket._deprecated import RenamedMember
 from becket.errors import (
     JSON_ERRORS,
     BadReply,
@@ -562,3 +563,6 @@ class CallStream(Generic[E, R]):
         if self._error is not None:
             return self._error
         return None if self._call is None else self._call.error
+
+    take_ready = RenamedMember("batch_nowait")
+    extend = RenamedMember("renew_deadline")

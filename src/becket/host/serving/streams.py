@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import anyio
 from msgspec import Raw
 
+from becket._deprecated import RenamedMember
 from becket.contract.commands import CommandDone
 from becket.contract.providers import ProviderDone
 from becket.errors import JSON_ERRORS, BecketError, LocalProtocolError, NotSent
@@ -360,3 +361,5 @@ class ExtensionStream(Generic[E, R]):
         self._arrived = anyio.Event()
         with anyio.move_on_after(max(0.0, self._trail_until - anyio.current_time())):
             await self._arrived.wait()
+
+    take_ready = RenamedMember("batch_nowait")

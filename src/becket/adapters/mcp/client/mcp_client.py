@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
+from becket._deprecated import RenamedMember
 from becket.adapters._awaitable import maybe_await
 from becket.adapters.mcp.client.callbacks import ClientCallbacks, RootLike, parse_root
 from becket.adapters.mcp.client.connector import SERVER_NOTIFICATIONS, ClientOptions, McpConnector
@@ -354,6 +355,8 @@ class McpClient:
                 return tuple(found)
             cursor = page.next_cursor
         raise NotSupported(f"`{method.name}`", f"it has more than {MAX_PAGES} pages")
+
+    offers = RenamedMember("server_capabilities")
 
 
 def build_reference(
