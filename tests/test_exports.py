@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -38,6 +39,46 @@ def test_no_name_comes_from_behind_the_door(name: str) -> None:
     module = getattr(getattr(becket, name), "__module__", None) or "becket"
 
     assert module.split(".")[1:2] not in [[layer] for layer in BEHIND_THE_DOOR]
+
+
+LAZY_PACKAGES = [
+    "becket",
+    "becket.adapters.cigen",
+    "becket.adapters.lsp",
+    "becket.adapters.mcp",
+    "becket.adapters.roder",
+    "becket.contract",
+    "becket.extension",
+    "becket.framing",
+    "becket.host",
+    "becket.testing",
+]
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_what_type_checkers_see_of_a_package_is_what_it_exports(name: str) -> None:
+    package = import_module(name)
+    exports = {module: set(names.split()) for module, names in package.EXPORTS.items()}
+    seen = imports_for_types(Path(package.__file__ or ""))
+    if name == "becket.adapters.lsp":
+        assert seen.pop("becket.adapters.lsp.methods") == {"*"}  # all of them, without a table
+    for module, names in seen.items():
+        if names == {"*"}:
+            seen[module] = set(import_module(module).__all__)
+
+    assert seen == exports
+    assert all(hasattr(package, name) for name in package.__all__)
+
+
+def imports_for_types(file: Path) -> dict[str, set[str]]:
+    """Returns the names that a package imports under `if TYPE_CHECKING:`, by module."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    return {
+        node.module or "": {alias.name for alias in node.names}
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+    }
 
 
 def test_the_version_is_the_installed_one() -> None:

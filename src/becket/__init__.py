@@ -6,90 +6,53 @@ an extension pays at start only for what it uses.
 
 from __future__ import annotations
 
-from becket._lazy import import_module, import_msgspec
+from becket._lazy import import_msgspec, lazy_exports
 
 import_msgspec()
 
 TYPE_CHECKING = False  # an import from `typing` would stand above, where it is not loaded yet
 if TYPE_CHECKING:
-    from becket.dialects import DIALECTS
+    from becket.dialects import DIALECTS as DIALECTS
     from becket.errors import (
-        BadReply,
-        BecketError,
-        Busy,
-        CallTimeout,
-        ConnectionLost,
-        DisconnectReason,
-        InvalidParams,
-        Meaning,
-        PeerCrashed,
-        RemoteError,
-        RpcError,
-        StartFailed,
-        StreamOverrun,
+        BadReply as BadReply,
+        BecketError as BecketError,
+        Busy as Busy,
+        CallTimeout as CallTimeout,
+        ConnectionLost as ConnectionLost,
+        DisconnectReason as DisconnectReason,
+        InvalidParams as InvalidParams,
+        Meaning as Meaning,
+        PeerCrashed as PeerCrashed,
+        RemoteError as RemoteError,
+        RpcError as RpcError,
+        StartFailed as StartFailed,
+        StreamOverrun as StreamOverrun,
     )
-    from becket.extension.server import ExtensionServer
-    from becket.limits import Limits
-    from becket.methods.registry import Registry
-    from becket.peer.context import Context
-    from becket.peer.outbound import BatchCall, BatchNotify
-    from becket.peer.peer import Peer
-    from becket.peer.streams import Gap, Overflow
-    from becket.peer.transport.server import serve_tcp, serve_unix
+    from becket.extension.server import ExtensionServer as ExtensionServer
+    from becket.limits import Limits as Limits
+    from becket.methods.registry import Registry as Registry
+    from becket.peer.context import Context as Context
+    from becket.peer.outbound import BatchCall as BatchCall, BatchNotify as BatchNotify
+    from becket.peer.peer import Peer as Peer
+    from becket.peer.streams import Gap as Gap, Overflow as Overflow
+    from becket.peer.transport.server import serve_tcp as serve_tcp, serve_unix as serve_unix
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "DIALECTS",
-    "BadReply",
-    "BatchCall",
-    "BatchNotify",
-    "BecketError",
-    "Busy",
-    "CallTimeout",
-    "ConnectionLost",
-    "Context",
-    "DisconnectReason",
-    "ExtensionServer",
-    "Gap",
-    "InvalidParams",
-    "Limits",
-    "Meaning",
-    "Overflow",
-    "Peer",
-    "PeerCrashed",
-    "Registry",
-    "RemoteError",
-    "RpcError",
-    "StartFailed",
-    "StreamOverrun",
-    "serve_tcp",
-    "serve_unix",
-]
-
 EXPORTS = {
-    "DIALECTS": "becket.dialects",
-    "ExtensionServer": "becket.extension.server",
-    "Limits": "becket.limits",
-    "Registry": "becket.methods.registry",
-    "Context": "becket.peer.context",
-    "BatchCall": "becket.peer.outbound",
-    "BatchNotify": "becket.peer.outbound",
-    "Peer": "becket.peer.peer",
-    "serve_tcp": "becket.peer.transport.server",
-    "serve_unix": "becket.peer.transport.server",
-    "Gap": "becket.peer.streams",
-    "Overflow": "becket.peer.streams",
+    "becket.dialects": "DIALECTS",
+    "becket.errors": """
+        BadReply BecketError Busy CallTimeout ConnectionLost DisconnectReason InvalidParams Meaning PeerCrashed
+        RemoteError RpcError StartFailed StreamOverrun
+    """,
+    "becket.extension.server": "ExtensionServer",
+    "becket.limits": "Limits",
+    "becket.methods.registry": "Registry",
+    "becket.peer.context": "Context",
+    "becket.peer.outbound": "BatchCall BatchNotify",
+    "becket.peer.peer": "Peer",
+    "becket.peer.streams": "Gap Overflow",
+    "becket.peer.transport.server": "serve_tcp serve_unix",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(EXPORTS.get(name, "becket.errors")), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+__getattr__, __dir__ = lazy_exports(globals(), EXPORTS)

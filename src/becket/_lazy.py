@@ -39,17 +39,22 @@ def import_module(module: str) -> ModuleType:
 
 
 def lazy_exports(
-    package: str, names: dict[str, object], homes: Mapping[str, str]
+    names: dict[str, object], exports: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` of a package; `names` are its `globals()`, `homes` each name's module."""
+    """Returns `__getattr__` and `__dir__` of a package, and sets its `__all__` where it has none.
+
+    `names` are the package's `globals()`; `exports` maps a module to the names that it defines, with spaces between."""
+    package = names["__name__"]
+    modules = {name: module for module, listed in exports.items() for name in listed.split()}
+    names.setdefault("__all__", sorted(modules))
 
     def find(name: str) -> object:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = names[name] = getattr(import_module(homes[name]), name)
+        value = names[name] = getattr(import_module(modules[name]), name)
         return value
 
-    return find, lambda: sorted({*homes, *names})
+    return find, lambda: sorted({*modules, *names})
 
 
 # -- msgspec

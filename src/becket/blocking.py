@@ -25,9 +25,4 @@ __all__ = [
     "connect_stdio",
 ]
 
-EXPORTS = {
-    "BlockingStream": "becket.peer.blocking_calls",
-    "PendingCall": "becket.peer.blocking_calls",
-}
-
-__getattr__, __dir__ = lazy_exports(__name__, globals(), EXPORTS)
+__getattr__, __dir__ = lazy_exports(globals(), {"becket.peer.blocking_calls": "BlockingStream PendingCall"})

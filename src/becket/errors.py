@@ -424,6 +424,6 @@ class ConnectionLost(BecketError, ConnectionError):
         super().__init__(f"{reason.value}: {detail}" if detail else reason.value)
 
 
-EXPORTS = {name: "becket.host_errors" for name in __all__ if name not in globals()}
+HOST_ERRORS = " ".join(name for name in __all__ if name not in globals())
 
-__getattr__, __dir__ = lazy_exports(__name__, globals(), EXPORTS)
+__getattr__, __dir__ = lazy_exports(globals(), {"becket.host_errors": HOST_ERRORS})

@@ -6,8 +6,7 @@ import logging
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from becket.contract.log import LOG, LogLevel, LogRecord, format_log_record, parse_log_line
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import InitVar, dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,8 +13,7 @@ from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, NewType,
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec import Meta, Struct
 
 from becket.conversion.convert import check_type, convert, unstructure

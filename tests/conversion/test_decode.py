@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import attrs
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec import Meta, Raw, Struct
 
 from becket.conversion import decode as decode_module

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from becket.conversion.files.toml import MAX_DEPTH, MAX_KEY_PARTS, load_toml, parse_toml
 from becket.errors import BadFile, Problem

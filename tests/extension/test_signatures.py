@@ -16,10 +16,8 @@ import jsonschema
 import msgspec
 import pytest
 import typing_extensions
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec import Meta, Raw, Struct
-from msgspec import field as struct_field
+from hypothesis import given, strategies as st
+from msgspec import Meta, Raw, Struct, field as struct_field
 
 from becket import Context, InvalidParams
 from becket.blocking import BlockingContext

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from becket.errors import BadFrame
 from becket.framing import AutoDetect, ContentLength, Framing, FramingFactory, JsonLines, LengthPrefixed, SkippedFrame

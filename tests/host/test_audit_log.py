@@ -14,8 +14,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
 from becket.contract.audit import (

@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.host.folders import as_nobody, open_folder, write_extension
 
 from becket.conversion.files.toml import parse_toml

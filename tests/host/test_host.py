@@ -21,9 +21,7 @@ from msgspec.structs import replace
 
 import becket.host.host
 from becket.cli.support.status_table import build_status_rows
-from becket.contract.audit import CallDecided
-from becket.contract.audit import FilesChanged as ChangeRecorded
-from becket.contract.audit import ProcessStarted as StartRecorded
+from becket.contract.audit import CallDecided, FilesChanged as ChangeRecorded, ProcessStarted as StartRecorded
 from becket.contract.hooks import Block, HookEvent
 from becket.contract.providers import TextDelta, user
 from becket.errors import (

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec import Raw
 from tests.contract.agreement import Agreement, agreement, definition_of, disagreement, inside, values
 from tests.contract.sample_files import load_samples

@@ -9,8 +9,7 @@ from collections import OrderedDict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from becket.conversion.problems import MAX_PROBLEMS

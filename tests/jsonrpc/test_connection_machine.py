@@ -7,8 +7,7 @@ from collections import Counter
 from typing import Any, get_args
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.jsonrpc.links import LOST, Waiter, link
 

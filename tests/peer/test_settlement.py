@@ -10,8 +10,7 @@ import anyio.lowlevel
 import pytest
 import trio
 import trio.testing
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 from msgspec import Struct
 
 from becket import (

@@ -13,8 +13,7 @@ from random import Random
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.peer.starting import QUICK
 
 from becket import Limits, Peer

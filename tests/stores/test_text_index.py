@@ -10,8 +10,7 @@ from random import Random
 from threading import Event
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from becket.contract.memory import Append, Query
 from becket.limits import Limits

@@ -21,8 +21,7 @@ from becket.peer.watchdog import EXIT_STOP_TIMEOUT, end_program, watch_host
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
-    from signal import SIG_DFL, SIGINT, SIGTERM
-    from signal import signal as set_handler
+    from signal import SIG_DFL, SIGINT, SIGTERM, signal as set_handler
     from types import ModuleType
 
     from becket.dialects import Dialect
@@ -35,8 +34,12 @@ if TYPE_CHECKING:
     WireChoice = tuple[Dialect, FramingFactory | None]
     ServeOutcome = tuple[ConnectionLost, str | None]  # why it ended, and why the host was refused
 else:
-    from _signal import SIG_DFL, SIGINT, SIGTERM  # the enums of `signal` take a child a millisecond
-    from _signal import signal as set_handler
+    from _signal import (  # the enums of `signal` take a child a millisecond
+        SIG_DFL,
+        SIGINT,
+        SIGTERM,
+        signal as set_handler,
+    )
 
 __all__ = [
     "EXIT_PROTOCOL_ERROR",

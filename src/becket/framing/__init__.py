@@ -10,34 +10,23 @@ from typing import TYPE_CHECKING
 from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from becket.framing.content_length import ContentLength
-    from becket.framing.detect import AutoDetect, detect_framing
-    from becket.framing.framing import Frame, Framing, FramingFactory, SkippedFrame
-    from becket.framing.json_lines import JsonLines
-    from becket.framing.length_prefixed import LengthPrefixed
-
-__all__ = [
-    "AutoDetect",
-    "ContentLength",
-    "Frame",
-    "Framing",
-    "FramingFactory",
-    "JsonLines",
-    "LengthPrefixed",
-    "SkippedFrame",
-    "detect_framing",
-]
+    from becket.framing.content_length import ContentLength as ContentLength
+    from becket.framing.detect import AutoDetect as AutoDetect, detect_framing as detect_framing
+    from becket.framing.framing import (
+        Frame as Frame,
+        Framing as Framing,
+        FramingFactory as FramingFactory,
+        SkippedFrame as SkippedFrame,
+    )
+    from becket.framing.json_lines import JsonLines as JsonLines
+    from becket.framing.length_prefixed import LengthPrefixed as LengthPrefixed
 
 EXPORTS = {
-    "ContentLength": "becket.framing.content_length",
-    "Frame": "becket.framing.framing",
-    "Framing": "becket.framing.framing",
-    "FramingFactory": "becket.framing.framing",
-    "JsonLines": "becket.framing.json_lines",
-    "LengthPrefixed": "becket.framing.length_prefixed",
-    "SkippedFrame": "becket.framing.framing",
-    "AutoDetect": "becket.framing.detect",
-    "detect_framing": "becket.framing.detect",
+    "becket.framing.content_length": "ContentLength",
+    "becket.framing.detect": "AutoDetect detect_framing",
+    "becket.framing.framing": "Frame Framing FramingFactory SkippedFrame",
+    "becket.framing.json_lines": "JsonLines",
+    "becket.framing.length_prefixed": "LengthPrefixed",
 }
 
-__getattr__, __dir__ = lazy_exports(__name__, globals(), EXPORTS)
+__getattr__, __dir__ = lazy_exports(globals(), EXPORTS)

@@ -10,62 +10,37 @@ from typing import TYPE_CHECKING
 from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from becket.adapters.mcp.hosted_servers import McpSettings
-    from becket.host.diagnostics import Diagnostic
-    from becket.host.extension import Extension
-    from becket.host.host import ExtensionStatus, Host
-    from becket.host.live_view import LiveView, live
-    from becket.host.restart import RestartPolicy, RestartStrategy
-    from becket.host.serving.streams import ExtensionStream
-    from becket.host.sidecar import Sidecar, connect_sidecar
-    from becket.host.starting.connect import connect_extension, connect_extension_over
-    from becket.host.starting.consent_request import ConsentChanges, ConsentRequest
-    from becket.host.supervised import ExtensionHandle
-    from becket.host.supervisor import SupervisionPolicy
-    from becket.host.timeouts import Timeouts
+    from becket.adapters.mcp.hosted_servers import McpSettings as McpSettings
+    from becket.host.diagnostics import Diagnostic as Diagnostic
+    from becket.host.extension import Extension as Extension
+    from becket.host.host import ExtensionStatus as ExtensionStatus, Host as Host
+    from becket.host.live_view import LiveView as LiveView, live as live
+    from becket.host.restart import RestartPolicy as RestartPolicy, RestartStrategy as RestartStrategy
+    from becket.host.serving.streams import ExtensionStream as ExtensionStream
+    from becket.host.sidecar import Sidecar as Sidecar, connect_sidecar as connect_sidecar
+    from becket.host.starting.connect import (
+        connect_extension as connect_extension,
+        connect_extension_over as connect_extension_over,
+    )
+    from becket.host.starting.consent_request import ConsentChanges as ConsentChanges, ConsentRequest as ConsentRequest
+    from becket.host.supervised import ExtensionHandle as ExtensionHandle
+    from becket.host.supervisor import SupervisionPolicy as SupervisionPolicy
+    from becket.host.timeouts import Timeouts as Timeouts
 
-__all__ = [
-    "ConsentChanges",
-    "ConsentRequest",
-    "Diagnostic",
-    "Extension",
-    "ExtensionHandle",
-    "ExtensionStatus",
-    "ExtensionStream",
-    "Host",
-    "LiveView",
-    "McpSettings",
-    "RestartPolicy",
-    "RestartStrategy",
-    "Sidecar",
-    "SupervisionPolicy",
-    "Timeouts",
-    "connect_extension",
-    "connect_extension_over",
-    "connect_sidecar",
-    "live",
-]
-
-HOMES = {
-    "SupervisionPolicy": "becket.host.supervisor",
-    "ConsentChanges": "becket.host.starting.consent_request",
-    "ConsentRequest": "becket.host.starting.consent_request",
-    "Diagnostic": "becket.host.diagnostics",
-    "Extension": "becket.host.extension",
-    "ExtensionStatus": "becket.host.host",
-    "Host": "becket.host.host",
-    "LiveView": "becket.host.live_view",
-    "McpSettings": "becket.adapters.mcp.hosted_servers",
-    "RestartPolicy": "becket.host.restart",
-    "RestartStrategy": "becket.host.restart",
-    "ExtensionStream": "becket.host.serving.streams",
-    "Sidecar": "becket.host.sidecar",
-    "ExtensionHandle": "becket.host.supervised",
-    "Timeouts": "becket.host.timeouts",
-    "connect_extension": "becket.host.starting.connect",
-    "connect_extension_over": "becket.host.starting.connect",
-    "connect_sidecar": "becket.host.sidecar",
-    "live": "becket.host.live_view",
+EXPORTS = {
+    "becket.adapters.mcp.hosted_servers": "McpSettings",
+    "becket.host.diagnostics": "Diagnostic",
+    "becket.host.extension": "Extension",
+    "becket.host.host": "ExtensionStatus Host",
+    "becket.host.live_view": "live LiveView",
+    "becket.host.restart": "RestartPolicy RestartStrategy",
+    "becket.host.serving.streams": "ExtensionStream",
+    "becket.host.sidecar": "connect_sidecar Sidecar",
+    "becket.host.starting.connect": "connect_extension connect_extension_over",
+    "becket.host.starting.consent_request": "ConsentChanges ConsentRequest",
+    "becket.host.supervised": "ExtensionHandle",
+    "becket.host.supervisor": "SupervisionPolicy",
+    "becket.host.timeouts": "Timeouts",
 }
 
-__getattr__, __dir__ = lazy_exports(__name__, globals(), HOMES)
+__getattr__, __dir__ = lazy_exports(globals(), EXPORTS)

@@ -17,8 +17,14 @@ from msgspec import Struct
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
-from becket.host.events import EventBus, ExtensionChanged, ExtensionDiscovered, ExtensionRestarted, ProblemFound
-from becket.host.events import ExtensionStartRefused as ExtensionWasRefused
+from becket.host.events import (
+    EventBus,
+    ExtensionChanged,
+    ExtensionDiscovered,
+    ExtensionRestarted,
+    ExtensionStartRefused as ExtensionWasRefused,
+    ProblemFound,
+)
 from becket.host.extension import Extension
 from becket.host.heartbeats import Heartbeats
 from becket.host.hook_plan import Hooks, HookStatus

@@ -9,8 +9,7 @@ or not. Of two ids that both fit, the longer one counts; where they are equally 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Set as AbstractSet
 from functools import partial
 from typing import Any, Final
 

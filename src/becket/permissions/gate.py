@@ -7,8 +7,7 @@ answer and ending what a revocation forbids are the host's; the gate says when t
 from __future__ import annotations
 
 from _thread import allocate_lock  # `threading` takes a child a millisecond to import
-from collections.abc import Callable, Generator, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Generator, Iterable, Sequence, Set as AbstractSet
 from typing import Final, TypeAlias
 
 import msgspec

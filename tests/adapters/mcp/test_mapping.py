@@ -15,8 +15,7 @@ from becket.adapters.mcp.messages.notifications import Progress
 from becket.adapters.mcp.messages.prompts import GetPromptResult, Prompt, PromptArgument, PromptMessage
 from becket.adapters.mcp.messages.tools import TOOLS_CALL, CallToolParams, ToolResult
 from becket.contract.commands import CommandDone, CommandInvoke, ErrorText, SystemText, Table, Text
-from becket.contract.handshake import Capabilities
-from becket.contract.handshake import Initialized as ContractInitialized
+from becket.contract.handshake import Capabilities, Initialized as ContractInitialized
 from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskEnded, TaskUpdated
 from becket.contract.tools import Tool, ToolCall

@@ -9,8 +9,13 @@ import pytest
 from msgspec import Raw
 
 from becket.adapters.roder import TASKS_CANCEL, TASKS_EXECUTE, CancelTaskParams, ExecuteTaskParams
-from becket.adapters.roder.command_mapping import COMMAND_MAPPING as COMMAND
-from becket.adapters.roder.command_mapping import COMMAND_STREAM, CommandRunDone, decode_command_event, parse_args
+from becket.adapters.roder.command_mapping import (
+    COMMAND_MAPPING as COMMAND,
+    COMMAND_STREAM,
+    CommandRunDone,
+    decode_command_event,
+    parse_args,
+)
 from becket.contract.commands import CommandDone, CommandEvent, CommandInvoke, ErrorText, SystemText, Table, Text
 from becket.contract.tasks import TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
 from becket.dialects.phrases import LinkState, WireRequest

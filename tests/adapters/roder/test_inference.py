@@ -42,8 +42,7 @@ from becket.adapters.roder import (
     TurnFailed,
     UserMessage,
 )
-from becket.adapters.roder.messages.inference import TURN_OPERATION as ADDRESS
-from becket.adapters.roder.messages.inference import TaggedEvent, decode_inference_event
+from becket.adapters.roder.messages.inference import TURN_OPERATION as ADDRESS, TaggedEvent, decode_inference_event
 from becket.errors import RpcError
 
 TURN = StreamTurnParams(

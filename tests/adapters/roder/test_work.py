@@ -42,10 +42,8 @@ from becket.adapters.roder import (
     ToolCallResult,
     get_dispatch_timeout,
 )
-from becket.adapters.roder.messages.subagents import DISPATCH_OPERATION as DISPATCHES
-from becket.adapters.roder.messages.subagents import decode_subagent_event
-from becket.adapters.roder.messages.tasks import TASK_OPERATION as RUNS
-from becket.adapters.roder.messages.tasks import decode_task_event
+from becket.adapters.roder.messages.subagents import DISPATCH_OPERATION as DISPATCHES, decode_subagent_event
+from becket.adapters.roder.messages.tasks import TASK_OPERATION as RUNS, decode_task_event
 from becket.errors import RpcError
 from becket.methods.streams import CancelReason
 

@@ -9,106 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from becket._lazy import lazy_exports
-from becket.adapters.cigen.dialect import CIGEN
 
 if TYPE_CHECKING:
-    from becket.adapters.cigen.handshake import CigenSettings
-    from becket.adapters.cigen.messages import (
-        CacheDefinition,
-        CigenDiagnostic,
-        CigenHello,
-        CigenOutputConfig,
-        CigenResource,
-        CigenSchema,
-        CommandDefinition,
-        CommandParameter,
-        CustomStep,
-        Dependency,
-        DependencyType,
-        Fragment,
-        GenerateRequest,
-        GenerateResult,
-        GitInfo,
-        JobDefinition,
-        Level,
-        MatrixRow,
-        MatrixValue,
-        MergeStrategy,
-        PackageSpec,
-        PlanRequest,
-        PlanResult,
-        PluginInfo,
-        ProjectConfig,
-        RepoSnapshot,
-        ResourceType,
-        RestoreCacheStep,
-        RunnerDefinition,
-        RunStep,
-        SaveCacheStep,
-        SkipConfig,
-        SourceLocation,
-        Step,
-        StringList,
-        UsesStep,
-        WorkflowCondition,
-        WorkflowConditionKind,
-        WorkflowDefinition,
-    )
-    from becket.adapters.cigen.methods import CIGEN_PROTOCOL_VERSION, GENERATE, HELLO, PLAN
+    from becket.adapters.cigen.dialect import CIGEN as CIGEN
+    from becket.adapters.cigen.handshake import CigenSettings as CigenSettings
+    from becket.adapters.cigen.messages import *
+    from becket.adapters.cigen.methods import *
 
-__all__ = [
-    "CIGEN",
-    "CIGEN_PROTOCOL_VERSION",
-    "GENERATE",
-    "HELLO",
-    "PLAN",
-    "CacheDefinition",
-    "CigenDiagnostic",
-    "CigenHello",
-    "CigenOutputConfig",
-    "CigenResource",
-    "CigenSchema",
-    "CigenSettings",
-    "CommandDefinition",
-    "CommandParameter",
-    "CustomStep",
-    "Dependency",
-    "DependencyType",
-    "Fragment",
-    "GenerateRequest",
-    "GenerateResult",
-    "GitInfo",
-    "JobDefinition",
-    "Level",
-    "MatrixRow",
-    "MatrixValue",
-    "MergeStrategy",
-    "PackageSpec",
-    "PlanRequest",
-    "PlanResult",
-    "PluginInfo",
-    "ProjectConfig",
-    "RepoSnapshot",
-    "ResourceType",
-    "RestoreCacheStep",
-    "RunStep",
-    "RunnerDefinition",
-    "SaveCacheStep",
-    "SkipConfig",
-    "SourceLocation",
-    "Step",
-    "StringList",
-    "UsesStep",
-    "WorkflowCondition",
-    "WorkflowConditionKind",
-    "WorkflowDefinition",
-]
-
-HOMES = {
-    **dict.fromkeys(__all__, "becket.adapters.cigen.messages"),
-    **dict.fromkeys(("GENERATE", "HELLO", "PLAN", "CIGEN_PROTOCOL_VERSION"), "becket.adapters.cigen.methods"),
-    "CIGEN": "becket.adapters.cigen.dialect",
-    "CigenSettings": "becket.adapters.cigen.handshake",
+EXPORTS = {
+    "becket.adapters.cigen.dialect": "CIGEN",
+    "becket.adapters.cigen.handshake": "CigenSettings",
+    "becket.adapters.cigen.messages": """
+        CacheDefinition CigenDiagnostic CigenHello CigenMessage CigenOutputConfig CigenResource CigenSchema
+        CommandDefinition CommandParameter CustomStep Dependency DependencyType Fragment GenerateRequest
+        GenerateResult GitInfo JobDefinition Level MatrixRow MatrixValue MergeStrategy PackageSpec PlanRequest
+        PlanResult PluginInfo ProjectConfig RepoSnapshot ResourceType RestoreCacheStep RunnerDefinition RunStep
+        SaveCacheStep Signed SkipConfig SourceLocation Step StringList Unsigned UsesStep WorkflowCondition
+        WorkflowConditionKind WorkflowDefinition
+    """,
+    "becket.adapters.cigen.methods": "CIGEN_PROTOCOL_VERSION GENERATE HELLO PLAN",
 }
 
-__getattr__, __dir__ = lazy_exports(__name__, globals(), HOMES)
+__getattr__, __dir__ = lazy_exports(globals(), EXPORTS)

@@ -11,61 +11,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from becket._lazy import import_module, lazy_exports
+
 if TYPE_CHECKING:
-    from becket.adapters.lsp.client.documents import TextDocument, path_of, uri_of
-    from becket.adapters.lsp.client.language_client import LanguageClient
-    from becket.adapters.lsp.client.subscriptions import Subscription
-    from becket.adapters.lsp.methods import *  # noqa: F403  (one name for each method of LSP)
-    from becket.adapters.lsp.positions import apply_edits
-    from becket.adapters.lsp.progress import PartialResult, Progress, WorkDone, WorkProgress
-    from becket.adapters.lsp.pygls_server import run, serve, serve_tcp, serve_unix
+    from becket.adapters.lsp.client.documents import TextDocument as TextDocument, path_of as path_of, uri_of as uri_of
+    from becket.adapters.lsp.client.language_client import LanguageClient as LanguageClient
+    from becket.adapters.lsp.client.subscriptions import Subscription as Subscription
+    from becket.adapters.lsp.methods import *  # (one name for each method of LSP)
+    from becket.adapters.lsp.positions import apply_edits as apply_edits
+    from becket.adapters.lsp.progress import (
+        PartialResult as PartialResult,
+        Progress as Progress,
+        WorkDone as WorkDone,
+        WorkProgress as WorkProgress,
+    )
+    from becket.adapters.lsp.pygls_server import (
+        run as run,
+        serve as serve,
+        serve_tcp as serve_tcp,
+        serve_unix as serve_unix,
+    )
 
-__all__ = [
-    "LanguageClient",
-    "PartialResult",
-    "Progress",
-    "Subscription",
-    "TextDocument",
-    "WorkDone",
-    "WorkProgress",
-    "apply_edits",
-    "path_of",
-    "run",
-    "serve",
-    "serve_tcp",
-    "serve_unix",
-    "uri_of",
-]
-
-LAZY_EXPORTS = {
-    "TextDocument": "client.documents",
-    "Subscription": "client.subscriptions",
-    "LanguageClient": "client.language_client",
-    "PartialResult": "progress",
-    "Progress": "progress",
-    "WorkDone": "progress",
-    "WorkProgress": "progress",
-    "apply_edits": "positions",
-    "path_of": "client.documents",
-    "run": "pygls_server",
-    "serve": "pygls_server",
-    "serve_tcp": "pygls_server",
-    "serve_unix": "pygls_server",
-    "uri_of": "client.documents",
+EXPORTS = {
+    "becket.adapters.lsp.client.documents": "TextDocument path_of uri_of",
+    "becket.adapters.lsp.client.language_client": "LanguageClient",
+    "becket.adapters.lsp.client.subscriptions": "Subscription",
+    "becket.adapters.lsp.positions": "apply_edits",
+    "becket.adapters.lsp.progress": "PartialResult Progress WorkDone WorkProgress",
+    "becket.adapters.lsp.pygls_server": "run serve serve_tcp serve_unix",
 }
+
+find_export, _ = lazy_exports(globals(), EXPORTS)
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    home = "methods" if name.isupper() else LAZY_EXPORTS.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
-    return value
+    return getattr(import_module("becket.adapters.lsp.methods"), name) if name.isupper() else find_export(name)
 
 
 def __dir__() -> list[str]:
     from becket.adapters.lsp import methods
 
-    return [*__all__, *methods.__all__]
+    return [*(name for names in EXPORTS.values() for name in names.split()), *methods.__all__]

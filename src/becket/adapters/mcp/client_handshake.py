@@ -6,8 +6,7 @@ here can mend a server, and one odd name is no reason to do without it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Generator, Mapping, Set as AbstractSet
 from itertools import count
 from typing import Any, Final, TypeVar
 

@@ -33,9 +33,12 @@ from becket.adapters.mcp.messages.prompts import (
 )
 from becket.adapters.mcp.messages.resources import RESOURCES_READ, RESOURCES_SUBSCRIBE
 from becket.adapters.mcp.messages.tools import TOOLS_LIST, ListToolsResult, McpTool, annotate, output_schema_of
-from becket.contract.handshake import PROTOCOL_VERSION, HostInfo
-from becket.contract.handshake import Initialize as ContractInitialize
-from becket.contract.handshake import Initialized as ContractInitialized
+from becket.contract.handshake import (
+    PROTOCOL_VERSION,
+    HostInfo,
+    Initialize as ContractInitialize,
+    Initialized as ContractInitialized,
+)
 from becket.dialects.handshake import ServerHandshake
 from becket.dialects.phrases import LinkState
 from becket.errors import InvalidParams, NotSupported

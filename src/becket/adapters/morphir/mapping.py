@@ -24,8 +24,7 @@ from becket.adapters.morphir.messages import (
 from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, Initialize, Initialized
 from becket.contract.info import INFO_GET, CapabilityInfo, ExtensionInfo
 from becket.contract.json_narrowing import is_object
-from becket.contract.log import LOG as CONTRACT_LOG
-from becket.contract.log import LogLevel, LogRecord
+from becket.contract.log import LOG as CONTRACT_LOG, LogLevel, LogRecord
 from becket.contract.names import find_id_problem
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake

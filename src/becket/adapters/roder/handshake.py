@@ -31,8 +31,13 @@ from becket.adapters.roder.messages.services import (
 from becket.adapters.roder.messages.tasks import TASKS_SPEC, TaskSpec, TaskSpecParams, TaskSpecResult
 from becket.adapters.roder.rust_debug import format_services, format_text
 from becket.adapters.roder.served_manifest import ServedManifest, check_matches_class, load_served_manifest
-from becket.contract.handshake import PROTOCOL_VERSION as CONTRACT_VERSION
-from becket.contract.handshake import Capabilities, DeclaredCapability, Initialize, Initialized
+from becket.contract.handshake import (
+    PROTOCOL_VERSION as CONTRACT_VERSION,
+    Capabilities,
+    DeclaredCapability,
+    Initialize,
+    Initialized,
+)
 from becket.contract.json_narrowing import is_object
 from becket.contract.names import (
     MAX_ID_LENGTH,

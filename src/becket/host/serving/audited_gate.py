@@ -5,8 +5,7 @@ Events go to a callable, as they happen. Writing them down, one line after the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Set as AbstractSet
 
 from becket._loggers import host_logger
 from becket.contract.audit import AuditEvent, CallDecided, GrantChanged

@@ -6,8 +6,7 @@ One start is a list of steps, and whichever of them fails, nothing of the extens
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Generator, Iterable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Generator, Iterable, Set as AbstractSet
 from contextlib import contextmanager
 from typing import Annotated, Any, Final
 

@@ -27,7 +27,7 @@ from becket.contract.config import (
     parse_config_key,
 )
 from becket.conversion.files.reader import load_bytes, replace_file
-from becket.errors import BadFile
+from becket.errors import JSON_ERRORS, BadFile
 from becket.host.redaction import HIDDEN
 from becket.limits import DEFAULT_LIMITS, MIB, Limits
 from becket.stores.store import Snapshot, Store
@@ -36,7 +36,6 @@ __all__ = ["SecretConfig", "Secrets", "move_secrets"]
 
 LARGEST: Final = 64 * MIB  # bytes of the file: every value is within its own limit
 Entries = dict[str, dict[str, str | None]]
-UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Secrets:
@@ -101,7 +100,7 @@ def load_entries(path: Path) -> Entries:
         raise
     try:
         return msgspec.json.decode(data, type=Entries)
-    except UNDECODABLE as error:
+    except JSON_ERRORS as error:
         # What the decoder says may have a piece of the file in it.
         raise BadFile(quote_path(path), [("", "is not what a host has written: restore it, or remove it")]) from error
 

@@ -8,8 +8,7 @@ may call once it runs is decided by `methods.permissions.Gate`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from hashlib import sha256
 from typing import TypeAlias
 
