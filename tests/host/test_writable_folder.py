@@ -108,6 +108,58 @@ async def test_a_restart_finds_nothing_of_the_process_that_was_killed_and_the_lo
     assert [(record.name, record.levelname) for record in named] == [("becket.host", "INFO")] * 2
 
 
+LISTED = """
+[[process_extensions]]
+id = "workshop"
+manifest = "{folder}roder-extension.toml"
+command = "python3"
+args = ["{folder}workshop.py"]
+"""
+
+
+def write_listed(project: Path, folder: str) -> Path:
+    """Writes an extension of Roder that the configuration of a project lists; returns its folder."""
+    shutil.copytree(EXAMPLES / "roder" / "workshop", project / folder)
+    program = project / folder / "workshop.py"
+    program.rename(program.with_name("original.py"))
+    program.write_text(WRITING, encoding="utf-8")
+    (project / ".roder").mkdir()
+    (project / ".roder" / "config.toml").write_text(LISTED.format(folder=folder), encoding="utf-8")
+    return project / folder
+
+
+async def start_workshop(project: Path, data: Path) -> list[str]:
+    """Returns what a host has asked for to start the workshop."""
+    questions: list[str] = []
+
+    def agree_and_note(question: str, decision: Decision) -> bool:
+        questions.append(question)
+        return True
+
+    async with Host([project], data=data, ask=agree_and_note) as host:
+        await host.ready("workshop")
+        (status,) = host.status()
+        assert os.readlink(f"/proc/{status.pid}/cwd") == str(project)
+    return questions
+
+
+@pytest.mark.loops
+async def test_a_listed_program_with_a_folder_of_its_own_runs_in_a_copy_and_works_in_the_project(
+    tmp_path: Path,
+) -> None:
+    project, data = tmp_path / "project", tmp_path / "data"
+    folder = write_listed(project, "tools/workshop/")
+    with anyio.fail_after(60):
+        assert len(await start_workshop(project, data)) == 1
+        assert await start_workshop(project, data) == []
+        (project / "readme").touch()
+        assert await start_workshop(project, data) == []
+        (folder / "added.py").touch()
+        assert len(await start_workshop(project, data)) == 1
+    assert (data / "working" / "workshop" / "1" / "workshop" / "written").read_text(encoding="utf-8") == "workshop "
+    assert sorted(os.listdir(folder)) == ["added.py", "original.py", "roder-extension.toml", "workshop.py"]
+
+
 @pytest.mark.loops
 async def test_a_start_that_fails_leaves_its_folder_to_the_next(tmp_path: Path) -> None:
     write_extension(

@@ -188,6 +188,15 @@ def test_without_a_folder_of_its_own_it_runs_where_the_host_does(workspace: Path
     assert (found.cwd, found.extra.cwd) == (str(workspace), None)
 
 
+def test_the_folder_of_a_manifest_is_its_own_unless_it_is_that_of_the_project(workspace: Path) -> None:
+    (workspace / "demo.toml").write_text(MANIFEST, encoding="utf-8")
+
+    owned, shared = read_list(workspace, entry() + entry(manifest="demo.toml")).extensions
+
+    assert (owned.folder, owned.owns_folder) == (str(workspace / "extensions" / "demo"), True)
+    assert (shared.folder, shared.owns_folder) == (str(workspace), False)
+
+
 @pytest.mark.parametrize(
     ("command", "program"),
     [

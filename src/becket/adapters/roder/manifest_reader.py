@@ -225,7 +225,7 @@ def read_package(manifest: PackageManifest, folder: str, nearby: ScopedFiles) ->
                 texts = (f"{place}: {message}" if place else message for place, message in error.problems)
                 problems += [(pointer, f"{quote_path(name)}: {text}") for text in texts]
             else:
-                found.append(replace(one, folder=os.path.dirname(path), path=path))
+                found.append(replace(one, folder=os.path.dirname(path), owns_folder=True, path=path))
     looked = tuple(SearchFolder(folder=one, depth=0) for one in folders)
     return ExtensionList(extensions=tuple(found), problems=tuple(problems), search_folders=looked)
 
@@ -311,6 +311,7 @@ def build_from_entry(entry: ProcessExtension, base: str, nearby: ScopedFiles) ->
         manifest=build_manifest(manifest, command, entry.env, entry.startup_timeout_ms),
         extra=loaded,
         folder=folder,
+        owns_folder=not is_below(base, folder),  # else it is the project
         path=path,
         cwd=cwd,
         declared=find_declared_capabilities(manifest),

@@ -42,6 +42,7 @@ from becket.host.starting.start_check import (
     decide_start,
     digest_candidate,
     effective_grants,
+    encode_listed,
     list_files,
     refuse_uncopyable,
     run_preflight,
@@ -466,9 +467,10 @@ class ConsentController:
         """Returns the folder of a copy with this digest; None where the extension has other files by now."""
         places, limits = self._settings.data_dir, self._settings.limits
         assert places is not None
-        copy = find_snapshot(places.snapshots, digest, limits=limits)
+        listed = encode_listed(candidate)
+        copy = find_snapshot(places.snapshots, digest, listed=listed, limits=limits)
         if copy is None:
-            copy = create_snapshot(candidate.folder, places.snapshots, without=self._data, limits=limits)
+            copy = create_snapshot(candidate.folder, places.snapshots, without=self._data, listed=listed, limits=limits)
         return copy.folder if copy.digest == digest else None
 
     def _open_working_copy(self, agreed: Agreed) -> LaunchSpec | None:
@@ -478,7 +480,7 @@ class ConsentController:
         working = open_working_copy(
             places.working,
             agreed.candidate.id,
-            FolderSnapshot(way.folder, agreed.digest),
+            FolderSnapshot(way.folder, agreed.digest, encode_listed(agreed.candidate)),
             name=os.path.basename(agreed.candidate.folder),
             limits=self._settings.limits,
         )
@@ -619,7 +621,8 @@ class ConsentController:
 
 def owns_folder(candidate: Candidate) -> bool:
     """Returns whether a folder is an extension's own, with its manifest in it: then it can be run from a copy."""
-    return candidate.files is None and not candidate.is_listed and is_below(candidate.manifest_path, candidate.folder)
+    is_alone = candidate.files is None and (candidate.owns_folder or not candidate.is_listed)
+    return is_alone and is_below(candidate.manifest_path, candidate.folder)
 
 
 def writes_in_root(candidate: Candidate) -> bool:

@@ -86,9 +86,10 @@ class Candidate(Struct, frozen=True):
 
     `is_operator_defined` says that its command is that of the operator, who may run any program. `extra` is what a
     reader has found beyond the manifest, in a class of the dialect's. One that is not alone in its folder has `files`,
-    those that are its own; one that stands in a list, or is a program without any file, has no manifest in its folder:
-    `is_listed`. `cwd` is where it wants to run, if not where its dialect runs it. `declared` is all that it
-    offers, where that is known before it runs. `operator` is what no manifest can say."""
+    those that are its own. One that stands in a list, or is a program without any file, `is_listed`: how it is started
+    does not stand in its folder; where it `owns_folder`, its manifest does. `cwd` is where it wants to run, if not
+    where its dialect runs it. `declared` is all that it offers, where that is known before it runs. `operator` is what
+    no manifest can say."""
 
     manifest: Manifest
     folder: str
@@ -98,6 +99,7 @@ class Candidate(Struct, frozen=True):
     extra: Any = None
     files: tuple[str, ...] | None = None
     is_listed: bool = False
+    owns_folder: bool = False
     cwd: str | None = None
     declared: Capabilities | None = None
     operator: OperatorSettings = OperatorSettings()
@@ -463,6 +465,7 @@ class DiscoveryWalk:
                 extra=found.extra,
                 files=files,
                 is_listed=is_listed,
+                owns_folder=found.owns_folder,
                 cwd=found.cwd,
                 declared=found.declared,
             )

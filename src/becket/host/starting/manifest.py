@@ -288,14 +288,16 @@ class FoundExtension(Struct, frozen=True, kw_only=True):
     """An extension that a reader tells of, with more than its manifest.
 
     `extra` is what a `Manifest` cannot hold, in a class of the dialect's. `folder` is where its files are, where
-    that is not the folder of the file that was read. `path` is the file of its own that a list leads to: it is not read
-    again where it lies. `files` are those that are its own in a folder that it shares with others; where nothing is
-    said, those that its command names. `cwd` is where it wants to run. `declared` is all that it offers, where
-    that is known before it runs. `unused` is what its file has that no host of ours does. Paths are absolute."""
+    that is not the folder of the file that was read; it `owns_folder` where that is not the project's. `path` is the
+    file of its own that a list leads to: it is not read again where it lies. `files` are those that are its own in a
+    folder that it shares with others; where nothing is said, those that its command names. `cwd` is where it wants to
+    run. `declared` is all that it offers, where that is known before it runs. `unused` is what its file has that no
+    host of ours does. Paths are absolute."""
 
     manifest: Manifest
     extra: Any = None
     folder: str | None = None
+    owns_folder: bool = False
     path: str | None = None
     files: tuple[str, ...] | None = None
     cwd: str | None = None

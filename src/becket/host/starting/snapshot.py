@@ -28,7 +28,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 __all__ = [
     "FolderDigest",
     "FolderSnapshot",
-    "clone_folder",
+    "clone_snapshot",
     "create_snapshot",
     "digest_files",
     "digest_folder",
@@ -66,10 +66,11 @@ class FolderDigest(Struct, frozen=True):
 
 
 class FolderSnapshot(Struct, frozen=True):
-    """A copy of a folder that belongs to the host, and the digest of the bytes in it."""
+    """A copy of a folder that belongs to the host, and the digest of the bytes in it and of what a list says."""
 
     folder: str
     digest: str
+    listed: bytes = b""
 
 
 def digest_folder(
@@ -77,20 +78,28 @@ def digest_folder(
     *,
     without: Collection[str] = (),
     names: Collection[str] | None = None,
+    listed: bytes = b"",
     limits: Limits = DEFAULT_LIMITS,
     entries: dict[str, str] | None = None,
 ) -> FolderDigest:
     """Returns the digest of a folder. `without` are absolute paths in it that do not count, such as its data. `entries`
-    gets the names in it, each with a short digest; with `names`, as `entries` has them, no others count.
+    gets the names in it, each with a short digest; with `names`, as `entries` has them, no others count. `listed` is
+    what a list elsewhere says of the extension, which counts too.
 
     Raises:
         BadFile: something in it cannot be read, or there is too much; `path` says which.
     """
-    return FolderHasher(os.path.realpath(folder), without, limits, names=names, entries=entries).run(None)
+    hasher = FolderHasher(os.path.realpath(folder), without, limits, names=names, listed=listed, entries=entries)
+    return hasher.run(None)
 
 
 def digest_files(
-    folder: str, files: Collection[str], *, limits: Limits = DEFAULT_LIMITS, entries: dict[str, str] | None = None
+    folder: str,
+    files: Collection[str],
+    *,
+    listed: bytes = b"",
+    limits: Limits = DEFAULT_LIMITS,
+    entries: dict[str, str] | None = None,
 ) -> FolderDigest:
     """Returns the digest of these files of a folder, for one that is not alone in it. Their paths are absolute, and of
     a link it is where that leads which counts.
@@ -98,7 +107,7 @@ def digest_files(
     Raises:
         BadFile: one of them cannot be read, or there is too much; `path` says which.
     """
-    return FolderHasher(folder, (), limits, entries=entries).run_files(files)
+    return FolderHasher(folder, (), limits, listed=listed, entries=entries).run_files(files)
 
 
 def create_snapshot(
@@ -106,6 +115,7 @@ def create_snapshot(
     copies: str | os.PathLike[str],
     *,
     without: Collection[str] = (),
+    listed: bytes = b"",
     limits: Limits = DEFAULT_LIMITS,
 ) -> FolderSnapshot:
     """Copies a folder into one of the host's own, named by its digest, and returns where it is.
@@ -124,20 +134,21 @@ def create_snapshot(
     with temporary as work:
         new = os.path.join(work, "copy")
         os.mkdir(new, 0o700)
-        digest = FolderHasher(os.path.realpath(folder), without, limits).run(new).digest
-        target = os.path.join(copies, digest)
-        if not matches_digest(target, digest, limits):
+        digest = FolderHasher(os.path.realpath(folder), without, limits, listed=listed).run(new).digest
+        copy = FolderSnapshot(os.path.join(copies, digest), digest, listed)
+        target = copy.folder
+        if not is_intact(copy, limits):
             with writing(target):
                 if os.path.lexists(target):
                     os.chmod(target, 0o700)  # what is not writable cannot be moved either
                     os.rename(target, os.path.join(work, "old"))
                 os.rename(new, target)
                 os.chmod(target, 0o500)
-    return FolderSnapshot(target, digest)
+    return copy
 
 
-def clone_folder(folder: str, target: str, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """Copies a folder to `target`, where its owner may write, and returns the digest of the bytes in the copy.
+def clone_snapshot(snapshot: FolderSnapshot, target: str, *, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Copies a snapshot to `target`, where its owner may write; returns whether the copy has its digest.
 
     The file system shares blocks between the two where it can (reflink), so that only what is written takes space.
 
@@ -146,20 +157,21 @@ def clone_folder(folder: str, target: str, *, limits: Limits = DEFAULT_LIMITS) -
     """
     with writing(target):
         os.mkdir(target, 0o700)
-    return FolderHasher(os.path.realpath(folder), (), limits, is_writable=True).run(target).digest
+    hasher = FolderHasher(os.path.realpath(snapshot.folder), (), limits, listed=snapshot.listed, is_writable=True)
+    return hasher.run(target).digest == snapshot.digest
 
 
 def find_snapshot(
-    copies: str | os.PathLike[str], digest: str, *, limits: Limits = DEFAULT_LIMITS
+    copies: str | os.PathLike[str], digest: str, *, listed: bytes = b"", limits: Limits = DEFAULT_LIMITS
 ) -> FolderSnapshot | None:
     """Returns the copy with this digest; None where there is none, or it is not what it was."""
-    target = os.path.join(copies, digest)
-    return FolderSnapshot(target, digest) if matches_digest(target, digest, limits) else None
+    copy = FolderSnapshot(os.path.join(copies, digest), digest, listed)
+    return copy if is_intact(copy, limits) else None
 
 
-def matches_digest(folder: str, digest: str, limits: Limits) -> bool:
+def is_intact(copy: FolderSnapshot, limits: Limits) -> bool:
     try:
-        return digest_folder(folder, limits=limits).digest == digest
+        return digest_folder(copy.folder, listed=copy.listed, limits=limits).digest == copy.digest
     except BadFile:
         return False
 
@@ -214,9 +226,11 @@ class FolderHasher:
         *,
         is_writable: bool = False,
         names: Collection[str] | None = None,
+        listed: bytes = b"",
         entries: dict[str, str] | None = None,
     ) -> None:
         self._folder = folder
+        self._listed = listed
         self._counted = None if names is None else {*names, *list_parents(names)}
         self._is_writable = is_writable
         self._entries = entries
@@ -234,7 +248,7 @@ class FolderHasher:
                 self._visit(descriptor, "", copy, 1)
         except OSError as error:
             raise self._refuse("", f"cannot be read: {error.strerror}") from error
-        return FolderDigest(self._hash.hexdigest(), self._files, self._bytes, self._uncopyable)
+        return self._result()
 
     def run_files(self, files: Collection[str]) -> FolderDigest:
         """Takes these files alone."""
@@ -248,7 +262,13 @@ class FolderHasher:
             except OSError as error:
                 raise self._refuse(name, f"cannot be read: {error.strerror}") from error
             self._files += 1
-        return FolderDigest(self._hash.hexdigest(), self._files, self._bytes)
+        return self._result()
+
+    def _result(self) -> FolderDigest:
+        digest = self._hash.hexdigest()
+        if self._listed:
+            digest = sha256(digest.encode() + self._listed).hexdigest()
+        return FolderDigest(digest, self._files, self._bytes, self._uncopyable)
 
     def _visit(self, folder: int, above: str, copy: str | None, level: int) -> None:
         if level > MAX_DEPTH:

@@ -49,6 +49,7 @@ __all__ = [
     "declared_environment",
     "digest_candidate",
     "effective_grants",
+    "encode_listed",
     "find_missing",
     "find_setup",
     "list_files",
@@ -208,24 +209,19 @@ def measure_candidate(
 
     `entries` gets the names of its files, each with a short digest. An `approval` names the files that count, as long
     as their digest is the approved one."""
-    folder = candidate.folder
+    folder, listed = candidate.folder, encode_listed(candidate)
     if approval is not None and candidate.files is None:
-        approved = digest_folder(folder, without=without, names=approval.files, limits=limits)
-        if seal(candidate, approved).digest == approval.digest:
-            return seal(candidate, approved)
+        approved = digest_folder(folder, without=without, names=approval.files, listed=listed, limits=limits)
+        if approved.digest == approval.digest:
+            return approved
     if candidate.files is None:
-        found = digest_folder(folder, without=without, limits=limits, entries=entries)
-    else:
-        found = digest_files(folder, candidate.files, limits=limits, entries=entries)
-    return seal(candidate, found)
+        return digest_folder(folder, without=without, listed=listed, limits=limits, entries=entries)
+    return digest_files(folder, candidate.files, listed=listed, limits=limits, entries=entries)
 
 
-def seal(candidate: Candidate, found: FolderDigest) -> FolderDigest:
-    """Returns the digest of files together with what a list elsewhere says of their extension."""
-    if not candidate.is_listed:
-        return found
-    listed = msgspec.json.encode(candidate.manifest, order="deterministic")
-    return replace(found, digest=sha256(found.digest.encode() + listed).hexdigest())
+def encode_listed(candidate: Candidate) -> bytes:
+    """Returns what a list elsewhere says of a candidate; nothing where its manifest is among its files."""
+    return msgspec.json.encode(candidate.manifest, order="deterministic") if candidate.is_listed else b""
 
 
 def list_files(

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Final
 
 from becket._loggers import host_logger
-from becket.host.starting.snapshot import FolderSnapshot, clone_folder, remove_tree, writing
+from becket.host.starting.snapshot import FolderSnapshot, clone_snapshot, remove_tree, writing
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["WorkingCopy", "open_working_copy", "remove_discarded", "remove_working_copies"]
@@ -54,7 +54,7 @@ def open_working_copy(
         slot = lock_free_slot(slots)
     try:
         folder = os.path.join(slot.folder, name or extension)
-        if clone_folder(approved.folder, folder, limits=limits) == approved.digest:
+        if clone_snapshot(approved, folder, limits=limits):
             return WorkingCopy(folder, slot)
     except BaseException:
         slot.unlock()
