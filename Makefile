@@ -42,7 +42,7 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz prove cover clean
+.PHONY: help chromium docs language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz prove cover clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,20 @@ $(DEV_READY): $(TEST_READY)
 	test -x .venv-prove/bin/python || "$(PYTHON)" -m venv .venv-prove
 	.venv-prove/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[prove]'
 	@touch $@
+
+.venv-docs/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
+	test -x .venv-docs/bin/python || "$(PYTHON)" -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+# The site is tested in a browser. That test is skipped where there is none and none can be had.
+chromium: .venv-docs/.ready ## Installs a Chromium for the test of the documentation site
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	else .venv-docs/bin/playwright install chromium; fi \
+		|| echo "Chromium could not be installed: the test that needs it will be skipped" >&2
 
 # One test asks a validator of another language about the schemas. It is skipped where this cannot be had.
 .node_cache/node_modules/ajv/package.json:
@@ -171,6 +185,11 @@ wheel: $(DEV_READY) ## Builds the wheel and tests it in an environment of its ow
 	cd "$$work/outside"; \
 	"$$work/venv/bin/python" -I -c 'import becket, becket.json_schema.files as t; print(becket.__version__, t.load_schema("envelope")["$$id"])'; \
 	"$$work/venv/bin/python" -m pytest -q
+
+docs: .venv-docs/.ready chromium ## Builds the documentation site, where a warning is an error, and tests it
+	.venv-docs/bin/python tools/site_pages.py
+	.venv-docs/bin/zensical build --clean --strict --config-file build/mkdocs.yml
+	.venv-docs/bin/python $(RUN_PYTEST) -q -rs tests/docs/test_site.py $(ARGS)
 
 # -- longer runs
 

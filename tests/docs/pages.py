@@ -14,6 +14,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WRITTEN_BY_THE_BENCHMARKS),
 ]
 
