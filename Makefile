@@ -42,7 +42,7 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help chromium docs language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz prove cover clean
+.PHONY: help chromium docs release-check language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz prove cover clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -187,9 +187,15 @@ wheel: $(DEV_READY) ## Builds the wheel and tests it in an environment of its ow
 	"$$work/venv/bin/python" -m pytest -q
 
 docs: .venv-docs/.ready chromium ## Builds the documentation site, where a warning is an error, and tests it
-	.venv-docs/bin/python tools/site_pages.py
+	.venv-docs/bin/python -m tools.site_pages
 	.venv-docs/bin/zensical build --clean --strict --config-file build/mkdocs.yml
 	.venv-docs/bin/python $(RUN_PYTEST) -q -rs tests/docs/test_site.py $(ARGS)
+
+release-check: $(DEV_READY) ## Builds the package and checks all that a release needs
+	rm -rf build/dist && mkdir -p build
+	$(BIN)/python -m build --no-isolation --outdir build/dist . >build/release.log 2>&1 || { cat build/release.log >&2; exit 1; }
+	$(BIN)/twine check --strict build/dist/*
+	$(BIN)/python -m tools.release_check build/dist
 
 # -- longer runs
 

@@ -11,8 +11,10 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+
+from tools.markdown_links import find_links, is_relative, rewrite_links
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -24,8 +26,6 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting-vulnerabilities.md",
 }
-FENCE = re.compile(r"^(```\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 LANGUAGES = {".py": "python", ".js": "js", ".json": "json", ".toml": "toml", ".proto": "protobuf"}
 
 
@@ -50,7 +50,7 @@ def main() -> None:
 def configuration() -> str:
     """Returns mkdocs.yml with the addresses of pyproject.toml, and with the API reference at the end of `nav`."""
     with (ROOT / "pyproject.toml").open("rb") as file:
-        addresses = tomllib.load(file)["tool"]["becket"]["addresses"]
+        addresses = tomllib.load(file)["tool"]["hatch"]["metadata"]["hooks"]["custom"]
     lines = [(ROOT / "mkdocs.yml").read_text(encoding="utf-8").rstrip(), "  - API reference:"]
     lines += [f"      - {module.removeprefix('becket.')}: {reference_of(module)}" for module in public_modules()]
     keys = {"site_url": addresses["documentation"], "repo_url": addresses["repository"]}
@@ -61,29 +61,20 @@ def configuration() -> str:
 def site_text(page: Path, name: str) -> str:
     """Returns a page with links to pages of the site, and only the language behind each fence."""
 
-    def point(match: re.Match[str]) -> str:
-        start, target, end = match.groups()
+    def point(link: re.Match[str]) -> str:
+        target, _, anchor = link["target"].partition("#")
         path = repository_path(page.parent, target)
-        return (
-            match[0] if path is None else f"{start}{os.path.relpath(page_for(path), os.path.dirname(name) or '.')}{end}"
-        )
+        if path is None:
+            return link[0]
+        address = os.path.relpath(page_for(path), os.path.dirname(name) or ".") + (anchor and f"#{anchor}")
+        return f"{link['picture']}[{link['text']}]({address})"
 
-    return rewrite(page.read_text(encoding="utf-8"), point)
-
-
-def rewrite(markdown: str, point: Callable[[re.Match[str]], str]) -> str:
-    """Returns a page with its links replaced outside fences."""
-    parts: list[str] = []
-    end = 0
-    for fence in FENCE.finditer(markdown):
-        parts += [LINK.sub(point, markdown[end : fence.start()]), f"{fence[1]}\n{fence[2]}```"]
-        end = fence.end()
-    return "".join([*parts, LINK.sub(point, markdown[end:])])
+    return rewrite_links(page.read_text(encoding="utf-8"), point, keep_words=False)
 
 
 def repository_path(folder: Path, target: str) -> str | None:
     """Returns the path that a link names, from the top of the repository; None for other addresses."""
-    if "://" in target or target.startswith("mailto:"):
+    if not target or not is_relative(target):
         return None
     path = Path(os.path.normpath(folder / target))
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) and path.exists() else None
@@ -100,8 +91,8 @@ def linked_paths(pages: Iterable[Path]) -> set[str]:
     """Returns the linked files and folders that are no pages, and all that is in those folders."""
     found: set[str] = set()
     for page in pages:
-        for _, target, _ in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
-            path = repository_path(page.parent, target)
+        for link in find_links(page.read_text(encoding="utf-8")):
+            path = repository_path(page.parent, link.partition("#")[0])
             if path is not None and path not in ROOT_PAGES and not path.startswith("docs"):
                 found.add(path)
     for folder in [path for path in found if (ROOT / path).is_dir()]:
