@@ -1,11 +1,14 @@
 # Every target does its own set-up in a fresh clone: it needs make, Python 3.11 or newer and a package index.
 # PYTHON=/path/to/python chooses the interpreter; ARGS="..." is handed on to pytest, the demo or the benchmarks;
-# WORKERS=3 sets how many processes run the tests (one for each core unless given, 0 runs them in one).
+# WORKERS=3 sets how many processes run the tests (two for each core unless given, 0 runs them in one).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+
+# Each program that a test starts would compile becket anew, and each worker would rewrite all assertions.
+unexport PYTHONDONTWRITEBYTECODE
 
 ARGS ?=
 INPUTS ?= 1000000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -38,6 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("quick" if config.getoption("--quick") else "becket")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Runs two workers on each core: half of the time a test waits for a child process."""
+    return 2 * len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
