@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -48,6 +49,15 @@ class Parrot(ExtensionServer):
         if last == "fly":
             await out.text("I fly ")
             await asyncio.Event().wait()
+        if last == "squawk":
+            print("squawk!")
+        if str(last).startswith("interrupt "):
+            await out.text("I was ")
+            await asyncio.to_thread(wait_for, last.split()[1])
+            print("interrupted")
+            await asyncio.Event().wait()
+        if str(last).startswith("later "):
+            self.later = asyncio.create_task(self.squawk_after(last.split()[1]))
         if last == "die":
             raise RpcError(17, "it is an ex-parrot")
         if request.tools and isinstance(last, str):
@@ -57,6 +67,14 @@ class Parrot(ExtensionServer):
         reply = f"{request.system_prompt or 'heard'}: {' / '.join(heard)}"
         await out.text(reply)
         return ProviderResult.of_text(reply)
+
+    async def squawk_after(self, pipe):
+        await asyncio.to_thread(wait_for, pipe)
+        print("squawk!")
+
+def wait_for(pipe):
+    with open(pipe, encoding="utf-8") as file:
+        file.read()
 
 Parrot().run()
 """
@@ -86,6 +104,11 @@ def test_without_models_the_message_is_plain(tmp_path: Path) -> None:
 
 def test_a_question_is_answered_on_stdout() -> None:
     assert printed("chat", *ONLY_ELIZA, "I need", "a holiday") == "Why do you need a holiday?\n"
+
+
+def test_what_the_extension_prints_is_shown_on_stderr(parrot: tuple[str, ...]) -> None:
+    done = becket("chat", *parrot, "-m", "green", "squawk")
+    assert (done.stdout, done.stderr) == ("heard: squawk\n", "info: parrot: squawk!\n")
 
 
 def test_the_question_may_come_from_stdin_and_thoughts_may_be_seen() -> None:
@@ -224,6 +247,37 @@ def test_lines_that_were_typed_can_be_had_again(parrot: tuple[str, ...]) -> None
         terminal.expect("> ")
         terminal.type("\x1b[A\n")  # the arrow upwards
         terminal.expect("heard: hello / hello\n")
+        terminal.expect("> ")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+
+
+def test_what_the_extension_prints_stands_on_lines_of_its_own(parrot: tuple[str, ...], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
+        terminal.expect("> ")
+        terminal.enter(f"interrupt {pipe}")
+        terminal.expect("I was ")
+        pipe.write_text("now", encoding="utf-8")
+        terminal.expect_seen("""
+            |I was
+            |info: parrot: interrupted
+        """)
+        terminal.type(CTRL_C)
+        terminal.expect("> ")
+        terminal.enter(f"later {pipe}")
+        terminal.expect("heard: later")
+        terminal.expect("> ")
+        terminal.type("hel")
+        terminal.expect("hel")
+        pipe.write_text("now", encoding="utf-8")
+        terminal.expect_seen("""
+            |info: parrot: squawk!
+            |> hel
+        """)
+        terminal.enter("lo")
+        terminal.expect("/ hello\n")
         terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +17,19 @@ from msgspec import Struct
 
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.options import HostOptions, TerminationRequested, host_options, run_async
-from becket.cli.support.output import is_terminal, json_option, print_message
+from becket.cli.support.output import console, is_terminal, json_option, print_message
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from becket.contract.providers import Message, ProviderResult
     from becket.host.host import Host
+    from becket.host.live_view import LiveView
 
 __all__ = ["chat"]
 
 PROMPT = "> "
+CLEAR_LINE = "\r\x1b[K"
 SIGNAL_POLL_INTERVAL = 0.25  # seconds between two looks for a signal
 HELP = "/clear forgets what was said, /quit or Ctrl-D ends, Ctrl-C stops an answer."
 
@@ -66,6 +68,8 @@ def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
     becket chat --root extensions "I need a holiday"
     git diff | becket chat -m eliza -s "Explain this"
     becket chat -m eliza:eliza:doctor
+
+    What extensions write to stderr is shown on stderr.
     """
     how = ChatOptions(**given)
     if not prompt and sys.stdin.isatty() and is_terminal() and not how.as_json:
@@ -81,10 +85,31 @@ def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
 
 async def complete_once(options: HostOptions, how: ChatOptions, text: str) -> None:
     """Asks a model one thing and writes the answer."""
+    from becket.cli.support.logs import show_logs
     from becket.contract.providers import user
 
-    async with open_model(options, how) as (host, model):
-        await stream_completion(host, model, how, [user(text)])
+    screen = ChatScreen()
+    with show_logs(options.log_config(), screen.log):
+        async with open_model(options, how) as (host, model):
+            await stream_completion(screen.view, host, model, how, [user(text)])
+
+
+class ChatScreen:
+    """What is written to the terminal: the answer that comes, or the prompt, and log lines between them."""
+
+    def __init__(self) -> None:
+        from becket.host.live_view import LiveView
+
+        self.view = LiveView(console())
+        self.is_prompting = False
+
+    def log(self, line: str) -> None:
+        """Writes a line to stderr. The prompt, and what was typed there so far, is written again below it."""
+        if self.is_prompting and sys.stderr.isatty():
+            click.echo(f"{CLEAR_LINE}{line}\n{PROMPT}{typed_so_far()}", err=True, nl=False)
+        else:
+            self.view.begin_line()
+            click.echo(line, err=True)
 
 
 # -- a model
@@ -141,11 +166,12 @@ def choose_model(models: Sequence[str], wanted: str | None) -> str:
     raise NotDeclared("becket", "model", str(wanted), models)
 
 
-async def stream_completion(host: Host, model: str, how: ChatOptions, messages: Sequence[Message]) -> ProviderResult:
+async def stream_completion(
+    view: LiveView, host: Host, model: str, how: ChatOptions, messages: Sequence[Message]
+) -> ProviderResult:
     """Asks a model, writes its answer as it comes, and returns it."""
     from becket.cli.support.stream_output import print_event, print_result, show_stream
     from becket.contract.providers import TextDelta, ThinkingDelta
-    from becket.host.live_view import LiveView
 
     options: dict[str, Any] = {
         "system_prompt": how.system,
@@ -157,12 +183,12 @@ async def stream_completion(host: Host, model: str, how: ChatOptions, messages: 
         if how.as_json:
             print_event(TextDelta(result.text))
         else:
-            with LiveView() as view:
+            with view:
                 view.show(TextDelta(result.text))
     else:
         async with host.stream(model, messages=messages, **options) as run:
             left_out = () if how.thinking else (ThinkingDelta,)
-            result = await show_stream(run, as_json=how.as_json, leave_out=left_out)
+            result = await show_stream(run, as_json=how.as_json, leave_out=left_out, view=view)
     if how.as_json:
         print_result(result)
     return result
@@ -175,26 +201,34 @@ def run_interactive(options: HostOptions, how: ChatOptions) -> None:
     """Talks line by line until somebody has had enough."""
     from anyio.from_thread import start_blocking_portal
 
+    from becket.cli.support.logs import show_logs
+
+    screen = ChatScreen()
     with (
         raise_on_signals(),
+        show_logs(options.log_config(), screen.log),
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(open_model(options, how)) as (host, model),
     ):
         print_message(f"{model}. {HELP}")
+
+        def complete(asked: list[Message]) -> Future[ProviderResult]:
+            return portal.start_task_soon(stream_completion, screen.view, host, model, how, asked)
+
         messages: list[Message] = []
-        for line in read_typed_lines():
+        for line in read_typed_lines(screen):
             if line == "/clear":
                 messages.clear()
                 continue
-            run_turn(portal.start_task_soon, host, model, how, messages, line)
+            run_turn(complete, messages, line)
 
 
-def run_turn(start: Any, host: Host, model: str, how: ChatOptions, messages: list[Message], line: str) -> None:
+def run_turn(complete: Callable[[list[Message]], Future[ProviderResult]], messages: list[Message], line: str) -> None:
     """Adds a question and its answer to a conversation; of what has failed or was stopped nothing is kept."""
     from becket.contract.providers import Message, user
     from becket.errors import BecketError
 
-    future: Future[ProviderResult] = start(stream_completion, host, model, how, [*messages, user(line)])
+    future = complete([*messages, user(line)])
     try:
         result = future.result()
     except KeyboardInterrupt:
@@ -214,7 +248,7 @@ def cancel_and_wait(future: Future[Any]) -> None:
     wait([future])
 
 
-def read_typed_lines() -> Iterator[str]:
+def read_typed_lines(screen: ChatScreen) -> Iterator[str]:
     """Yields the lines that are typed, without empty ones, until the end."""
     import importlib
 
@@ -224,6 +258,7 @@ def read_typed_lines() -> Iterator[str]:
         pass
     while True:
         try:
+            screen.is_prompting = True
             line = input(PROMPT).strip()
         except KeyboardInterrupt:
             print_message("")
@@ -231,12 +266,19 @@ def read_typed_lines() -> Iterator[str]:
         except EOFError:
             print_message("")
             return
+        finally:
+            screen.is_prompting = False
         if line == "/quit":
             return
         if line == "/help":
             print_message(HELP)
         elif line:
             yield line
+
+
+def typed_so_far() -> str:
+    readline = sys.modules.get("readline")
+    return "" if readline is None else str(readline.get_line_buffer())
 
 
 @contextmanager

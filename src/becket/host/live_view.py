@@ -110,6 +110,11 @@ class LiveView:
             case _:
                 assert_never(event)
 
+    def begin_line(self) -> None:
+        """Ends an open line on a terminal, where another program part is about to write one."""
+        if self._is_terminal:
+            self._end_line()
+
     def _show_task(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
         match event:
             case TaskStarted(id, label):

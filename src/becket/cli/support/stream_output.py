@@ -16,8 +16,10 @@ __all__ = ["print_event", "print_result", "show_stream"]
 R = TypeVar("R")
 
 
-async def show_stream(run: ExtensionStream[Any, R], *, as_json: bool, leave_out: tuple[type, ...] = ()) -> R:
-    """Shows a run until it ends, without events of some classes, and returns its result.
+async def show_stream(
+    run: ExtensionStream[Any, R], *, as_json: bool, leave_out: tuple[type, ...] = (), view: LiveView | None = None
+) -> R:
+    """Shows a run until it ends, without events of some classes, and returns its result; in `view`, or a new one.
 
     Raises:
         BecketError: whatever the run ends with; what came before it is shown.
@@ -27,7 +29,7 @@ async def show_stream(run: ExtensionStream[Any, R], *, as_json: bool, leave_out:
             for event in batch:
                 print_event(event)
         return await run.result()
-    with LiveView(console()) as view:
+    with view or LiveView(console()) as view:
         async for batch in run.batches():
             for event in batch:
                 if not isinstance(event, leave_out):
