@@ -421,7 +421,10 @@ class ConnectionLost(BecketError, ConnectionError):
     def __init__(self, reason: DisconnectReason, detail: str = "") -> None:
         self.reason = reason
         self.detail = detail
-        super().__init__(f"{reason.value}: {detail}" if detail else reason.value)
+        if reason is DisconnectReason.LOCAL_CLOSE and detail:  # which says why this side has closed it
+            super().__init__(detail)
+        else:
+            super().__init__(f"{reason.value}: {detail}" if detail else reason.value)
 
 
 HOST_ERRORS = " ".join(name for name in __all__ if name not in globals())

@@ -114,12 +114,13 @@ class StreamOverrun(BecketError):
 
 
 class ExtensionRefused(BecketError):
-    """The host does not start this extension. `because` says why, `hint` what to do."""
+    """The host does not start this extension. `because` says why, `hint` what to do; `code` is a `ProblemCode`."""
 
-    def __init__(self, id: str, because: str, hint: str = "") -> None:
+    def __init__(self, id: str, because: str, hint: str = "", code: str = "refused") -> None:
         self.id = id
         self.because = because
         self.hint = hint
+        self.code = code
         super().__init__(f"{id}: refused: {because} ({hint})" if hint else f"{id}: refused: {because}")
 
 

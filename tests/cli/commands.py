@@ -18,6 +18,23 @@ BECKET = (sys.executable, "-m", "becket")
 HOSTED = ("--root", str(EXTENSIONS), "--no-data", "--yes")
 """Options for a host of the examples that keeps nothing and agrees to everything."""
 PATIENCE = 60  # seconds: far more than any command takes
+# One of its tools is disabled: its schema is none.
+ODD = """
+from becket.extension import ExtensionServer, tool
+
+class Odd(ExtensionServer):
+    id, version = "odd", "1.0.0"
+
+    @tool("Bends.", input_schema={"type": "nonsense"})
+    def stretch(self) -> str:
+        return ""
+
+    @tool("Bends.")
+    def bend(self) -> str:
+        return "bent"
+
+Odd().run()
+"""
 
 Done = subprocess.CompletedProcess[str]
 

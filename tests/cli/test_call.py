@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import HOSTED, becket, here, printed_json, write_extension
+from tests.cli.commands import HOSTED, ODD, becket, here, printed_json, write_extension
 
+from becket.cli.support.exit_codes import ExitCode
 from becket.stores.sqlite import SqliteStore
 from becket.testing.transcripts.file import load_transcript
 from becket.testing.transcripts.steps import read_steps
@@ -61,6 +62,17 @@ def test_the_input_may_come_from_stdin_and_the_extension_may_be_no_python() -> N
     assert done.returncode == 0
     assert len(json.loads(done.stdout)["thrown"]) == 3
     assert done.stderr == "info: dice: dice: the dice are on the table\n"
+
+
+def test_a_tool_that_is_disabled_is_told_once_with_the_reason(tmp_path: Path) -> None:
+    root = str(write_extension(tmp_path, "odd", ODD, permissions=["tools.register"]))
+
+    done = becket("call", "odd", "stretch", "--root", root, "--no-data", "--yes")
+
+    warned, error = done.stderr.splitlines()
+    assert done.returncode == ExitCode.NOT_FOUND
+    assert warned.startswith("warning: odd: the tool `stretch` is disabled, ")
+    assert "bend" in error
 
 
 def test_what_the_extension_prints_is_shown_on_stderr(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.commands import BECKET, becket, here, write_extension
+from tests.cli.commands import BECKET, ODD, becket, here, write_extension
 from tests.cli.terminals import Terminal
 
 from becket.cli.support.exit_codes import ExitCode
@@ -299,6 +299,17 @@ def test_with_a_start_another_id_in_the_code_than_in_the_manifest_is_a_warning(r
     assert (problem["extension"], problem["code"]) == ("gredy", "id_mismatch")
     assert "`gredy`" in problem["problem"]
     assert "`greedy`" in problem["problem"]
+
+
+@pytest.mark.process
+def test_with_a_start_a_tool_that_is_disabled_is_reported_once(root: Path) -> None:
+    write_extension(root, "odd", ODD, permissions=["tools.register"])
+
+    done = becket("doctor", str(root), "--no-data", "--yes", "--start", "--only", "odd")
+
+    told = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if "`stretch`" in line]
+    assert len(told) == 1
+    assert told[0].startswith("warning: odd: ")
 
 
 @pytest.mark.process

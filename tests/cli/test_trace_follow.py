@@ -88,6 +88,7 @@ def test_where_no_host_runs_it_says_how_to_start_one(tmp_path: Path) -> None:
     done = becket("trace", "--follow", "--data", str(tmp_path))
 
     assert done.returncode == ExitCode.NOT_RUNNING
+    assert f"try: becket run --data {tmp_path}" in done.stderr.splitlines()
     assert str(tmp_path) in done.stderr
     assert "becket run" in done.stderr
 

@@ -39,6 +39,7 @@ from becket.errors import (
     UnknownPermission,
 )
 from becket.host.audit_log import read_audit
+from becket.host.diagnostics import ProblemCode, Severity
 from becket.host.events import (
     ExtensionChanged,
     ExtensionDiscovered,
@@ -253,7 +254,8 @@ async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None
                 "broken": ExtensionState.FAILED,
                 "missing": ExtensionState.FAILED,
             }
-            assert {"broken", "missing"} <= {problem.extension for problem in host.problems}
+            codes = {problem.extension: problem.code for problem in host.problems}
+            assert (codes["broken"], codes["missing"]) == (ProblemCode.START_FAILED, ProblemCode.COMMAND_INVALID)
 
 
 async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_to_do(
@@ -266,6 +268,8 @@ async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_t
             assert "memory.write" in refused.value.because
             assert f"`becket grant notes --root {root} --data {tmp_path / 'data'}`" in refused.value.hint
             assert len(host.tools) == 0
+            (problem,) = [problem for problem in host.problems if problem.extension == "notes"]
+            assert (problem.code, problem.severity) == (ProblemCode.CONSENT_MISSING, Severity.WAITING)
 
 
 async def test_a_person_agrees_once_and_it_is_written_down(root: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from becket._text import escape, quote_path
 from becket.cli.run import wait_for_all
 from becket.cli.support.assumed_consent import assume_consent, give_assumed
 from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.logs import show_logs
 from becket.cli.support.options import HostOptions, host_options, run_async
 from becket.cli.support.output import (
     console,
@@ -75,7 +76,7 @@ def doctor(options: HostOptions, start: bool, as_json: bool) -> ExitCode:
             survey = assume_consent(survey) if options.yes else survey
             found.problems += find_extension_problems(survey, host.command_lines)
             if start:
-                found.problems += run_async(find_start_problems, options, more)
+                found.problems += run_async(find_start_problems, options, more, found.problems)
     print_report(found.problems, survey, as_json)
     return ExitCode.FAILED if any(problem.severity is Severity.ERROR for problem in found.problems) else ExitCode.DONE
 
@@ -193,7 +194,7 @@ def find_extension_problems(survey: HostSurvey, lines: CommandLines) -> Iterator
                 yield from reasons
             case NeedsConsent() as asked:
                 for reason in asked.build_refusal.reasons:
-                    yield replace(reason, path=path, severity=Severity.NOTE if asked.is_refused else Severity.WAITING)
+                    yield replace(reason, path=path)
             case StartAllowed(undecided=undecided) if undecided:
                 names = ", ".join(undecided)
                 hint = lines.grant(candidate.id, undecided)
@@ -222,22 +223,27 @@ def find_extension_problems(survey: HostSurvey, lines: CommandLines) -> Iterator
     yield from build_start_order({one.id: one.manifest.after for one in survey.report.candidates}).diagnostics
 
 
-# These are found without a start.
-BEFORE_STARTS = frozenset({ProblemCode.CONSENT_MISSING, ProblemCode.CONSENT_REFUSED, ProblemCode.REFUSED})
+async def find_start_problems(
+    options: HostOptions, more: dict[str, Any], known: Collection[Diagnostic]
+) -> list[Diagnostic]:
+    """Starts all that may start, and returns what is wrong with them then, beside what is known without a start.
 
-
-async def find_start_problems(options: HostOptions, more: dict[str, Any]) -> list[Diagnostic]:
-    """Starts all that may start, and returns what is wrong with them then; `more` are arguments of the host."""
+    `more` are arguments of the host."""
+    codes = {(problem.extension, problem.code) for problem in known}
+    config = replace(options.log_config(), level="warning")
     try:
-        async with options.build_host(**more) as host:
-            await wait_for_all(host)
-            up = {status.id for status in host.status() if is_up(status)}
-            checks = {one.id: check_line(one) for one in host.report.candidates}
-            return [
-                problem if problem.extension in up else replace(problem, hint=f"try: {checks[id]}")
-                for problem in host.problems
-                if (id := problem.extension or "") in set(host) and problem.code not in BEFORE_STARTS
-            ]
+        with show_logs(config):
+            async with options.build_host(**more) as host:
+                await wait_for_all(host)
+                up = {status.id for status in host.status() if is_up(status)}
+                checks = {one.id: check_line(one) for one in host.report.candidates}
+                return [
+                    problem if problem.extension in up else replace(problem, hint=f"try: {checks[id]}")
+                    for problem in host.problems
+                    if (id := problem.extension or "") in set(host)
+                    and problem.code is not ProblemCode.REFUSED
+                    and (id, problem.code) not in codes
+                ]
     except (BadFile, StoreUnavailable) as error:
         return [*build_file_diagnostics(error, ProblemCode.OTHER)]
 

@@ -9,7 +9,7 @@ import click
 
 from becket.cli.support.assumed_consent import assume_consent
 from becket.cli.support.options import HostOptions, host_options
-from becket.cli.support.output import json_option, print_json, print_message, print_table
+from becket.cli.support.output import json_option, pluralize, print_json, print_message, print_table
 from becket.host.hook_plan import describe_order
 from becket.host.redaction import redact_command
 from becket.host.starting.discovery import Candidate
@@ -56,7 +56,9 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
     broken = survey.report.invalid
     if broken or not found:
         doctor = options.command_lines().look("doctor")
-        print_message(f"{len(found)} extensions, {broken} manifests that cannot be used (try: {doctor})")
+        print_message(
+            f"{pluralize(len(found), 'extension')}, {pluralize(broken, 'manifest')} that cannot be used (try: {doctor})"
+        )
 
 
 def row_of(candidate: Candidate, admission: StartDecision, variables: Sequence[str]) -> tuple[str, ...]:

@@ -79,7 +79,9 @@ def trace(
     from becket.cli.support.options import run_async
     from becket.cli.support.trace_follow import follow_host
 
-    return run_async(follow_host, options.data_dir().folder, extensions, full, as_json)
+    return run_async(
+        follow_host, options.data_dir().folder, extensions, full, as_json, options.command_lines().keep("run")
+    )
 
 
 def build_record_command(path: Path, command: Sequence[str]) -> list[str]:

@@ -7,10 +7,11 @@ of them are seen at once. What a caller must handle is an exception; see `becket
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["Diagnostic", "ProblemCode", "Severity", "without_id"]
+__all__ = ["REFUSAL_SEVERITIES", "Diagnostic", "ProblemCode", "Severity", "without_id"]
 
 
 class Severity(StrEnum):
@@ -85,6 +86,13 @@ class ProblemCode(StrEnum):
     SECRETS_NOT_MOVED = "secrets_not_moved"
     COPIES_NOT_REMOVED = "copies_not_removed"
     UNGUARDED = "unguarded"
+
+
+REFUSAL_SEVERITIES: Final = {
+    ProblemCode.CONSENT_MISSING: Severity.WAITING,
+    ProblemCode.CONSENT_REFUSED: Severity.NOTE,
+}
+"""How much it matters that an extension was refused; for any other reason it is an error."""
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
-from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
+from becket.host.diagnostics import REFUSAL_SEVERITIES, Diagnostic, ProblemCode, Severity, without_id
 from becket.host.events import (
     EventBus,
     ExtensionChanged,
@@ -182,13 +182,15 @@ class ExtensionSet:
         supervisor.reconfigure(care, command=supervisor.command, version=candidate.manifest.version)
 
     def _refuse(self, id: str, error: ExtensionRefused) -> None:
+        code = ProblemCode(error.code)
         self._problems.append(
             Diagnostic(
-                code=ProblemCode.REFUSED,
+                code=code,
                 extension=id,
                 path=self.candidates[id].folder,
                 problem=error.because,
                 hint=error.hint or LOOK_AT_IT,
+                severity=REFUSAL_SEVERITIES.get(code, Severity.ERROR),
             )
         )
         self._refused[id] = error

@@ -457,14 +457,18 @@ class Host:
     def _register(self, candidate: Candidate, extension: ExtensionHandle, copy: Extension) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
         wishes = narrow_hooks(copy.subscriptions, wishes_of(candidate))
-        self.problems += [
+        found = [
             *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
             *self.providers.add(extension.id, copy.providers),
             *self.hooks.add(extension.id, wishes, extension.gate.allows),
-            *(each for each in list_disabled(copy) if each not in self.problems),
+            *list_disabled(copy),
         ]
-        if copy.own_id and (mismatch := describe_mismatch(candidate, copy.own_id)) not in self.problems:
-            self._report(mismatch)
+        is_named_by_operator = candidate.manifest_path == candidate.folder  # in the configuration, without a manifest
+        if copy.own_id and not is_named_by_operator:
+            found.append(describe_mismatch(candidate, copy.own_id))
+        for problem in found:
+            if problem not in self.problems:  # as of an earlier copy
+                self._report(problem)
         if candidate.manifest.dialect == MCP:
             self._hosted_mcp_servers().on_ready(copy)
 

@@ -399,7 +399,9 @@ class Supervisor:
         except ConnectionLost as lost:
             error = lost
             if extension is self._replaced and lost.reason is DisconnectReason.LOCAL_CLOSE:
-                raise ConnectionLost(DisconnectReason.LOCAL_CLOSE, f"reload of {self.id}") from lost
+                raise ConnectionLost(
+                    DisconnectReason.LOCAL_CLOSE, f"{self.id} was reloaded before it responded"
+                ) from lost
             raise
         except BaseException as failure:
             error = failure

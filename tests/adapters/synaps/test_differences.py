@@ -14,6 +14,7 @@ from tests.adapters.synaps.plugins import TOOL, write_plugin
 from becket.adapters.synaps import SYNAPS
 from becket.contract.hooks import Block, HookEvent, Modify
 from becket.host import Host
+from becket.host.events import ProblemFound
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
@@ -117,11 +118,16 @@ async def test_an_invalid_tool_schema_disables_that_tool_alone(tmp_path: Path, s
     program = f"\nserve(lambda request: respond(request, 'done'), [{bad!r}, {TOOL!r}])\n"
     write_plugin(tmp_path, "mixed", program, ["tools.register"])
     with anyio.fail_after(PATIENCE):
-        async with Host([tmp_path], grants={"mixed": ["tools.register"]}, data=None) as host:
+        host = Host([tmp_path], grants={"mixed": ["tools.register"]}, data=None)
+        events: list[ProblemFound] = []
+        host.on(ProblemFound)(events.append)
+        async with host:
             await host.ready("mixed")
+            await host["mixed"].reload()
 
             assert await host.call_tool("mixed:t", {}) == "done"
             assert [tool.runtime_name for tool in host.tools] == ["mixed:t"]
             (problem,) = [problem for problem in host.problems if problem.extension == "mixed"]
             assert "`bad` is disabled" in problem.problem
             assert problem.hint
+            assert [event.diagnostic for event in events] == [problem]  # once, however often it starts

@@ -57,7 +57,7 @@ async def open_extension(
         extension = await host.ready(id)
         if guards:
             await host.settled()
-            say_problems(host, guards)
+        say_problems(host, {id, *guards})
         yield host, extension
 
 
@@ -114,7 +114,7 @@ def say_problems(host: Host, ids: Collection[str] | None = None) -> None:
         if problem.severity is Severity.NOTE:  # which is as somebody has asked for
             continue
         if ids is None or problem.extension in ids:
-            print_message(str(problem))
+            print_message(f"{problem.severity}: {problem}")
 
 
 # -- what there is

@@ -56,6 +56,7 @@ def show_logs(
     """Shows in the block what is logged, on stderr unless `write` writes it elsewhere."""
     logger = logging.getLogger("becket")
     handler = LineLogHandler(write or write_to_stderr, as_json=config.form == "json")
+    handler.addFilter(lambda record: not getattr(record, "is_problem", False))  # commands show the host's problems
     if not of_extensions:
         handler.addFilter(lambda record: not record.name.startswith(EXTENSION_LOGGER_PREFIX))
     before = logger.level

@@ -35,15 +35,18 @@ SHORT = 100  # characters of params that a line shows
 LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # of a body of 1 MiB each byte may be escaped
 
 
-async def follow_host(folder: Path, extensions: tuple[str, ...], full: bool, as_json: bool) -> ExitCode:
-    """Shows the traffic of the host that keeps its files in this folder, until it ends."""
+async def follow_host(folder: Path, extensions: tuple[str, ...], full: bool, as_json: bool, start: str) -> ExitCode:
+    """Shows the traffic of the host that keeps its files in this folder, until it ends.
+
+    `start` is the command line that starts such a host."""
     view = View(full=full, as_json=as_json)
     try:
         with reachable(folder) as path:
             peer = await Peer.connect_unix(path, limits=LIMITS)
     except OSError as error:
         print_message(f"error: no host whose traffic can be followed runs on {folder} ({error.strerror or error})")
-        print_message("try: becket run, or Host(live_trace=True); --data or --name says which host is meant")
+        print_message(f"try: {start}")
+        print_message("a host in Python needs `live_trace=True`; --data, --name or --config says which host is meant")
         return ExitCode.NOT_RUNNING
     peer.on(TRACE_FOLLOWING)(view.begin)
     peer.on(TRACE_FRAME)(view.show)

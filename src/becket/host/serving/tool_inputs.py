@@ -46,7 +46,8 @@ class ToolInputSchemas:
         if problems and self.mode is SchemaMode.ENFORCE:
             raise BadValue(f"input of the tool {tool!r}", problems)
         if problems:
-            warn("%s: an input does not fit the tool %r: %s", self._extension, tool, join_problems(problems))
+            text = "%s: an input does not fit the tool %r: %s"
+            host_logger().warning(text, self._extension, tool, join_problems(problems))
 
 
 class CompiledInput(Struct, frozen=True, eq=False):
@@ -86,15 +87,13 @@ async def compile_inputs(
         await slices.pause()
     disables = mode is SchemaMode.ENFORCE and not is_tolerant
     becomes = "is disabled" if disables else "is called without a check of its input"
+    marks = {"is_problem": disables}  # a host has it among its problems: nothing is shown twice
     for name, because in unusable.items():
-        warn("%s: the tool %r %s, its schema cannot be applied: %s", extension, name, becomes, because)
+        text = "%s: the tool %r %s, its schema cannot be applied: %s"
+        host_logger().warning(text, extension, name, becomes, because, extra=marks)
     return ToolInputSchemas(extension, mode, compiled, unusable if disables else None)
 
 
 async def find_problems(validator: Validator, input: Any) -> list[Problem]:
     problems = validator.find_problems_within_budget(input)
     return await anyio.to_thread.run_sync(validator.find_problems, input) if problems is None else problems
-
-
-def warn(text: str, *parts: object) -> None:
-    host_logger().warning(text, *parts)

@@ -22,7 +22,7 @@ from becket.conversion.suggestions import did_you_mean
 from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
 from becket.host.command_lines import NO_OPTIONS, CommandLines
-from becket.host.diagnostics import Diagnostic, ProblemCode
+from becket.host.diagnostics import REFUSAL_SEVERITIES, Diagnostic, ProblemCode
 from becket.host.starting.approvals import Approval
 from becket.host.starting.configuration import ResolvedConfig
 from becket.host.starting.consent_request import START, ConsentChanges, ConsentRequest, describe_request
@@ -296,7 +296,9 @@ class StartRefused(Struct, frozen=True, kw_only=True):
         """What whoever asked for this extension gets."""
         because = "; ".join(reason.problem for reason in self.reasons)
         hints = dict.fromkeys(reason.hint for reason in self.reasons if reason.hint)
-        return ExtensionRefused(self.extension, because, "; ".join(hints))
+        codes = {reason.code for reason in self.reasons}
+        code = codes.pop() if len(codes) == 1 else ProblemCode.REFUSED
+        return ExtensionRefused(self.extension, because, "; ".join(hints), code)
 
 
 class NeedsConsent(Struct, frozen=True, kw_only=True):
@@ -379,14 +381,16 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         problem = problem or "nobody has agreed to start it"
         hint = f"look at it, then {self._describe_consent()}"
         if self.is_refused:
-            problem = f"consent was refused: {wanted}" if wanted else "consent was refused"
+            details = ", and ".join(filter(None, [changed, f"it asks for {wanted}" if wanted else ""]))
+            problem = f"consent was refused: {details}" if details else "consent was refused"
             if self.lines.keeps_consent:
                 grant, revoke = self.lines.grant(self.extension), self.lines.revoke(self.extension)
                 hint = f"`{grant}` gives it, `{revoke}` lets a host ask again"
         if self.held and self.permissions and self.lines.keeps_consent:
             hint += f"; `{self.lines.revoke(self.extension, self.permissions)}` starts it without"
         code = ProblemCode.CONSENT_REFUSED if self.is_refused else ProblemCode.CONSENT_MISSING
-        reason = Diagnostic(code=code, extension=self.extension, problem=problem, hint=hint)
+        severity = REFUSAL_SEVERITIES[code]
+        reason = Diagnostic(code=code, extension=self.extension, problem=problem, hint=hint, severity=severity)
         return StartRefused(extension=self.extension, reasons=(reason,))
 
     def _describe_consent(self) -> str:
