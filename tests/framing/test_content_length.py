@@ -235,6 +235,17 @@ def test_a_length_at_the_limit_is_read_and_one_above_it_is_not(name: bytes) -> N
     assert isinstance(refused(name + b"11\r\n\r\n", limits), FrameTooLarge)
 
 
+def test_a_blank_line_before_a_header_is_shown_and_the_length_before_it_suspected() -> None:
+    error = refused(b"\r\nContent-Length: 2\r\n\r\n{}")
+    assert error.found
+    assert "length" in error.hint
+
+
+def test_a_line_that_ends_with_the_name_of_a_header_is_what_something_wrote_to_stdout() -> None:
+    error = refused(b"ReadyContent-Length: 2: 3\r\n\r\n{}")
+    assert (error.problem, error.found) == ("something wrote to stdout", "'ReadyContent-Length: 2: 3'")
+
+
 def test_a_header_without_a_length_is_refused() -> None:
     error = refused(b"X-Trace: 1\r\nX-Other: 2\r\n\r\n{}")
     assert error.problem == "header without Content-Length"

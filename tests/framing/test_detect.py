@@ -80,12 +80,16 @@ def test_it_answers_in_the_framing_that_it_found(framing: Known) -> None:
     assert sniffing.feed(framing().encode(b"{}")) == [b"{}"]
     assert isinstance(sniffing.chosen, framing)
     assert sniffing.encode(b"[]") == framing().encode(b"[]")
+    assert sniffing.prefix(2) == framing().prefix(2)
 
 
 def test_nothing_can_be_sent_before_something_was_read() -> None:
     sniffing = AutoDetect()
     sniffing.feed(b"\n")
-    with pytest.raises(LocalProtocolError):
+    assert sniffing.prefix(2) is None
+    with pytest.raises(
+        LocalProtocolError, match=r"^the framing is not known before the other side has sent something$"
+    ):
         sniffing.encode(b"{}")
 
 

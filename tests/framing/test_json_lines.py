@@ -20,10 +20,25 @@ def test_a_body_is_written_with_one_newline() -> None:
     assert JsonLines().encode(b'{"a":1}') == b'{"a":1}\n'
 
 
-@pytest.mark.parametrize("body", [b'{"a":\n1}', b"{}\n", b"{}\r", b"", b"  ", b"\t"])
-def test_a_body_that_would_not_come_out_as_it_went_in_is_not_written(body: bytes) -> None:
-    with pytest.raises(LocalProtocolError):
+TWO_LINES = "a line cannot carry a line end: send compact JSON"
+BLANK = "a blank line is no frame: send JSON"
+
+
+@pytest.mark.parametrize(
+    ("body", "because"),
+    [
+        (b'{"a":\n1}', TWO_LINES),
+        (b"{}\n", TWO_LINES),
+        (b"{}\r", TWO_LINES),
+        (b"", BLANK),
+        (b"  ", BLANK),
+        (b"\t", BLANK),
+    ],
+)
+def test_a_body_that_would_not_come_out_as_it_went_in_is_not_written(body: bytes, because: str) -> None:
+    with pytest.raises(LocalProtocolError) as caught:
         JsonLines().encode(body)
+    assert str(caught.value) == because
 
 
 def test_a_body_that_ends_in_a_space_is_written() -> None:
@@ -96,12 +111,14 @@ def test_one_line_more_than_may_be_skipped_is_fatal(chunk: int) -> None:
     assert len(found) == 2
     assert found[1] == b"{}"
     assert isinstance(framing.error, FrameTooLarge)
-    assert framing.error.size is None
+    assert (framing.error.size, framing.error.what) == (None, "line")
 
 
 def test_how_many_lines_may_be_skipped_is_a_limit() -> None:
     long = b"x" * 11 + b"\n"
-    assert isinstance(JsonLines(SMALL.but(skipped_frames=2)).feed(long * 2)[1], SkippedFrame)
+    framing = JsonLines(SMALL.but(skipped_frames=2))
+    assert [type(frame) for frame in framing.feed(long * 3)] == [SkippedFrame] * 2
+    assert framing.error is not None
     strict = JsonLines(SMALL.but(skipped_frames=0))
     assert strict.feed(long) == []
     assert strict.error is not None

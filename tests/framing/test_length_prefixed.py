@@ -40,6 +40,13 @@ def test_no_limit_is_above_what_four_bytes_can_say() -> None:
 
 
 @pytest.mark.parametrize("cut", range(5))
+def test_a_body_at_the_limit_is_read_wherever_its_length_is_cut(cut: int) -> None:
+    framing = LengthPrefixed(Limits(frame=10))
+    data = b"\0\0\0\n" + b"x" * 10
+    assert framing.feed(data[:cut]) + framing.feed(data[cut:]) == [b"x" * 10]
+
+
+@pytest.mark.parametrize("cut", range(5))
 def test_an_announced_size_above_the_limit_is_refused(cut: int) -> None:
     framing = LengthPrefixed()
     data = b"\0\0\0\1x\xff\xff\xff\xffmore"

@@ -76,6 +76,19 @@ def test_responses_above_the_limit_are_skipped_one_after_another(
 
 
 @EVERY
+@pytest.mark.parametrize("cut", [1, 3, 30])
+def test_a_response_above_the_limit_is_skipped_wherever_its_beginning_is_cut(
+    factory: FramingFactory, writer: FramingFactory, cut: int
+) -> None:
+    data = writer(WIDE).encode(response(200)) + writer(WIDE).encode(SMALL)
+    framing = scanning(factory)
+    (skipped, frame) = framing.feed(data[:cut]) + framing.feed(data[cut:])
+    assert isinstance(skipped, SkippedFrame)
+    assert skipped.outline == Outline(b"7", is_response=True)
+    assert frame == SMALL
+
+
+@EVERY
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 @pytest.mark.parametrize(
     "body",
@@ -113,9 +126,20 @@ def test_a_request_on_a_line_above_the_limit_is_skipped_once_and_the_next_one_en
     (skipped,) = framing.feed(line)
     assert isinstance(skipped, SkippedFrame)
     assert skipped.outline == Outline(b"8", is_response=False)
-    assert framing.feed(response(1_000) + b"\n") != []
     assert framing.feed(line) == []
     assert isinstance(framing.error, FrameTooLarge)
+
+
+def test_responses_on_lines_above_the_limit_do_not_count_among_the_requests_that_are_skipped() -> None:
+    framing = scanning(JsonLines)
+    assert len(framing.feed((response(1_000) + b"\n") * 3 + request(1_000) + b"\n")) == 4
+    assert framing.error is None
+
+
+def test_an_indented_response_above_the_limit_is_no_stray_text() -> None:
+    (skipped,) = scanning(partial(JsonLines, skip_stray=True)).feed(b"  " + response(1_000) + b"\n")
+    assert isinstance(skipped, SkippedFrame)
+    assert skipped.outline == Outline(b"7", is_response=True)
 
 
 def test_a_line_of_stray_text_above_the_limit_is_skipped_as_before() -> None:
