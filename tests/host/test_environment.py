@@ -127,13 +127,21 @@ def test_what_begins_like_a_permitted_name_and_looks_like_a_secret_is_not_taken_
     assert "LC_TOKEN" not in build_environment({"LC_TOKEN": "canary"})
 
 
-def test_values_that_an_old_shell_would_run_are_dropped() -> None:
-    found = build_environment(
-        {"LANG": "() { :; }; evil", "EDITOR": "() { evil; }"},
-        Environment(passed=("EDITOR",), set={"VISUAL": "() { evil; }"}),
-    )
+def test_values_of_the_host_that_an_old_shell_would_run_are_dropped() -> None:
+    found = build_environment({"LANG": "() { :; }; evil", "EDITOR": "() { evil; }"}, Environment(passed=("EDITOR",)))
 
     assert found == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+
+def test_values_that_an_old_shell_would_run_are_set_by_the_operator_or_after_consent() -> None:
+    declared, operator = Environment(set={"FILTER": "() => true"}), Environment(set={"SORT": "() => 1"})
+
+    assert build_environment({}, declared, operator) == {
+        "FILTER": "() => true",
+        "SORT": "() => 1",
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+    }
+    assert list_variables(declared, (), operator).requested == ("FILTER",)
 
 
 def test_all_but_secrets_and_dangers_may_be_the_policy() -> None:

@@ -36,6 +36,7 @@ __all__ = [
 
 NOTHING: Final = Environment()
 PATH: Final = "PATH"  # every program gets that of the host; one that a manifest sets leads to other programs
+SHELL_FUNCTION: Final = "()"  # begins a value that an old shell would run
 FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 # As a whole name, or as its end behind an underscore.
@@ -192,7 +193,11 @@ class ExtensionVariables(Struct, frozen=True, kw_only=True):
     @property
     def dangerous(self) -> dict[str, str]:
         """Those among `set` that make programs load something else."""
-        return {name: value for name, value in self.set.items() if name == PATH or is_dangerous_name(name)}
+        return {
+            name: value
+            for name, value in self.set.items()
+            if name == PATH or is_dangerous_name(name) or value.startswith(SHELL_FUNCTION)
+        }
 
 
 def list_variables(
@@ -236,14 +241,13 @@ def build_environment(
 ) -> dict[str, str]:
     """Returns what an extension's process gets to see of the variables that are `available`.
 
-    What its manifest has `declared` was agreed to; what the `operators` of the host say stands above it, and `own`,
-    which is what the host itself sets, above all."""
+    Values of the host that an old shell would run are dropped. What its manifest has `declared` was agreed to; what the
+    `operators` of the host say stands above it, and `own`, which is what the host itself sets, above all."""
+    available = {name: value for name, value in available.items() if not value.startswith(SHELL_FUNCTION)}
     variables = {name: value for name, value in available.items() if policy.allows(name)}
     passed = tuple(name for name in declared.passed if not is_dangerous_name(name))
     for table in (replace(declared, passed=passed), *operators):
         variables |= {name: available[name] for name in table.passed if name in available} | table.set
-    # A value that begins like this is a function that an old shell would run.
-    variables = {name: value for name, value in variables.items() if not value.startswith("()")}
     variables[PATH] = clean_path(variables.get(PATH, ""))
     return variables | dict(own or {})
 
