@@ -17,6 +17,7 @@ import becket
 
 RANKS = {
     "_lazy": -1,
+    "_msgspec_import": -1,
     "_deprecated": -1,
     "_loggers": -1,
     "_text": -0.5,  # `errors` uses it

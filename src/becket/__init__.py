@@ -6,7 +6,8 @@ an extension pays at start only for what it uses.
 
 from __future__ import annotations
 
-from becket._lazy import import_msgspec, lazy_exports
+from becket._lazy import lazy_exports
+from becket._msgspec_import import import_msgspec
 
 import_msgspec()
 

@@ -6,7 +6,6 @@ instead of waiting for ever. It ends when its host says so, closes its stdin, se
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from _thread import start_new_thread
@@ -14,15 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from becket.dialects import NATIVE, find_dialect
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
+from becket.extension._logging_import import install_log_handler_with_logging
 from becket.extension.decorators import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
 from becket.framing.detect import AutoDetect
 from becket.peer.watchdog import EXIT_STOP_TIMEOUT, end_program, watch_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from importlib.machinery import ModuleSpec
+    from collections.abc import Callable
     from signal import SIG_DFL, SIGINT, SIGTERM, signal as set_handler
-    from types import ModuleType
 
     from becket.dialects import Dialect
     from becket.extension.server import ExtensionServer
@@ -83,17 +81,14 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     except LocalProtocolError as error:
         print(f"{extension.id}: {error}", file=sys.stderr)
         return EXIT_USAGE
-    forward_unhandled_logs()
+    install_log_handler_with_logging()
     life = ShutdownTrigger()
-    try:
-        watch_for_shutdown(life, transport)
-        wire = (chosen, None) if chosen is not None else detect_dialect(transport)
-        if loop is None and extension.__becket__.is_blocking:
-            lost, refusal = serve_blocking(extension, transport, wire, life)
-        else:
-            lost, refusal = serve_async(loop or "asyncio", extension, transport, wire, life)
-    finally:
-        life.enable_gc()  # also where it has never served, and somebody goes on without it
+    watch_for_shutdown(life, transport)
+    wire = (chosen, None) if chosen is not None else detect_dialect(transport)
+    if loop is None and extension.__becket__.is_blocking:
+        lost, refusal = serve_blocking(extension, transport, wire, life)
+    else:
+        lost, refusal = serve_async(loop or "asyncio", extension, transport, wire, life)
     if refusal is not None:
         print(f"{extension.id}: {refusal}", file=sys.stderr)
         return EXIT_REFUSED
@@ -169,22 +164,17 @@ def serve_async(
 
 
 class ShutdownTrigger:
-    """What changes from the start to the end. As long as it does not serve a host, nothing needs to be ended before the
-    program, and no garbage is looked for: there is none among what stays."""
+    """What a signal or the end of the host does: before the extension serves, the program ends at once."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] = lambda: os._exit(EXIT_STOPPED)
         self._is_ending = False
         self._observe: Callable[[], Callable[[], bool]] = lambda: lambda: False
-        self._collects = gc.isenabled()
-        gc.disable()
 
     def set_stop(self, end: Callable[[], object], peer: Peer | BlockingPeer) -> None:
         """From now on it serves, and its end begins with this function."""
         self.stop = end
         self._observe = peer.observe_handlers
-        gc.freeze()  # what has been imported stays: there is no need to look at it again
-        self.enable_gc()
 
     def begin_to_end(self) -> None:
         """From now on the program has so many seconds, whatever its functions and threads do."""
@@ -202,11 +192,6 @@ class ShutdownTrigger:
         """Returns a function that tells, some time later, whether a handler keeps the end from beginning."""
         is_stuck = self._observe()
         return lambda: not self._is_ending and is_stuck()
-
-    def enable_gc(self) -> None:
-        """Has garbage looked for again, where it was before."""
-        if self._collects:
-            gc.enable()
 
 
 def watch_for_shutdown(life: ShutdownTrigger, transport: FdTransport) -> None:
@@ -231,48 +216,6 @@ def watch_for_shutdown(life: ShutdownTrigger, transport: FdTransport) -> None:
             break  # only the main thread may; whoever runs an extension in another one ends it otherwise
     # Once the end has begun it has its own time, unless the host is gone.
     watch_host(transport.read_fd, life.observe, on_host_gone=end)
-
-
-# -- what it logs
-
-
-def forward_unhandled_logs() -> None:
-    """Has all records of `logging` that nobody else handles written to stderr in our form.
-
-    It takes a child 10 ms to import: where it is not there yet, its arrival is waited for."""
-    if "logging" in sys.modules:
-        from becket.extension.log_handler import install_log_handler
-
-        install_log_handler(sys.modules["logging"])
-    else:
-        finder: Any = LoggingImportHook()
-        sys.meta_path.insert(0, finder)
-
-
-class LoggingImportHook:
-    """Waits among the finders of modules for `logging`, lets it be imported as usual, and then takes over."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != "logging":
-            return None
-        sys.meta_path.remove(self)
-        from importlib.machinery import PathFinder
-
-        spec = PathFinder.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-            execute = loader.exec_module
-
-            def execute_and_take_over(module: ModuleType) -> None:
-                execute(module)
-                from becket.extension.log_handler import install_log_handler
-
-                install_log_handler(module)
-
-            loader.exec_module = execute_and_take_over
-        return spec
 
 
 # -- started by hand

@@ -399,8 +399,7 @@ def link_context() -> Context:
 
     Reading is resumed by many tasks, and their context variables are none of the business of a handler."""
     context = copy_context()
-    if context.get(CURRENT_REQUEST) is not None:
-        context.run(CURRENT_REQUEST.set, None)
+    context.run(CURRENT_REQUEST.set, None)
     return context
 
 

@@ -1,0 +1,102 @@
+"""Imports msgspec without what it hardly uses: a third of the start of an extension.
+
+- `typing_extensions`, where installed, counts as not installed: since 3.11 `typing` has all that msgspec takes from
+  it, and with it come `inspect`, `ast` and `dis`.
+- `platform` compiles a dozen regular expressions; `uuid` asks it for the name of the system, and gets it elsewhere.
+- `datetime` defines its classes in Python too until 3.12; msgspec takes those of `_datetime`, which are the same.
+- `textwrap`, and the modules of msgspec that only some programs use, are executed when they are first used.
+
+After the import no module is another one than it would be. `BECKET_PLAIN_IMPORTS=1` in the environment turns all of it
+off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import RLock, _count as count_threads  # pyright: ignore[reportPrivateUsage]
+from types import ModuleType
+
+TYPE_CHECKING = False  # `typing` comes with msgspec
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["has_plain_imports", "import_msgspec"]
+
+LATE_MODULES = ("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml", "textwrap")
+
+
+def has_plain_imports() -> bool:
+    """Returns whether the environment asks for imports without tricks."""
+    return os.environ.get("BECKET_PLAIN_IMPORTS") == "1"
+
+
+def import_msgspec() -> None:
+    """Imports msgspec, unless another thread might import one of these modules meanwhile, and get a stand-in."""
+    modules: Any = sys.modules
+    if "msgspec" in modules or count_threads() or has_plain_imports():
+        return
+    stand_ins = build_stand_ins()
+    stand_ins = {name: stand_in for name, stand_in in stand_ins.items() if name not in modules}
+    late = {name: LateModule(name) for name in LATE_MODULES if name not in modules}
+    modules.update(stand_ins | late)
+    try:
+        import msgspec  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except BaseException:
+        for name in late:
+            del modules[name]
+        raise
+    finally:
+        for name in stand_ins:
+            del modules[name]
+    uuid = modules["uuid"]
+    if isinstance(getattr(uuid, "platform", None), PlatformStandIn):
+        del uuid.platform  # which it does not look at again
+
+
+# -- for as long as msgspec is imported
+
+
+def build_stand_ins() -> dict[str, Any]:
+    stand_ins: dict[str, Any] = {"typing_extensions": None}
+    if hasattr(os, "uname"):
+        stand_ins["platform"] = PlatformStandIn("platform")
+    if sys.version_info < (3, 12):
+        stand_ins["datetime"] = __import__("_datetime")
+    return stand_ins
+
+
+class PlatformStandIn(ModuleType):
+    """Tells the name of the system, as `platform` does."""
+
+    def system(self) -> str:
+        return os.uname().sysname
+
+
+# -- afterwards
+
+
+class LateModule(ModuleType):
+    """The module of this name, which is executed when something of it is first used.
+
+    `importlib.util.LazyLoader` does the same, but not with threads before 3.12.4, and imports more than this saves."""
+
+    def __getattr__(self, name: str) -> Any:
+        with EXECUTION:
+            if self.__spec__ is None:
+                execute(self)
+        return ModuleType.__getattribute__(self, name)
+
+
+EXECUTION = RLock()  # a module that is being executed may ask for itself
+
+
+def execute(module: Any) -> None:
+    from importlib.machinery import PathFinder
+
+    package, _, _ = module.__name__.rpartition(".")
+    spec: Any = PathFinder.find_spec(module.__name__, sys.modules[package].__path__ if package else None)
+    module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, package
+    module.__file__, module.__cached__ = spec.origin, spec.cached
+    spec.loader.exec_module(module)
+    module.__class__ = ModuleType
