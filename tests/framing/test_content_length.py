@@ -241,6 +241,13 @@ def test_a_blank_line_before_a_header_is_shown_and_the_length_before_it_suspecte
     assert "length" in error.hint
 
 
+def test_a_header_line_that_ends_or_begins_wrongly_is_shown_with_what_would_be_right() -> None:
+    bare = refused(b"Content-Length: 2\n\n{}")
+    assert (bare.found, bare.hint) == ("'Content-Length: 2'", "a header line ends with CRLF")
+    folded = refused(b"Content-Type: a/b;\r\n charset=utf-8\r\n\r\n")
+    assert (folded.found, folded.hint) == ("' charset=utf-8\\r'", "a header stands on one line")
+
+
 def test_a_line_that_ends_with_the_name_of_a_header_is_what_something_wrote_to_stdout() -> None:
     error = refused(b"ReadyContent-Length: 2: 3\r\n\r\n{}")
     assert (error.problem, error.found) == ("something wrote to stdout", "'ReadyContent-Length: 2: 3'")

@@ -32,6 +32,7 @@ def test_nothing_and_white_space_need_more_bytes(prefix: bytes) -> None:
         (b"[", JsonLines),
         (b"Starting\n", ContentLength),
         (b"\xef\xbb\xbf{}", ContentLength),
+        (b"\x0b{}", ContentLength),
     ],
 )
 def test_a_beginning_goes_to_the_framing_that_can_say_most_about_it(prefix: bytes, framing: object) -> None:

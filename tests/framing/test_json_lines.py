@@ -155,6 +155,7 @@ def test_input_that_ends_in_a_line_is_truncated() -> None:
     error = framing.end()
     assert error is not None
     assert "7 bytes" in error.problem
+    assert error.found.startswith("""'{"a":""")
 
 
 @pytest.mark.parametrize("data", [b"", b"{}\n", b"{}\n\r", b"{}\n  "])

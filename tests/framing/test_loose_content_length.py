@@ -75,6 +75,10 @@ def test_a_length_that_is_no_number_is_refused_at_once(value: bytes) -> None:
     assert refused(b"Content-Length: " + value + b"\nContent-Length: 2\n\n").problem == "Content-Length is no number"
 
 
+def test_a_length_of_64_bits_may_be_followed_by_another() -> None:
+    assert LOOSE().feed(b"Content-Length: 18446744073709551615\nContent-Length: 2\n\n{}") == [b"{}"]
+
+
 @pytest.mark.parametrize("value", [b"18446744073709551616", b"9" * 30, b"+" + b"9" * 900])
 def test_a_length_above_64_bits_is_too_large_at_once(value: bytes) -> None:
     error = refused(b"Content-Length: " + value + b"\nContent-Length: 2\n\n")
@@ -111,7 +115,7 @@ def test_a_line_without_an_end_is_refused_at_the_same_place() -> None:
 
 def test_a_header_that_is_not_utf_8_is_refused() -> None:
     error = refused(b"X: \xff\n")
-    assert error.problem == "header line that is not UTF-8"
+    assert (error.problem, error.found) == ("header line that is not UTF-8", repr(b"X: \xff\n")[1:])
     assert isinstance(error.__cause__, UnicodeDecodeError)
 
 
