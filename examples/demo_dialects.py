@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 
+from becket import Host
 from becket.adapters import cigen
-from becket.host import Host
 from becket.host.host_config import ExtensionConfig
 from becket.permissions.gate import PERMISSIONS
 from demo_screen import Screen

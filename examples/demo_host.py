@@ -8,10 +8,9 @@ import os
 import signal
 from pathlib import Path
 
-from becket import PeerCrashed, RemoteError
+from becket import Host, PeerCrashed, RemoteError
 from becket.contract import Block, HookEvent, Table, TaskStarted, TaskUpdated, TextDelta, user
 from becket.contract.audit import CallDecided
-from becket.host import Host
 from becket.host.audit_log import read_audit
 from becket.host.events import ExtensionRestarted
 from demo_screen import Screen, bar

@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi import FastAPI, HTTPException
 
-from becket.errors import BadValue, BecketError, NotDeclared
-from becket.host import Host
+from becket import BecketError, Host
+from becket.errors import BadValue, NotDeclared
 
 GRANTS = {"notes": ["memory.read", "memory.write", "tools.register"]}
 host = Host([Path(__file__).parent / "extensions"], grants=GRANTS, only=GRANTS, data=None)

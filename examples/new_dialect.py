@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from becket import ExtensionServer, Method, connect_extension, tool
 from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, Initialize, Initialized
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects import DIALECTS, Dialect
@@ -19,11 +20,8 @@ from becket.dialects.handshake import ClientHandshake, HandshakeContext, Handsha
 from becket.dialects.mapping import ContractMapping
 from becket.dialects.phrases import LinkState, MethodMapping, WireRequest
 from becket.errors import HandshakeFailed
-from becket.extension import ExtensionServer, tool
 from becket.framing import JsonLines
-from becket.host import connect_extension
 from becket.jsonrpc.wire_format import WireFormat
-from becket.methods.descriptors import Method
 from becket.testing import check_dialect, connected
 from becket.testing.transcripts.file import parse_transcript
 

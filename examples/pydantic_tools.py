@@ -10,8 +10,8 @@ from datetime import date
 
 from pydantic import BaseModel, Field
 
+from becket import ExtensionServer, tool
 from becket.errors import BadValue
-from becket.extension import ExtensionServer, tool
 from becket.testing import connected
 
 

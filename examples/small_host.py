@@ -6,9 +6,10 @@ import asyncio
 import sys
 from pathlib import Path
 
+from becket import connect_extension
 from becket.contract import Block, Confirm, HookEvent, Modify, TextDelta, user
 from becket.errors import BadCapabilities
-from becket.host import Extension, connect_extension, live
+from becket.host import Extension, live
 from becket.host.starting.connect import ExtensionConnector
 
 EXTENSIONS = Path(__file__).parent / "extensions"

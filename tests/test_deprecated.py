@@ -73,3 +73,22 @@ def test_a_renamed_attribute_of_an_object_has_the_value_of_the_new_one() -> None
 
     with pytest.warns(DeprecationWarning, match="`Host.places` is `data_dir` since becket 0.2"):
         assert host.places is host.data_dir
+
+
+RENAMED_EXPORTS = [
+    ("becket.dialects", "Dialects", "DialectRegistry"),
+    ("becket.errors", "NUMBERS", "ERROR_CODES"),
+    ("becket.extension", "HostServices", "HostClient"),
+    ("becket.host", "Care", "SupervisionPolicy"),
+    ("becket.host.events", "ExtensionMoved", "ExtensionStateChanged"),
+    ("becket.methods.streams", "Gathering", "ResultCollector"),
+]
+
+
+@pytest.mark.parametrize(("module", "old", "new"), RENAMED_EXPORTS)
+def test_a_renamed_export_of_a_module_is_the_new_one_with_a_warning(module: str, old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"`{module}.{old}` is `{new}` since becket 0.2"):
+        value = getattr(import_module(module), old)
+
+    assert value is getattr(import_module(module), new)
+    assert not hasattr(import_module(module), "no_such_name")

@@ -66,7 +66,7 @@ UPWARD = {
 }
 """Imports against the ranks, until a dialect's record says what its host does for it."""
 ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
-BEHIND_THE_ROOT = {"host", "testing", "cli", "adapters"}  # what `becket/__init__.py` never imports
+NOT_AT_IMPORT = {"host", "testing", "cli", "adapters"}  # what `import becket` never imports
 SAME_LAYER = {frozenset({"peer", "blocking"}), frozenset({"errors", "host_errors"})}  # two names of one layer
 LAST_PURE_RANK = 5
 LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
@@ -179,9 +179,11 @@ def rank_problems(module: str, sources: Sources) -> Iterator[str]:
     if rank is None:
         yield f"{module}: has no rank"
         return
-    for target, line, _ in imports_of(module, sources):
+    for target, line, is_for_types in imports_of(module, sources):
         if target.partition(".")[0] != "becket":
             continue
+        if module == "becket" and is_for_types:
+            continue  # its table of lazy exports, which type checkers cannot read
         here, there = layer_of(module), layer_of(target)
         other = rank_of(target)
         if (here == there and here != "adapters") or frozenset({here, there}) in SAME_LAYER:
@@ -194,7 +196,7 @@ def rank_problems(module: str, sources: Sources) -> Iterator[str]:
             yield f"{module}:{line}: imports {target}, which has no rank"
         elif other >= rank:
             yield f"{module}:{line}: rank {rank:g} imports {target} of rank {other:g}"
-        elif module == "becket" and there in BEHIND_THE_ROOT:
+        elif module == "becket" and there in NOT_AT_IMPORT:
             yield f"{module}:{line}: the package itself imports {target}"
 
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from becket import Host
 from becket.contract.providers import ToolUse
-from becket.host import Host
 
 HERE = Path(__file__).parent
 ROOTS = [HERE, HERE.parent / "extensions"]

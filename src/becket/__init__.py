@@ -29,14 +29,26 @@ if TYPE_CHECKING:
         StartFailed as StartFailed,
         StreamOverrun as StreamOverrun,
     )
+    from becket.extension.decorators import (
+        command as command,
+        handles as handles,
+        hook as hook,
+        provider as provider,
+        tool as tool,
+    )
     from becket.extension.server import ExtensionServer as ExtensionServer
+    from becket.host.host import Host as Host
+    from becket.host.starting.connect import connect_extension as connect_extension
     from becket.limits import Limits as Limits
+    from becket.methods.descriptors import Method as Method, Notification as Notification
     from becket.methods.registry import Registry as Registry
+    from becket.methods.streams import Stream as Stream
     from becket.peer.context import Context as Context
     from becket.peer.outbound import BatchCall as BatchCall, BatchNotify as BatchNotify
     from becket.peer.peer import Peer as Peer
     from becket.peer.streams import Gap as Gap, Overflow as Overflow
     from becket.peer.transport.server import serve_tcp as serve_tcp, serve_unix as serve_unix
+    from becket.permissions.gate import Gate as Gate, Grants as Grants
 
 __version__ = "0.1.0"
 
@@ -46,14 +58,20 @@ EXPORTS = {
         BadReply BecketError Busy CallTimeout ConnectionLost DisconnectReason InvalidParams Meaning PeerCrashed
         RemoteError RpcError StartFailed StreamOverrun
     """,
+    "becket.extension.decorators": "command handles hook provider tool",
     "becket.extension.server": "ExtensionServer",
+    "becket.host.host": "Host",
+    "becket.host.starting.connect": "connect_extension",
     "becket.limits": "Limits",
+    "becket.methods.descriptors": "Method Notification",
     "becket.methods.registry": "Registry",
+    "becket.methods.streams": "Stream",
     "becket.peer.context": "Context",
     "becket.peer.outbound": "BatchCall BatchNotify",
     "becket.peer.peer": "Peer",
     "becket.peer.streams": "Gap Overflow",
     "becket.peer.transport.server": "serve_tcp serve_unix",
+    "becket.permissions.gate": "Gate Grants",
 }
 
 __getattr__, __dir__ = lazy_exports(globals(), EXPORTS)

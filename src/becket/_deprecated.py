@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["RenamedMember", "forward"]
+__all__ = ["RenamedMember", "forward", "keep_renamed"]
 
 
 class RenamedMember:
@@ -48,3 +48,23 @@ def forward(old: str, new: str, renamed: Mapping[str, str]) -> tuple[Callable[[s
         return [current.get(name, name) for name in dir(import_module(new))]
 
     return find, list_names
+
+
+def keep_renamed(
+    module: str, renamed: Mapping[str, str], find: Callable[[str], object] | None = None
+) -> Callable[[str], object]:
+    """Returns `__getattr__` of a module that forwards its old names; `find` is the one that it has without them."""
+
+    def find_renamed(name: str) -> object:
+        if name not in renamed:
+            if find is None:
+                raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            return find(name)
+        from importlib import import_module
+        from warnings import warn
+
+        value: object = getattr(import_module(module), renamed[name])
+        warn(f"`{module}.{name}` is `{renamed[name]}` since becket 0.2", DeprecationWarning, stacklevel=2)
+        return value
+
+    return find_renamed

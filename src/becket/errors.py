@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
 import msgspec
 
+from becket._deprecated import keep_renamed
 from becket._lazy import lazy_exports
 from becket._text import escape, join_problems, quote
 
@@ -430,3 +431,4 @@ class ConnectionLost(BecketError, ConnectionError):
 HOST_ERRORS = " ".join(name for name in __all__ if name not in globals())
 
 __getattr__, __dir__ = lazy_exports(globals(), {"becket.host_errors": HOST_ERRORS})
+__getattr__ = keep_renamed(__name__, {"NUMBERS": "ERROR_CODES"}, __getattr__)

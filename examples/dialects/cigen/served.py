@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from becket import ExtensionServer, handles
 from becket.adapters.cigen import (
     GENERATE,
     PLAN,
@@ -17,7 +18,6 @@ from becket.adapters.cigen import (
     ResourceType,
 )
 from becket.contract.handshake import DeclaredCapability
-from becket.extension import ExtensionServer, handles
 
 
 class Listing(ExtensionServer):

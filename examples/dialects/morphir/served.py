@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from becket import ExtensionServer, tool
 from becket.contract.info import CapabilityInfo, ExtensionInfo
 from becket.errors import NotSupported
-from becket.extension import ExtensionServer, tool
 
 
 class Served(ExtensionServer):

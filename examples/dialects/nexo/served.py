@@ -6,11 +6,9 @@ from typing import Any
 
 import anyio
 
+from becket import Context, ExtensionServer, RemoteError, handles, hook, tool
 from becket.adapters import nexo
 from becket.contract.hooks import Block, Continue, HookEvent, HookResult, Inject
-from becket.errors import RemoteError
-from becket.extension import ExtensionServer, handles, hook, tool
-from becket.peer.context import Context
 
 AGENTS_LIST = nexo.admin_method("agents/list", "agents_crud", dict[str, bool], dict[str, Any])
 RELOAD = nexo.admin_method("reload", "reload", dict[str, bool], dict[str, Any])

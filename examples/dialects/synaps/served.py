@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from becket import ExtensionServer, RemoteError, command, hook, provider, tool
 from becket.contract.hooks import Block, Continue, HookEvent, HookResult
 from becket.contract.info import SidecarArgs
 from becket.contract.providers import Model, ProviderRequest, ProviderResult
-from becket.errors import RemoteError
-from becket.extension import CommandOutput, ExtensionServer, ProviderStream, command, hook, provider, tool
+from becket.extension import CommandOutput, ProviderStream
 
 
 class Served(ExtensionServer):

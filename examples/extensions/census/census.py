@@ -6,7 +6,8 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from becket.extension import BlockingCommandOutput, ExtensionServer, command
+from becket import ExtensionServer, command
+from becket.extension import BlockingCommandOutput
 
 HIDDEN = (".", "__pycache__", "node_modules")
 

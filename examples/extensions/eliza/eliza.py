@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 
+from becket import ExtensionServer, provider
 from becket.contract import Message, Model, ProviderRequest, ProviderResult
-from becket.extension import ExtensionServer, ProviderStream, provider
+from becket.extension import ProviderStream
 
 RULES = {
     r"i need (.+)": "Why do you need {0}?",

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 
+from becket import ExtensionServer, hook
 from becket.contract import Block, Confirm, Continue, HookEvent, HookResult, Inject, Modify, Replace
-from becket.extension import ExtensionServer, hook
 
 DESTROYS = re.compile(r"\brm\s+-\w*[rf]|\bmkfs\b|\bdd\b.*\bof=/dev/")
 REWRITES = re.compile(r"\bgit\s+push\b.*(--force|-f\b)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.extension import ExtensionServer, tool
+from becket import ExtensionServer, tool
 
 
 class Notes(ExtensionServer):

@@ -6,8 +6,9 @@ The records of other systems are imported when somebody asks for them by name: m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from becket._deprecated import keep_renamed
 from becket.dialects.dialect import CallMeta, Dialect, ProgressFormat
 from becket.dialects.native import NATIVE
 from becket.dialects.plain import PLAIN
@@ -70,3 +71,7 @@ def find_dialect(dialect: Dialect | str) -> Dialect:
         return DIALECTS[dialect]
     except KeyError:
         raise ValueError(f"unknown dialect: {dialect} (known: {', '.join(sorted(DIALECTS))})") from None
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(__name__, {"Dialects": "DialectRegistry", "ProgressForm": "ProgressFormat"})

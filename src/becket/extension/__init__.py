@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from becket._deprecated import keep_renamed
 from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
@@ -31,3 +32,6 @@ EXPORTS = {
 }
 
 __getattr__, __dir__ = lazy_exports(globals(), EXPORTS)
+__getattr__ = keep_renamed(
+    __name__, {"HostServices": "HostClient", "BlockingHostServices": "BlockingHostClient"}, __getattr__
+)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import UnionType
-from typing import Any, Final, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, overload
 
 import msgspec
 from msgspec import Struct
 
+from becket._deprecated import keep_renamed
 from becket._loggers import host_logger
 from becket.contract.names import snake_case
 from becket.errors import LocalProtocolError
@@ -307,3 +308,16 @@ class EventBus:
 
 def log_failure(event: HostEvent, error: Exception) -> None:
     host_logger().error("a subscriber of %s failed", type(event).__name__, exc_info=error)
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "ExtensionMoved": "ExtensionStateChanged",
+            "ExtensionRedeclared": "ExtensionToolsChanged",
+            "ExtensionRefused": "ExtensionStartRefused",
+            "GrantGiven": "PermissionGranted",
+            "GrantTaken": "PermissionRevoked",
+        },
+    )

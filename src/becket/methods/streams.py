@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from msgspec import Raw
 
+from becket._deprecated import keep_renamed
 from becket.methods.descriptors import Direction, Method, Notification, check_method_name, format_type
 
 __all__ = ["CancelReason", "Cancellation", "EventReader", "ResultCollector", "Stream"]
@@ -153,3 +154,7 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         self.idle_timeout = idle_timeout
         self.gather: Callable[[Any], ResultCollector[Any, Any]] | None = gather
         self.cancel: Callable[[Any, CancelReason], Cancellation] | None = cancel
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(__name__, {"Gathering": "ResultCollector"})

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import anyio
 
-from becket import Context, RpcError
+from becket import Context, ExtensionServer, RpcError, command, handles, provider, tool
 from becket.adapters import roder
 from becket.contract.providers import Model, ProviderRequest, ProviderResult
-from becket.extension import CommandOutput, ExtensionServer, ProviderStream, command, handles, provider, tool
+from becket.extension import CommandOutput, ProviderStream
 
 AGENT = roder.SubagentDefinition(
     agent_type="helper", description="Helps.", tools=(), permission_mode=roder.SubagentPermissionMode.DEFAULT

@@ -48,7 +48,8 @@ read_only = true
 
 from __future__ import annotations
 
-from becket.extension import CommandOutput, ExtensionServer, command, tool
+from becket import ExtensionServer, command, tool
+from becket.extension import CommandOutput
 
 
 class $name(ExtensionServer):
@@ -142,7 +143,8 @@ read_only = true
 
 from __future__ import annotations
 
-from becket.extension import CommandOutput, ExtensionServer, command
+from becket import ExtensionServer, command
+from becket.extension import CommandOutput
 
 
 class $name(ExtensionServer):
@@ -223,8 +225,9 @@ from __future__ import annotations
 
 import re
 
+from becket import ExtensionServer, provider
 from becket.contract import Model, ProviderRequest, ProviderResult
-from becket.extension import ExtensionServer, ProviderStream, provider
+from becket.extension import ProviderStream
 
 
 class $name(ExtensionServer):
@@ -320,8 +323,8 @@ from __future__ import annotations
 
 import json
 
+from becket import ExtensionServer, hook
 from becket.contract import Block, Continue, HookEvent, HookResult
-from becket.extension import ExtensionServer, hook
 
 
 class $name(ExtensionServer):
@@ -414,8 +417,8 @@ help = "Up and Down choose, Enter takes it."
 
 from __future__ import annotations
 
+from becket import ExtensionServer, tool
 from becket.contract import EditorClosed, EditorCommitted, EditorKey, EditorOpen, EditorRender, EditorRow
-from becket.extension import ExtensionServer, tool
 
 COLOURS = ("white", "blue", "red")
 
