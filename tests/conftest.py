@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("quick" if config.getoption("--quick") else "becket")
 
 
+@pytest.hookimpl(optionalhook=True)  # proofs run the tests without xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Runs two workers on each core: half of the time a test waits for a child process."""
     return 2 * len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2 * (os.cpu_count() or 1)

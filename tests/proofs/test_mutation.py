@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from tests.proofs.mutation import (
     AREAS,
+    PYTEST,
     ROOT,
     Area,
     Mutant,
@@ -56,6 +60,13 @@ def test_an_area_names_modules_and_tests_that_there_are(area: Area) -> None:
     for module in area.modules:
         assert list((ROOT / "src" / "becket").glob(f"{module}.py")), module
     assert all((ROOT / path).exists() for path in area.tests)
+
+
+@pytest.mark.process
+def test_the_tests_can_be_run_as_mutmut_runs_them() -> None:
+    command = [sys.executable, "-m", "pytest", *PYTEST, "--collect-only", "-q", "tests/test_limits.py"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, encoding="utf-8", check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_an_equivalent_mutant_is_listed_once_with_the_line_that_there_is_and_a_reason() -> None:
