@@ -369,3 +369,32 @@ def test_what_is_required_and_nowhere_set_is_told_with_its_variable() -> None:
 def test_other_dialects_do_not_look_at_those_variables() -> None:
     found = resolve_config("demo", ENTRIES, variables={"SYNAPS_EXTENSION_DEMO_ENDPOINT": "x"})
     assert found.values["endpoint"] == "http://x"
+
+
+def test_a_variable_that_could_be_meant_for_two_extensions_is_given_to_neither(tmp_path: Path) -> None:
+    for id, key in (("git", "hub-token"), ("git-hub", "token"), ("gitea", "token")):
+        extension = {"runtime": "process", "command": "x", "permissions": ["memory.read"], "config": [{"key": key}]}
+        (tmp_path / id / ".synaps-plugin").mkdir(parents=True)
+        manifest = {"name": id, "version": "1.0.0", "extension": extension}
+        (tmp_path / id / ".synaps-plugin" / "plugin.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    found = discover_extensions([tmp_path])
+
+    variables = {"SYNAPS_EXTENSION_GIT_HUB_TOKEN": "secret", "SYNAPS_EXTENSION_GITEA_TOKEN": "tea"}
+    values = {
+        one.id: resolve_config(
+            one.id,
+            one.manifest.config,
+            variables=variables | {"BECKET_CONFIG__GIT_HUB__TOKEN": "hub"},
+            habits=SYNAPS.host_defaults,
+            without=one.shared_variables,
+        ).values
+        for one in found.candidates
+    }
+    assert values == {"git": {}, "git-hub": {"token": "hub"}, "gitea": {"token": "tea"}}
+    [note] = found.diagnostics
+    assert "`SYNAPS_EXTENSION_GIT_HUB_TOKEN`" in note.problem
+    assert "`BECKET_CONFIG__GIT_HUB__TOKEN`" in note.hint
+    assert [one.shared_variables for one in discover_extensions([tmp_path], disabled=["git"]).candidates] == [
+        frozenset()
+    ] * 2

@@ -8,7 +8,7 @@ shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from becket.errors import Problem
 from becket.host.redaction import HIDDEN
 from becket.host.starting.manifest import CONFIG_PYTHON_TYPES, ConfigEntry, ConfigType
 
-__all__ = ["ConfigScalar", "ConfigSource", "ResolvedConfig", "resolve_config", "variable_for"]
+__all__ = ["ConfigScalar", "ConfigSource", "ResolvedConfig", "resolve_config", "system_variable_for", "variable_for"]
 
 VARIABLE_PREFIX: Final = "BECKET_CONFIG"
 YES: Final = frozenset({"1", "on", "true", "yes"})
@@ -79,15 +79,18 @@ def resolve_config(
     secrets: Mapping[str, str] | None = None,
     configured: Mapping[str, object] | None = None,
     habits: HostDefaults = STANDARD_HOST_DEFAULTS,
+    without: Collection[str] = (),
 ) -> ResolvedConfig:
     """Returns the values of all keys that a manifest names; a key without a value is left out.
 
-    `habits` are those of the extension's dialect."""
+    `habits` are those of the extension's dialect; variables of its system that are named in `without` are not read."""
     values: dict[str, ConfigScalar] = {}
     sources: dict[str, ConfigSource] = {}
     problems: list[Problem] = []
     for key, entry in entries.items():
-        names = [name for name in (*variables_for(extension, key, habits), entry.env) if name]
+        system = system_variable_for(extension, key, habits)
+        named = (variable_for(extension, key), None if system in without else system, entry.env)
+        names = [name for name in named if name]
         was_set = (secrets if entry.secret else stored) or {}
         for source, given in candidate_values(key, entry, names, variables, was_set, configured or {}):
             is_typed = habits.has_typed_config
@@ -115,12 +118,10 @@ def resolve_config(
 TEXT_SOURCES: Final = (ConfigSource.VARIABLE, ConfigSource.SECRETS, ConfigSource.STORE)
 
 
-def variables_for(extension: str, key: str, habits: HostDefaults) -> Iterator[str | None]:
-    """Yields the variables that are named after a key: in our way, and in that of the extension's system."""
-    yield variable_for(extension, key)
-    if habits.config_variable_template:
-        id, name = (part.upper().replace("-", "_") for part in (extension, key))
-        yield habits.config_variable_template.format(id=id, key=name)
+def system_variable_for(extension: str, key: str, habits: HostDefaults) -> str | None:
+    """Returns the variable that hosts of the extension's system read for a key; another extension's may be the same."""
+    id, name = (part.upper().replace("-", "_") for part in (extension, key))
+    return habits.config_variable_template.format(id=id, key=name) or None
 
 
 def candidate_values(

@@ -26,6 +26,7 @@ from becket.dialects import DIALECTS
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, Duplicates
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
+from becket.host.starting.configuration import system_variable_for, variable_for
 from becket.host.starting.manifest import (
     Environment,
     ExtensionList,
@@ -89,7 +90,7 @@ class Candidate(Struct, frozen=True):
     those that are its own. One that stands in a list, or is a program without any file, `is_listed`: how it is started
     does not stand in its folder; where it `owns_folder`, its manifest does. `cwd` is where it wants to run, if not
     where its dialect runs it. `declared` is all that it offers, where that is known before it runs. `operator` is what
-    no manifest can say."""
+    no manifest can say. `shared_variables` could hold values of its configuration or of another's, and are not read."""
 
     manifest: Manifest
     folder: str
@@ -103,6 +104,7 @@ class Candidate(Struct, frozen=True):
     cwd: str | None = None
     declared: Capabilities | None = None
     operator: OperatorSettings = OperatorSettings()
+    shared_variables: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -171,6 +173,7 @@ def discover_extensions(
         build_diagnostic(candidate, ProblemCode.NOT_ALLOWED, "left out by --only", "add its id to `only`")
         for candidate in strangers
     ]
+    allowed = withhold_shared_variables(allowed, notes)
     return DiscoveryReport(
         candidates=tuple(sorted(allowed, key=lambda candidate: (candidate.root, candidate.id))),
         diagnostics=tuple(sorted(notes, key=lambda note: (note.path or "", note.problem))),
@@ -675,3 +678,29 @@ def duplicates_of(twins: list[Candidate]) -> Duplicates:
     dialect, *others = {candidate.manifest.dialect for candidate in twins}
     known = DIALECTS.get(dialect)
     return STANDARD_HOST_DEFAULTS.duplicates if others or known is None else known.host_defaults.duplicates
+
+
+def withhold_shared_variables(found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
+    """Returns the candidates with the variables of their system that could be meant for a value of two of them."""
+    owners: dict[str, dict[str, str]] = {}  # the keys of extensions, by variable and id
+    for candidate in found:
+        dialect = DIALECTS.get(candidate.manifest.dialect)
+        habits = STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults
+        for key in candidate.manifest.config:
+            name = system_variable_for(candidate.id, key, habits)
+            if name is not None:
+                owners.setdefault(name, {})[candidate.id] = key
+    shared = {name: keys for name, keys in owners.items() if len(keys) > 1}
+    if not shared:
+        return found
+    for name, keys in shared.items():
+        told = " and ".join(f"`{key}` of {id}" for id, key in sorted(keys.items()))
+        safe = " or ".join(f"`{variable_for(id, key)}`" for id, key in sorted(keys.items()))
+        problem = f"the variable `{name}` could be meant for {told}, and neither gets it"
+        notes.append(
+            Diagnostic(code=ProblemCode.SETTING_INVALID, problem=problem, hint=f"set {safe}", severity=Severity.WARNING)
+        )
+    return [
+        replace(one, shared_variables=frozenset(name for name, keys in shared.items() if one.id in keys))
+        for one in found
+    ]

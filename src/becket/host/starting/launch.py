@@ -329,4 +329,5 @@ def resolve_extension_config(
         secrets=secrets,
         configured=configured or {},
         habits=find_dialect(candidate.manifest.dialect).host_defaults,
+        without=candidate.shared_variables,
     )
