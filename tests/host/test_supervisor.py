@@ -61,15 +61,26 @@ class Link:
         self.answers_pings = True
         self.pinged = anyio.Event()
         self._ended = anyio.Event()
+        self._callbacks: list[Callable[[], object]] = []
 
     async def wait_closed(self) -> ConnectionLost:
         await self._ended.wait()
         assert self.close_reason is not None
         return self.close_reason
 
+    def add_close_callback(self, callback: Callable[[], object]) -> None:
+        self._callbacks.append(callback)
+        if self.close_reason is not None:
+            callback()
+
+    def remove_close_callback(self, callback: Callable[[], object]) -> None:
+        self._callbacks.remove(callback)
+
     def end(self, reason: ConnectionLost) -> None:
         self.close_reason = self.close_reason or reason
         self._ended.set()
+        for callback in self._callbacks:
+            callback()
 
     def ping_nowait(self) -> None:
         if self.answers_pings:
@@ -213,6 +224,33 @@ async def test_a_first_start_that_fails_is_not_repeated_and_tells_why() -> None:
     (failed,) = stage.kinds(ExtensionFailed)
     assert isinstance(failed, ExtensionFailed)
     assert "no such file" in failed.because
+
+
+@pytest.mark.parametrize(("start", "state"), [(None, ExtensionState.READY), (give_up, ExtensionState.FAILED)])
+async def test_a_start_without_a_waiting_task_calls_back_once_with_its_outcome(
+    start: Callable[[int], Any] | None, state: ExtensionState
+) -> None:
+    states: list[ExtensionState] = []
+    is_settled = anyio.Event()
+    async with staged(start=start) as stage:
+
+        def on_settled() -> None:
+            states.append(stage.supervisor.state)
+            is_settled.set()
+
+        stage.supervisor.start_nowait(on_settled)
+        assert states == []
+        await is_settled.wait()
+    assert states == [state]
+
+
+async def test_a_start_that_is_stopped_before_it_has_begun_calls_back() -> None:
+    is_settled = anyio.Event()
+    async with staged() as stage:
+        stage.supervisor.start_nowait(is_settled.set)
+        await stage.supervisor.stop()
+        await is_settled.wait()
+        assert stage.copies == []
 
 
 async def test_one_that_has_failed_can_be_started_by_hand() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from functools import partial
 
 import anyio
 import pytest
@@ -256,3 +257,16 @@ async def test_a_cancelled_scope_does_not_spin_while_a_child_takes_its_time(monk
             await anyio.sleep_forever()
 
     assert len(waits) < 10
+
+
+async def test_close_callbacks_are_called_once_and_those_that_were_removed_never() -> None:
+    async with memory_pair() as (left, right):
+        called: list[str] = []
+        left.add_close_callback(lambda: called.append("kept"))
+        removed = partial(called.append, "removed")
+        left.add_close_callback(removed)
+        left.remove_close_callback(removed)
+        await right.aclose()
+        await left.wait_closed()
+        left.add_close_callback(lambda: called.append("late"))
+        assert called == ["kept", "late"]

@@ -181,10 +181,14 @@ class NameMap(Struct, frozen=True):
         return bool(self.names or self.nested or self.items)
 
 
+UNCHANGED: Final = NameMap()
+"""Where no name differs, which is most schemas: one for all of them."""
+
+
 def model_facing_schema(schema: Any) -> tuple[Any, NameMap]:
     """Returns the schema with property names that the API of a model accepts, and what leads back to the original."""
     if not is_object(schema):
-        return schema, NameMap()
+        return schema, UNCHANGED
     facing = dict(schema)
     names: dict[str, str] = {}
     below: dict[str, NameMap] = {}
@@ -196,6 +200,8 @@ def model_facing_schema(schema: Any) -> tuple[Any, NameMap]:
         facing["required"] = [given.get(name, name) if isinstance(name, str) else name for name in required]
     if "items" in facing:
         facing["items"], items = model_facing_schema(facing["items"])
+    if not (names or below or items):
+        return schema, UNCHANGED
     return facing, NameMap(names, below, items or None)
 
 

@@ -73,7 +73,6 @@ from becket.permissions.gate import Gate
 if TYPE_CHECKING:
     from becket.peer.options import StreamOptions
     from becket.peer.peer import Peer
-    from becket.peer.protocols import Loop
 
 __all__ = ["Extension", "ExtensionParts"]
 
@@ -89,7 +88,6 @@ class ExtensionParts(Struct, frozen=True, kw_only=True):
 
     client: ContractClient
     gate: Gate
-    loop: Loop
     revocable_calls: RevocableCalls
     streams: ExtensionStreams
     notifications: ExtensionNotifications
@@ -458,7 +456,6 @@ class Extension:
         try:
             await self.peer.aclose(because)
         finally:
-            self._parts.loop.close()
             if self._parts.on_end is not None:
                 self._parts.on_end()
 

@@ -7,6 +7,7 @@ of their copies.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
@@ -270,23 +271,32 @@ class ExtensionSet:
         for id in order.excluded:
             self._exclude(id)
         ids = [id for wave in order.waves for id in wave]
-        admitted = {id: anyio.Event() for id in ids}
-        with self._starting:
-            async with anyio.create_task_group() as tasks:
-                for id in ids:
-                    tasks.start_soon(self._start_one, id, admitted[id])
-                    if not self._consent.extensions[id].needs_consent:
-                        tasks.start_soon(self._approve_start, id, admitted[id])
-                for id in self.candidates:  # in the order in which they were found
-                    if id in admitted and self._consent.extensions[id].needs_consent:
-                        await self._approve_start(id, admitted[id])
-            await self._clean_up(self._consent.remove_unused_snapshots)
+        prompted = {id for id in ids if self._consent.extensions[id].needs_consent}
+        try:
+            with self._starting:
+                async with anyio.create_task_group() as tasks:
+                    for id in ids:
+                        if id not in prompted:
+                            tasks.start_soon(self._approve_and_start, id)
+                    for id in self.candidates:  # in the order in which they were found, one prompt at a time
+                        if id in prompted:
+                            await self._approve_start(id)
+                            tasks.start_soon(self._start_one, id)
+                await self.settled()
+                await self._clean_up(self._consent.remove_unused_snapshots)
+        finally:
+            for id in ids:  # also those that the end of the host was faster than
+                self._start_attempted[id].set()
 
     def _dependencies(self) -> dict[str, tuple[str, ...]]:
         """Returns for each extension those that must be ready before it."""
         return {id: self.candidates[id].manifest.after for id in self.extensions}
 
-    async def _approve_start(self, id: str, done: anyio.Event) -> None:
+    async def _approve_and_start(self, id: str) -> None:
+        await self._approve_start(id)
+        await self._start_one(id)
+
+    async def _approve_start(self, id: str) -> None:
         self._in_start_check.add(id)
         try:
             await self._consent.approve_start(self._consent.extensions[id])
@@ -295,51 +305,66 @@ class ExtensionSet:
             self._refuse(id, error)
         finally:
             self._in_start_check.discard(id)
-            done.set()
+
+    async def _start_one(self, id: str) -> None:
+        """Begins to start an extension once those that it needs were started; `_on_start_settled` does the rest."""
+        is_begun = False
+        try:
+            if id not in self._refused and await self._wait_for_needed(id):
+                is_begun = self._begin_start(id)
+        finally:
+            if not is_begun:
+                self._start_attempted[id].set()
         if id in self._granted_in_start_check:
             self._granted_in_start_check.discard(id)
-            await self._start_attempted[id].wait()
             await self.retry_refused(id)
 
-    async def _start_one(self, id: str, admitted: anyio.Event) -> None:
-        try:
-            await admitted.wait()
-            if id in self._refused:
-                return
-            for needed in self.candidates[id].manifest.after:
-                await self._start_attempted[needed].wait()
-                if self._is_refused(needed):
-                    self._report(
-                        Diagnostic(
-                            code=ProblemCode.DEPENDENCY_MISSING,
-                            extension=id,
-                            problem=f"needs {needed}, which was refused",
-                            hint=f"find out why with `becket doctor`, or take {needed} out of `after`",
-                        )
+    async def _wait_for_needed(self, id: str) -> bool:
+        """Returns whether those that an extension needs were started; excludes it where one of them was refused."""
+        for needed in self.candidates[id].manifest.after:
+            await self._start_attempted[needed].wait()
+            if self._is_refused(needed):
+                self._report(
+                    Diagnostic(
+                        code=ProblemCode.DEPENDENCY_MISSING,
+                        extension=id,
+                        problem=f"needs {needed}, which was refused",
+                        hint=f"find out why with `becket doctor`, or take {needed} out of `after`",
                     )
-                    self._exclude(id)
-                    return
-            await self._start_or_register_lazily(id)
-        except BecketError as error:  # one bad extension never stops the others; its own state tells why
-            self._problems.append(
-                Diagnostic(
-                    code=ProblemCode.START_FAILED,
-                    extension=id,
-                    path=self.candidates[id].folder,
-                    problem=without_id(id, str(error)),
-                    hint="look at what it writes to stderr, and try its command with `becket check`",
                 )
-            )
-        finally:
-            self._start_attempted[id].set()
+                self._exclude(id)
+                return False
+        return True
 
-    async def _start_or_register_lazily(self, id: str) -> None:
-        """Starts an extension, or offers what it is known to have until somebody needs it."""
-        extension, declared = self.extensions[id], self.candidates[id].declared
-        if declared is None or not extension.supervisor.supervision.starts_on_demand:
-            await extension.start()
-        else:
+    def _begin_start(self, id: str) -> bool:
+        """Starts an extension and returns True; or offers what it is known to have until somebody needs it."""
+        supervisor, declared = self.extensions[id].supervisor, self.candidates[id].declared
+        if declared is not None and supervisor.supervision.starts_on_demand:
             self._register_lazily(id, declared)
+            return False
+        try:
+            supervisor.start_nowait(partial(self._on_start_settled, id))
+        except BecketError as error:  # the host closes
+            self._add_start_problem(id, error)
+            return False
+        return True
+
+    def _on_start_settled(self, id: str) -> None:
+        supervisor = self.extensions[id].supervisor
+        if supervisor.state is ExtensionState.FAILED and supervisor.failure is not None:
+            self._add_start_problem(id, supervisor.failure)
+        self._start_attempted[id].set()
+
+    def _add_start_problem(self, id: str, error: BecketError) -> None:
+        self._problems.append(
+            Diagnostic(
+                code=ProblemCode.START_FAILED,
+                extension=id,
+                path=self.candidates[id].folder,
+                problem=without_id(id, str(error)),
+                hint="look at what it writes to stderr, and try its command with `becket check`",
+            )
+        )
 
     def _exclude(self, id: str) -> None:
         self._excluded.add(id)
@@ -474,12 +499,12 @@ class ExtensionSet:
         except ExtensionRefused:
             return  # as before; it was told why
         del self._refused[id]
-        admitted = anyio.Event()
-        for one in (id, *self._find_unblocked(id)):
-            self._excluded.discard(one)
-            self._start_attempted[one] = anyio.Event()
-            self._tasks.start_soon(self._start_one, one, admitted)  # each waits for those that it needs
-        self._tasks.start_soon(self._approve_start, id, admitted)
+        self._start_attempted[id] = anyio.Event()
+        for dependent in self._find_unblocked(id):
+            self._excluded.discard(dependent)
+            self._start_attempted[dependent] = anyio.Event()
+            self._tasks.start_soon(self._start_one, dependent)  # which waits for those that it needs
+        self._tasks.start_soon(self._approve_and_start, id)
 
     def _find_unblocked(self, id: str) -> list[str]:
         """Returns those that were left out and have all that they need once this one runs, also through others."""

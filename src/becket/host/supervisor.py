@@ -150,11 +150,13 @@ class Supervisor:
         self._wants_running = False
         self.was_stopped = False  # by hand: only a hand starts it again
         self._intent = Intent.NONE
+        self._exit_cause: ExitCause | None = None  # of the running copy
         self._generation = 0
         self._is_closing = False
         self._is_closed = False
         self._calls: Counter[Extension] = Counter()  # in flight, by copy
         self._changed = anyio.Event()
+        self._on_start_settled: Callable[[], object] | None = None
         self._starting: anyio.CancelScope | None = None
 
     # -- how it does
@@ -200,6 +202,21 @@ class Supervisor:
             NotRunning: it is disabled, or was stopped before it was ready.
             StartFailed, HandshakeFailed, ...: why it could not be started.
         """
+        self._request_start()
+        await self._wait_while(self._is_start_awaited)
+        return await self.ready(patience=None)
+
+    def start_nowait(self, on_settled: Callable[[], object]) -> None:
+        """Starts the extension like `start`, and calls a function once it runs or does not: for that no task waits.
+
+        Raises:
+            NotRunning: it is disabled, or its host closes.
+        """
+        self._request_start()
+        self._on_start_settled = on_settled
+        self._notify_waiters()
+
+    def _request_start(self) -> None:
         if self._is_closing:
             raise NotRunning(self.id, self.state, "its host closes")
         means = ON_START[ExtensionState.STOPPING if self._is_stopping() else self.state]
@@ -211,8 +228,10 @@ class Supervisor:
             self._history = self._history.cleared()
             self._wants_running = True
             self._notify_waiters()
-            await self._wait_while(lambda: self._is_inactive() and self._wants_running and not self._is_closed)
-        return await self.ready(patience=None)
+
+    def _is_start_awaited(self) -> bool:
+        """Whether a start was requested and has not begun."""
+        return self._is_inactive() and self._wants_running and not self._is_closed
 
     def _is_inactive(self) -> bool:
         return self.state in (*INACTIVE_STATES, ExtensionState.STOPPING) or self._is_stopping()
@@ -229,7 +248,7 @@ class Supervisor:
             self._intent = Intent.STOP
             if self._starting is not None:
                 self._starting.cancel()
-            self._notify_waiters()
+        self._notify_waiters()
         await self._wait_while(
             lambda: self.state not in INACTIVE_STATES and self._generation == life and not self._is_closed
         )
@@ -472,7 +491,7 @@ class Supervisor:
         return extension
 
     def _adopt_copy(self, extension: Extension) -> None:
-        self._extension = extension
+        self._extension, self._exit_cause = extension, None
         self._breaker.reset()
         self._history = self._history.became_ready(loop_time())
         for arrangement in self._initializers:
@@ -481,29 +500,31 @@ class Supervisor:
     async def _wait_for_exit_or_intent(self) -> ExitCause:
         """Waits until something must be done about the running copy."""
         assert self._extension is not None
-        extension = self._extension
-        endings: list[ExitCause] = []
-
-        def end(ending: ExitCause) -> None:
-            endings.append(ending)
-            self._notify_waiters()
-
-        async def wait_for_end() -> None:
-            lost = await extension.peer.wait_closed()
-            end(ExitCause(str(lost), lost))
-
-        stop_heartbeat = self._keep_heartbeat(extension, end)
+        peer = self._extension.peer
+        stop_heartbeat = self._keep_heartbeat(self._extension)
+        peer.add_close_callback(self._on_closed)  # and not a task: a host has hundreds of extensions
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(wait_for_end)
-                is_open = False
-                while not endings and self._intent is Intent.NONE:
-                    is_open = self._watch_breaker(is_open)
-                    await self._changed.wait()
-                tasks.cancel_scope.cancel()
+            is_open = False
+            while self._exit_cause is None and self._intent is Intent.NONE:
+                is_open = self._watch_breaker(is_open)
+                await self._changed.wait()
         finally:
             stop_heartbeat()
-        return endings[0] if endings else ExitCause(self._intent.value, intent=self._intent)
+            peer.remove_close_callback(self._on_closed)
+        return self._exit_cause or ExitCause(self._intent.value, intent=self._intent)
+
+    def _on_closed(self) -> None:
+        assert self._extension is not None
+        lost = self._extension.peer.close_reason
+        self._set_exit_cause(ExitCause(str(lost), lost))
+
+    def _on_dead(self, policy: HeartbeatPolicy) -> None:
+        because = f"did not respond to a ping for {policy.dead_after:g} s and was ended: does it block its event loop?"
+        self._set_exit_cause(ExitCause(because, is_hung=True))
+
+    def _set_exit_cause(self, cause: ExitCause) -> None:
+        self._exit_cause = self._exit_cause or cause
+        self._notify_waiters()
 
     def _watch_breaker(self, was_open: bool) -> bool:
         """Calls the extension degraded while its circuit is open; returns whether it is."""
@@ -514,15 +535,13 @@ class Supervisor:
             self._mark_recovered()
         return is_open
 
-    def _keep_heartbeat(self, extension: Extension, end: Callable[[ExitCause], None]) -> Callable[[], object]:
-        """Calls `end` when the extension is dead; returns what stops the heartbeat."""
+    def _keep_heartbeat(self, extension: Extension) -> Callable[[], object]:
+        """Calls `_on_dead` when the extension is dead; returns what stops the heartbeat."""
         policy = self.supervision.heartbeat
         if policy is None or "ping" not in extension.features:
             return lambda: None
         assert self._heartbeats is not None  # there is one as long as `run` runs
-        because = f"did not respond to a ping for {policy.dead_after:g} s and was ended: does it block its event loop?"
-        dead = ExitCause(because, is_hung=True)
-        return self._heartbeats.add(extension.peer, policy, self._take_beat, partial(end, dead))
+        return self._heartbeats.add(extension.peer, policy, self._take_beat, partial(self._on_dead, policy))
 
     def _take_beat(self, beat: HeartbeatDecision) -> None:
         if beat.stalled:
@@ -697,6 +716,10 @@ class Supervisor:
     def _notify_waiters(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+        on_settled = self._on_start_settled
+        if on_settled is not None and not self._is_start_awaited() and (not self._is_transitional() or self._is_closed):
+            self._on_start_settled = None
+            on_settled()
 
     async def _wait_while(self, condition: Callable[[], bool]) -> None:
         while condition():

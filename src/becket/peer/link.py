@@ -55,7 +55,7 @@ class Link:
         "_account",
         "_buffer",
         "_buffered",
-        "_closed_waiters",
+        "_close_callbacks",
         "_drain_waiters",
         "_ending",
         "_handler",
@@ -117,7 +117,7 @@ class Link:
         self.close_reason: ConnectionLost | None = None
         self.is_transport_closed = False
         self.is_for_others = False  # whether a call was ever made here on behalf of another caller
-        self._closed_waiters: list[LoopFuture] = []
+        self._close_callbacks: list[Callable[[], object]] = []
         self._transport_closed_waiters: list[LoopFuture] = []
         self._drain_waiters: list[LoopFuture] = []
         loop.workers = self.limits.workers
@@ -556,9 +556,9 @@ class Link:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiters, self._closed_waiters = self._closed_waiters, []
-        for waiter in waiters:
-            wake(waiter)
+        callbacks, self._close_callbacks = self._close_callbacks, []
+        for callback in callbacks:
+            callback()
         self.transport.close()
 
     def transport_closed(self) -> None:
@@ -573,14 +573,26 @@ class Link:
         """Waits until the link has ended and returns why."""
         if self.close_reason is None:
             waiter = self.loop.create_future()
-            self._closed_waiters.append(waiter)
+            callback = partial(wake, waiter)
+            self.add_close_callback(callback)
             try:
                 await waiter
             finally:
-                if waiter in self._closed_waiters:
-                    self._closed_waiters.remove(waiter)
+                self.remove_close_callback(callback)
         assert self.close_reason is not None
         return self.close_reason
+
+    def add_close_callback(self, callback: Callable[[], object]) -> None:
+        """Calls `callback` when the link ends, or now if it has ended."""
+        if self.close_reason is None:
+            self._close_callbacks.append(callback)
+        else:
+            callback()
+
+    def remove_close_callback(self, callback: Callable[[], object]) -> None:
+        """Does not call `callback` any more."""
+        if callback in self._close_callbacks:
+            self._close_callbacks.remove(callback)
 
     async def aclose(self, because: str = "") -> None:
         """Ends the link in good order: what is queued leaves, the process is told, and nothing of it remains."""

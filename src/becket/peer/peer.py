@@ -84,6 +84,7 @@ class Peer:
         on_stderr: Callable[[str], None] | None = None,
         name: str | None = None,
         guard: bool = False,
+        loop: Loop | None = None,
         **options: Unpack[PeerOptions],
     ) -> PeerConnector:
         """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
@@ -94,6 +95,7 @@ class Peer:
 
         With `guard` a small process beside this one kills the program and its session when this one is gone, even by
         SIGKILL. Without it a program on becket ends by itself then, and one that does not look at its stdin stays.
+        `loop` is one that was made for this link alone, and ends with it.
 
         Raises:
             StartFailed: if the program cannot be started; mostly when entered or awaited.
@@ -110,7 +112,7 @@ class Peer:
         label = name or os.path.basename(words[0])
 
         async def connect() -> Peer:
-            loop = await current_loop()
+            its_loop = loop or await current_loop()
             try:
                 child, pipes = open_child(
                     words,
@@ -122,10 +124,10 @@ class Peer:
                     guard=guard,
                 )
             except BaseException:
-                loop.close()
+                its_loop.close()
                 raise
             transport = ChildTransport(child, pipes, limits)
-            return cls(loop, transport, name=label, **options)
+            return cls(its_loop, transport, name=label, **options)
 
         return PeerConnector(connect)
 
@@ -207,15 +209,17 @@ class Peer:
         transport: Transport | ByteStream,
         *,
         name: str = "peer",
+        loop: Loop | None = None,
         **options: Unpack[PeerOptions],
     ) -> PeerConnector:
-        """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind."""
+        """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind.
+
+        `loop` is one that was made for this link alone, and ends with it."""
 
         async def connect() -> Peer:
             is_ours = getattr(transport, "start", None) is not None
             chosen = cast("Transport", transport) if is_ours else StreamTransport(cast("ByteStream", transport))
-            loop = await current_loop()
-            return cls(loop, chosen, name=name, **options)
+            return cls(loop or await current_loop(), chosen, name=name, **options)
 
         return PeerConnector(connect)
 
@@ -490,6 +494,14 @@ class Peer:
         from becket.peer.watchdog import observe_link
 
         return observe_link(self._link)
+
+    def add_close_callback(self, callback: Callable[[], object]) -> None:
+        """Calls a plain function when the link ends, or now if it has ended. It must neither wait nor raise."""
+        self._link.add_close_callback(callback)
+
+    def remove_close_callback(self, callback: Callable[[], object]) -> None:
+        """Does not call `callback` any more."""
+        self._link.remove_close_callback(callback)
 
     async def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended, from whichever side, and returns why."""

@@ -213,7 +213,7 @@ class Gate:
         self._audit = audit
         self._policy = policy
         self._policy_timeout = policy_timeout
-        self._workers = PolicyWorkers()
+        self._workers = None if policy is None else PolicyWorkers()
         self._can_prompt = asks
         self._lock = allocate_lock()  # two changes at once must not undo one another
         self._open_prompts: set[str] = set()
@@ -313,7 +313,7 @@ class Gate:
         return Decision(self.extension, method, requires, allowed, because, behalf, not behalf, handling)
 
     def _hear_policy(self, decision: Decision) -> Deliberation:
-        if self._policy is None or decision.allowed is False:
+        if self._policy is None or self._workers is None or decision.allowed is False:
             return decision
         objection = yield PolicyQuestion(self._policy, decision, self._workers, self._policy_timeout)
         if objection is None and decision.allowed and not self._still_allows(decision.permission):

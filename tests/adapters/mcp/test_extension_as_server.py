@@ -76,12 +76,13 @@ async def test_a_tool_that_fails_answers_with_an_error_that_a_model_can_read() -
     async with opened(Notebook()) as client:
         told = await client.call_tool("fail", {"how": "told"})
         assert (told.is_error, told.text) == (True, "there is no such note")
-        assert told.structured_content["error"] == {"message": "there is no such note", "code": 7, "data": {"left": 0}}
+        assert told.meta == {"becket/error": {"message": "there is no such note", "code": 7, "data": {"left": 0}}}
 
         broken = await client.call_tool("fail", {"how": "broken"})
         assert broken.is_error
         assert "secret" not in str(broken)
-        assert broken.structured_content["error"]["data"]["incident"]
+        assert broken.meta is not None
+        assert broken.meta["becket/error"]["data"]["incident"]
 
         misused = await client.call_tool("add", {"text": 5})
         assert misused.is_error
@@ -214,7 +215,8 @@ async def test_memory_of_the_host_is_what_a_client_of_mcp_does_not_have() -> Non
         for name in ("remember", "remember_plainly"):
             failed = await client.call_tool(name)
             assert (failed.is_error, failed.text) == (True, "not supported here: `memory.append`")
-            assert failed.structured_content["error"]["meaning"] == "not supported"
+            assert failed.meta is not None
+            assert failed.meta["becket/error"]["meaning"] == "not supported"
 
 
 @pytest.mark.process

@@ -153,16 +153,21 @@ def fail(error: RpcError) -> Any:
 
 
 def test_a_tool_that_fails_answers_with_what_a_model_reads_and_a_program_too() -> None:
-    assert fail(RpcError(7, "no milk", {"left": 0})) == ToolResult(
-        (TextContent("no milk"),), {"error": {"message": "no milk", "code": 7, "data": {"left": 0}}}, is_error=True
-    )
+    told = {"message": "no milk", "code": 7, "data": {"left": 0}}
+
+    failed = fail(RpcError(7, "no milk", {"left": 0}))
+
+    assert failed == ToolResult((TextContent("no milk"),), is_error=True, meta={"becket/error": told})
+    with pytest.raises(ToolFailed) as caught:
+        read(failed)
+    assert caught.value.data == {"error": told}
 
 
 def test_arguments_that_do_not_fit_are_for_the_model_to_mend() -> None:
     result = fail(InvalidParams([("/input/a", "is no number")]))
 
     assert (result.is_error, result.text) == (True, "invalid params: /arguments/a: is no number")
-    assert result.structured_content["error"]["meaning"] == "invalid params"
+    assert result.meta["becket/error"]["meaning"] == "invalid params"
 
 
 @pytest.mark.parametrize("error", [Busy("calls", 1), RpcError(Meaning.NOT_READY)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import anyio
 import jsonschema
 import pytest
 from msgspec import Struct
+from tests.adapters.mcp.servers import SERVERS, needs_node
 from tests.adapters.mcp.test_extension_as_server import opened
 
 from becket.adapters.mcp import ImageContent, McpClient, TextContent, ToolResult
@@ -91,6 +94,7 @@ async def check_client(client: McpClient, prefix: str = "") -> None:
     assert (await client.call_tool(prefix + "name")).text == "Bonn"
     lie = await client.call_tool(prefix + "lie")
     assert lie.is_error
+    assert lie.structured_content is None  # clients compare it with the schema also where it is an error
     assert "Place" not in lie.text
 
 
@@ -144,3 +148,27 @@ async def test_a_host_learns_the_output_schema_and_the_structured_content_of_a_s
         assert found["structured_content"] == EXPECTED["find"]
         assert (await host.call_tool_json("count", {}))["structured_content"] == {"result": 2}
         assert await host.call_tool("name", {}) == "Bonn"
+
+
+CLIENT = """
+const [sdk, python, program] = process.argv.slice(2);
+const { Client } = await import(sdk + "/dist/esm/client/index.js");
+const { StdioClientTransport } = await import(sdk + "/dist/esm/client/stdio.js");
+const client = new Client({ name: "client", version: "1.0.0" });
+await client.connect(new StdioClientTransport({ command: python, args: [program], stderr: "ignore" }));
+await client.listTools();
+console.log(JSON.stringify([await client.callTool({ name: "count" }), await client.callTool({ name: "lie" })]));
+await client.close();
+"""
+
+
+@needs_node
+@pytest.mark.process
+def test_the_official_client_in_typescript_accepts_results_and_errors_of_structured_tools(tmp_path: Path) -> None:
+    (tmp_path / "atlas.py").write_text(PROGRAM, encoding="utf-8")
+    (tmp_path / "client.mjs").write_text(CLIENT, encoding="utf-8")
+    command = ["node", str(tmp_path / "client.mjs"), str(SERVERS / "sdk"), sys.executable, str(tmp_path / "atlas.py")]
+    run = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True)
+    counted, failed = json.loads(run.stdout)
+    assert counted["structuredContent"] == {"result": 2}
+    assert (failed["isError"], failed["content"]) == (True, [{"type": "text", "text": "internal error"}])

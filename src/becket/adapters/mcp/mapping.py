@@ -37,6 +37,9 @@ from becket.methods.streams import Stream
 
 __all__ = ["MAPPING", "parse_tool_result"]
 
+ERROR_META: Final = "becket/error"  # not in the structured content: clients compare that with the output schema
+
+
 # -- tools, as a client calls them
 
 
@@ -49,7 +52,9 @@ def decode_tool_result(result: ToolResult, saying: WireRequest, scene: LinkState
     """Returns the text where that is all, or else an object whose `content` is the text, with the pieces beside it."""
     if result.is_error:
         text = result.text or "the tool has failed, and does not say how"
-        raise ToolFailed(saying.params.name, text, result.structured_content, method=TOOLS_CALL.name)
+        told = (result.meta or {}).get(ERROR_META)
+        data = result.structured_content if told is None else {"error": told}
+        raise ToolFailed(saying.params.name, text, data, method=TOOLS_CALL.name)
     if result.structured_content is None and all(isinstance(piece, TextContent) for piece in result.content):
         return result.text
     return {
@@ -137,7 +142,7 @@ def encode_tool_error(error: RpcError, saying: WireRequest, scene: LinkState) ->
     meaning = None if error.meaning is None else error.meaning.value
     told = {"message": error.message, "code": error.code, "meaning": meaning, "data": error.data}
     known = {name: value for name, value in told.items() if value is not None}
-    return ToolResult((TextContent(error.message),), {"error": known}, is_error=True)
+    return ToolResult((TextContent(error.message),), is_error=True, meta={ERROR_META: known})
 
 
 def encode_progress(value: object, saying: WireRequest, scene: LinkState) -> WireNotification | None:

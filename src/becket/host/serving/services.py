@@ -75,13 +75,14 @@ class ExtensionServices:
         self._loop = loop
         # What is in memory is done sooner than a thread would begin. Any other store may wait for a disk.
         self._is_inline = isinstance(store, InMemoryStore) and secrets is None
-        self._async_store = AsyncStore(store, loop)
-        self._queries = anyio.Semaphore(QUERIES, fast_acquire=True)
-        self._changes = ConfigSubscription(self, gate)
+        self._gate = gate
+        self._changes: ConfigSubscription | None = None
 
     def register(self, methods: Registry) -> None:
         """Adds a handler for each method."""
         in_thread = not self._is_inline
+        self._async_store = AsyncStore(self._store, self._loop)
+        self._queries = anyio.Semaphore(QUERIES, fast_acquire=True)
         methods.handle(MEMORY_APPEND)(self.append_nowait if self._is_inline else self.append)
         methods.handle(MEMORY_QUERY)(self.query if self._is_inline else self.query_in_turn)
         methods.handle(CONFIG_GET, thread=in_thread)(self.get_config)
@@ -90,7 +91,8 @@ class ExtensionServices:
 
     def close(self) -> None:
         """Tells of no more changes."""
-        self._changes.close()
+        if self._changes is not None:
+            self._changes.close()
 
     # -- what an extension calls
 
@@ -129,6 +131,8 @@ class ExtensionServices:
 
     async def subscribe(self, wanted: ConfigSubscribe, ctx: Context) -> ConfigSubscribed:
         """Tells from now on of each change."""
+        if self._changes is None:
+            self._changes = ConfigSubscription(self, self._gate)
         return await self._changes.subscribe(wanted, ctx.peer)
 
     # -- for its changes

@@ -146,9 +146,10 @@ def connect_extension(
         env = build_default_environment(id, habits, available, habitual=habitual)
         inherit_env = None
 
-    def connect(peer_options: PeerOptions) -> PeerConnector:
+    def connect(loop: Loop, peer_options: PeerOptions) -> PeerConnector:
         return Peer.connect_process(
             words,
+            loop=loop,
             env=env,
             inherit_env=inherit_env,
             cwd=works_in,
@@ -172,8 +173,8 @@ def connect_extension_over(
     """
     id = check_id(id)
 
-    def connect(peer_options: PeerOptions) -> PeerConnector:
-        return Peer.over(transport, name=id, **peer_options)
+    def connect(loop: Loop, peer_options: PeerOptions) -> PeerConnector:
+        return Peer.over(transport, name=id, loop=loop, **peer_options)
 
     log = ExtensionLog(id, options.get("on_log"))
     return ExtensionConnector(ExtensionStartup(id, connect, log, (), options).run)
@@ -206,7 +207,7 @@ class ExtensionStartup:
     def __init__(
         self,
         id: str,
-        connect: Callable[[PeerOptions], PeerConnector],
+        connect: Callable[[Loop, PeerOptions], PeerConnector],
         log: ExtensionLog,
         command: tuple[str, ...],
         options: ExtensionOptions,
@@ -255,7 +256,7 @@ class ExtensionStartup:
 
     async def run(self) -> Extension:
         """Starts the extension and returns the handle on it."""
-        loop = await current_loop()
+        loop = await current_loop()  # of the link, which ends it
         permitted = RevocableCalls(self._gate, loop)
         ends: list[Callable[[], object]] = [permitted.close]
         try:
@@ -275,6 +276,7 @@ class ExtensionStartup:
         scene = LinkState(self._id, extra=self._options.get("extra"))
         async with self._slices:
             peer = await self._connect(
+                loop,
                 {
                     "dialect": self._dialect,
                     "methods": self._build_registry(services, told, scene),
@@ -282,7 +284,7 @@ class ExtensionStartup:
                     "gate": self._gate,
                     "ask": self._options.get("ask"),
                     "budget": self._options.get("budget"),
-                }
+                },
             )
         if (on_link := self._options.get("on_link")) is not None:
             on_link(peer)
@@ -329,7 +331,6 @@ class ExtensionStartup:
             ExtensionParts(
                 client=voice,
                 gate=self._gate,
-                loop=loop,
                 revocable_calls=permitted,
                 streams=runs,
                 notifications=told,

@@ -399,7 +399,8 @@ def link_context() -> Context:
 
     Reading is resumed by many tasks, and their context variables are none of the business of a handler."""
     context = copy_context()
-    context.run(CURRENT_REQUEST.set, None)
+    if context.get(CURRENT_REQUEST) is not None:
+        context.run(CURRENT_REQUEST.set, None)
     return context
 
 
