@@ -93,6 +93,15 @@ def test_where_no_host_runs_it_says_how_to_start_one(tmp_path: Path) -> None:
     assert "becket run" in done.stderr
 
 
+def test_a_host_whose_configuration_leaves_it_out_cannot_be_followed(tmp_path: Path) -> None:
+    config = tmp_path / "host.toml"
+    config.write_text(f'roots = ["{EXTENSIONS / "notes"}"]\ndata = "state"\nlive_trace = false\n', encoding="utf-8")
+    with started("run", "--config", str(config), "--yes", "--json") as host:
+        read_until(host, '"extension_started"')
+
+        assert becket("trace", "--follow", "--config", str(config)).returncode == ExitCode.NOT_RUNNING
+
+
 def test_to_follow_is_no_option_of_the_other_commands(tmp_path: Path) -> None:
     assert here("trace", "--follow", "show", str(tmp_path)).exit_code == ExitCode.USAGE
 

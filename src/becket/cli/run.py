@@ -72,7 +72,8 @@ def run(
         more["wrap"] = wrap_each_command(trace)
     if once:
         return run_async(run_once, options, more, as_json)
-    more["live_trace"] = True
+    config = options.load_config()
+    more["live_trace"] = config is None or config.live_trace
     return run_async(run_until_closed, options, more, as_json, logs)
 
 

@@ -150,6 +150,7 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
     check_tool_inputs: SchemaMode = SchemaMode.ENFORCE
     require_parent: bool = False
     watch: Literal["off", "report", "reload"] = "off"
+    live_trace: bool = True
     environment: Environment = Environment()
     inherit_environment: tuple[Literal["cigen", "morphir", "nexo"], ...] = ()
     restart: RestartOverrides = RestartOverrides()
@@ -168,7 +169,7 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
         return default_data_dir(self.name) if self.data is UNSET else Path(self.data)
 
     def arguments(self) -> dict[str, Any]:
-        """Returns the keyword arguments for `Host`. Whom to ask, and where logs go, is for whoever starts it."""
+        """Returns the keyword arguments for `Host`, but for `ask`, `log` and `live_trace`, which `becket run` uses."""
         off = {id for id, extension in self.extensions.items() if not extension.enabled}
         granted = {id: extension.grants() for id, extension in self.extensions.items()}
         return {
