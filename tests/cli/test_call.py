@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import HOSTED, ODD, becket, here, printed_json, write_extension
+from tests.cli.commands import BECKET, EXTENSIONS, HOSTED, ODD, becket, here, printed_json, write_extension
+from tests.cli.terminals import Terminal
 
 from becket.cli.support.exit_codes import ExitCode
 from becket.stores.sqlite import SqliteStore
@@ -139,6 +140,16 @@ def test_an_extension_that_nobody_has_agreed_to_is_not_started() -> None:
     assert "becket call --yes" in done.stderr
 
 
+def test_what_was_typed_before_a_prompt_is_no_answer_to_it() -> None:
+    with Terminal(
+        [*BECKET, "call", "--root", str(EXTENSIONS), "--no-data", "--no-hooks", "notes", "count"]
+    ) as terminal:
+        terminal.type("y\ny\n")
+        terminal.expect("agree? [y/N]")
+        terminal.enter("n")
+        assert terminal.end() == ExitCode.DENIED
+
+
 def test_with_it_is_started_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
     program = """
 from pathlib import Path
@@ -234,8 +245,6 @@ def test_what_a_program_that_runs_elsewhere_than_in_its_folder_says_is_recorded_
 
 
 def test_a_config_file_may_name_an_extension_without_a_manifest(tmp_path: Path) -> None:
-    from tests.cli.commands import EXTENSIONS
-
     config = tmp_path / "host.toml"
     config.write_text(
         f"""data = false

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from becket.host.starting.consent_request import ConsentRequest
 
-__all__ = ["approve_all", "build_terminal_prompt", "is_interactive", "read_answer"]
+__all__ = ["approve_all", "build_terminal_prompt", "discard_typed", "is_interactive", "read_answer"]
 
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 
@@ -50,12 +50,21 @@ def build_terminal_prompt(
     return ask
 
 
+def discard_typed() -> None:
+    """Discards keys that were typed before a question is shown: they are no answer to it."""
+    import termios
+
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 async def read_answer(question: str) -> str | None:
     """Writes a question to stderr and returns the line that was typed; None at the end of the input."""
     import anyio
 
     from becket.cli.support.output import print_message
 
+    discard_typed()
     print_message(f"{question} [y/N]")
     await anyio.wait_readable(sys.stdin)
     data = os.read(sys.stdin.fileno(), 4096)

@@ -21,6 +21,7 @@ import anyio
 from becket._text import escape, truncate
 from becket.cli.support.event_format import format_event
 from becket.cli.support.output import console
+from becket.cli.support.prompt import discard_typed
 from becket.cli.support.status_table import COLOURS, HEADERS, build_status_rows
 from becket.errors import LocalProtocolError
 from becket.host.events import ExtensionLogged, HostEvent
@@ -124,7 +125,7 @@ class Screen:
 
     async def read_answer(self, question: str) -> str | None:
         """Asks below the table, and returns the line that was typed; None at the end of the input."""
-        discard_typed()  # nobody agrees to what is not shown yet
+        discard_typed()
         prompt = Prompt([escape(line) for line in question.split("\n")])
         if not prompt.fits(*self._console.size):
             self._console.print("\n".join(prompt.lines[:-1]), markup=False, soft_wrap=True)
@@ -212,13 +213,6 @@ def without_echo() -> Generator[None]:
         yield
     finally:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
-
-
-def discard_typed() -> None:
-    import termios
-
-    if sys.stdin.isatty():
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 # -- the table
