@@ -1,4 +1,4 @@
-"""Hundreds of children that come and go leave nothing behind."""
+"""Children that start and end in great number leave nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from becket.testing import check_leaks, check_task_leaks
 
 pytestmark = [pytest.mark.loops, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(240)]
 
-CYCLES = int(os.environ.get("BECKET_CRASH_CYCLES", "200"))  # `make prove` runs thousands
+CYCLES = int(os.environ.get("BECKET_CRASH_CYCLES", "50"))  # `make prove` runs thousands
 
 
 async def crash_by_itself() -> None:
@@ -51,6 +51,7 @@ async def test_cycles_of_start_and_end_leave_nothing_behind(cycle: object) -> No
 @pytest.mark.parametrize("cycle", [crash_by_itself, crash_when_killed])
 async def test_memory_does_not_grow_with_the_number_of_crashes(cycle: object) -> None:
     assert callable(cycle)
+    part = max(20, CYCLES // 4)
 
     async def memory_after(cycles: int) -> int:
         for _ in range(cycles):
@@ -60,9 +61,9 @@ async def test_memory_does_not_grow_with_the_number_of_crashes(cycle: object) ->
 
     tracemalloc.start()
     try:
-        sizes = [await memory_after(60) for _ in range(4)]  # caches fill in the first round
+        sizes = [await memory_after(part) for _ in range(4)]  # caches fill in the first round
     finally:
         tracemalloc.stop()
 
     # A leak shows in every round; what a cache or a log takes shows in one.
-    assert min(after - before for before, after in pairwise(sizes)) / 60 < 1024
+    assert min(after - before for before, after in pairwise(sizes)) / part < 1024

@@ -18,7 +18,7 @@ from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
 
-ROUNDS = 50
+ROUNDS = 25
 MOST = 256  # bytes that a round may leave: the list of the last ids that were given up is such a thing
 
 
