@@ -11,7 +11,7 @@ import anyio
 from becket import Host
 from becket.adapters import cigen
 from becket.host.host_config import ExtensionConfig
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions import PERMISSIONS
 from demo_screen import Screen
 
 __all__ = ["show_dialects"]

@@ -17,8 +17,7 @@ from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, Initialize
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects import DIALECTS, Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireRequest
+from becket.dialects.mapping import ContractMapping, LinkState, MethodMapping, WireRequest
 from becket.errors import HandshakeFailed
 from becket.framing import JsonLines
 from becket.jsonrpc.wire_format import WireFormat
@@ -65,12 +64,12 @@ def greet(introduction: HandshakeContext) -> ClientHandshake:
     return HandshakeResult(capabilities=Capabilities(tuple(tools)))
 
 
-def read_over(given: Any, scene: LinkState) -> Initialize:
+def read_over(given: Any, state: LinkState) -> Initialize:
     who = msgspec.convert(given, Over).who
     return Initialize(extension_protocol_version=PROTOCOL_VERSION, plugin_id=who, plugin_root=None, config={})
 
 
-def reply(initialized: Initialized, scene: LinkState) -> Here:
+def reply(initialized: Initialized, state: LinkState) -> Here:
     return Here({one.name: one.description for one in initialized.capabilities.tools})
 
 
@@ -84,12 +83,12 @@ def speak() -> ContractMapping:
         server_handshake=ServerHandshake(initialize_method=OVER, decode_params=read_over, encode_result=reply),
         methods={
             "tool.call": MethodMapping(
-                encode_request=lambda call, scene: WireRequest(DO, Do(call.name, call.input)),
-                wire_methods=lambda scene: [DO],
-                decode_request=lambda saying, scene: ToolCall(saying.params.what, saying.params.input),
+                encode_request=lambda call, state: WireRequest(DO, Do(call.name, call.input)),
+                wire_methods=lambda state: [DO],
+                decode_request=lambda saying, state: ToolCall(saying.params.what, saying.params.input),
             )
         },
-        encode_shutdown=lambda scene: WireRequest(OUT),
+        encode_shutdown=lambda state: WireRequest(OUT),
     )
 
 

@@ -12,7 +12,7 @@ MOVED = [
     ("becket.wire", "Skipped", "becket.framing", "SkippedFrame"),
     ("becket.interop.mcp", "LATEST", "becket.adapters.mcp", "LATEST_VERSION"),
     ("becket.interop.lsp", "Document", "becket.adapters.lsp", "TextDocument"),
-    ("becket.methods.permissions", "LONGEST_PART", "becket.permissions.gate", "MAX_NAME_LENGTH"),
+    ("becket.methods.permissions", "LONGEST_PART", "becket.permissions", "MAX_NAME_LENGTH"),
     ("becket.typed.schema_files", "load_schema", "becket.json_schema.files", "load_schema"),
     ("becket.dialects.synaps", "SYNAPS", "becket.adapters.synaps", "SYNAPS"),
     ("becket.dialects.nexo", "ListedTool", "becket.adapters.nexo", "NexoTool"),

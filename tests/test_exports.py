@@ -51,6 +51,7 @@ LAZY_PACKAGES = [
     "becket.extension",
     "becket.framing",
     "becket.host",
+    "becket.permissions",
     "becket.testing",
 ]
 

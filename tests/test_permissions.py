@@ -18,17 +18,11 @@ from hypothesis import given, strategies as st
 import becket.contract
 from becket.errors import BadGrants, Meaning, PermissionDenied, ReservedPermission, RpcError, UnknownPermission
 from becket.methods.descriptors import Method
-from becket.permissions.gate import (
-    MAX_NAME_LENGTH,
-    MAX_PROMPTS,
-    PERMISSIONS,
-    RESERVED_PERMISSIONS,
-    Decision,
-    Gate,
-    Grants,
-    format_prompt,
-    parse_permission,
-)
+from becket.permissions.gate import MAX_PROMPTS, Gate
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS, parse_permission
+from becket.permissions.policies import Decision
+from becket.permissions.prompt import MAX_NAME_LENGTH, format_prompt
 
 ALL = sorted(PERMISSIONS)
 

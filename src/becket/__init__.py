@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from becket.peer.peer import Peer as Peer
     from becket.peer.streams import Gap as Gap, Overflow as Overflow
     from becket.peer.transport.server import serve_tcp as serve_tcp, serve_unix as serve_unix
-    from becket.permissions.gate import Gate as Gate, Grants as Grants
+    from becket.permissions.gate import Gate as Gate
+    from becket.permissions.grants import Grants as Grants
 
 __version__ = "0.1.0"
 
@@ -71,7 +72,8 @@ EXPORTS = {
     "becket.peer.peer": "Peer",
     "becket.peer.streams": "Gap Overflow",
     "becket.peer.transport.server": "serve_tcp serve_unix",
-    "becket.permissions.gate": "Gate Grants",
+    "becket.permissions.gate": "Gate",
+    "becket.permissions.grants": "Grants",
 }
 
 __getattr__, __dir__ = lazy_exports(globals(), EXPORTS)

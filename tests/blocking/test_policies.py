@@ -8,7 +8,9 @@ import pytest
 from tests.blocking.pairs import Started, blocking_pair
 
 from becket import Meaning, RemoteError
-from becket.permissions.gate import Decision, Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.policies import Decision
 
 
 def test_a_slow_policy_delays_only_the_call_that_it_decides() -> None:

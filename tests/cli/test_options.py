@@ -28,7 +28,8 @@ from becket.cli.support.options import (
 from becket.cli.support.prompt import approve_all
 from becket.dialects import DIALECTS
 from becket.errors import BecketError
-from becket.permissions.gate import Decision, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.policies import Decision
 
 CONFIG = """
 name = "demo"

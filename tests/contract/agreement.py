@@ -79,7 +79,8 @@ from becket.contract.tools import Tool, ToolCall, format_tool_result
 from becket.contract.widgets import Name, Position, StyledText, WidgetDismiss, WidgetUpsert
 from becket.errors import BecketError
 from becket.json_schema.files import load_schema, schema_names
-from becket.permissions.gate import PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 
 REFUSALS = (msgspec.MsgspecError, BecketError, ValueError)
 """What a reader may raise; anything else is a fault of its own."""

@@ -23,7 +23,8 @@ from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
 from becket.errors import Problem
-from becket.permissions.gate import PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 
 ALL = Grants.of(PERMISSIONS)
 LONG = "x" * 65

@@ -27,7 +27,7 @@ from becket.contract.hooks import (
     truncate_output,
 )
 from becket.limits import Limits
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 KIB = 1024
 BEFORE = HookKind.BEFORE_TOOL_CALL

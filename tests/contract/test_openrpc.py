@@ -19,7 +19,7 @@ from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.hooks import HOOKS
 from becket.errors import ERROR_CODES, Meaning
 from becket.methods.streams import Stream
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 BASE = "https://becket.dev/schemas/openrpc.json"
 DOCUMENT = build_document()

@@ -16,7 +16,8 @@ from becket.contract.memory import find_namespace_problem
 from becket.errors import BadGrants, InvalidParams
 from becket.json_schema.files import load_schema
 from becket.limits import Limits
-from becket.permissions.gate import PERMISSIONS, RESERVED_PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS
 
 FILES = ["manifest", "host-config"]
 

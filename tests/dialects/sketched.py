@@ -16,8 +16,14 @@ from becket.contract.memory import Append, Appended
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects import Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import ContractMapping, NotificationMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import (
+    ContractMapping,
+    LinkState,
+    MethodMapping,
+    NotificationMapping,
+    WireNotification,
+    WireRequest,
+)
 from becket.errors import HandshakeFailed, Meaning, RemoteError, RpcError
 from becket.framing.json_lines import JsonLines
 from becket.methods.descriptors import Method
@@ -99,28 +105,28 @@ def greet(introduction: HandshakeContext) -> ClientHandshake:
     return HandshakeResult(capabilities=Capabilities(tools), hooks=hooks, extra=answer["version"], warnings=notes)
 
 
-def read_hello(params: Any, scene: LinkState) -> Initialize:
-    if params["you"] != scene.extension:
+def read_hello(params: Any, state: LinkState) -> Initialize:
+    if params["you"] != state.extension:
         raise RpcError(Meaning.INCOMPATIBLE, "somebody else is meant")
     return Initialize(extension_protocol_version=1, plugin_id=params["you"], plugin_root=None, config={})
 
 
-def reply(initialized: Initialized, scene: LinkState) -> Any:
+def reply(initialized: Initialized, state: LinkState) -> Any:
     names = [tool.name for tool in initialized.capabilities.tools]
-    return {"me": scene.extension, "tools": names, "hooks": list(scene.hooks), "version": scene.version}
+    return {"me": state.extension, "tools": names, "hooks": list(state.hooks), "version": state.version}
 
 
-def say_start(invoke: CommandInvoke, scene: LinkState) -> WireRequest:
-    return WireRequest(START, {"run": next(scene.sequence), "what": invoke.command, "with": list(invoke.args)})
+def say_start(invoke: CommandInvoke, state: LinkState) -> WireRequest:
+    return WireRequest(START, {"run": next(state.sequence), "what": invoke.command, "with": list(invoke.args)})
 
 
-def end_start(result: Any, error: RpcError | None, saying: WireRequest, scene: LinkState) -> Iterator[WireNotification]:
+def end_start(result: Any, error: RpcError | None, saying: WireRequest, state: LinkState) -> Iterator[WireNotification]:
     yield WireNotification(
         "piece", Piece(saying.params["run"], ended=True, failed="" if error is None else error.message)
     )
 
 
-def tell_start(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+def tell_start(event: Any, saying: WireRequest, state: LinkState) -> WireNotification | None:
     return WireNotification("piece", Piece(saying.params["run"], event.content)) if isinstance(event, Text) else None
 
 
@@ -132,60 +138,60 @@ def speak() -> ContractMapping:
             initialize_method=HELLO,
             decode_params=read_hello,
             encode_result=reply,
-            handlers={"count": lambda params, scene: len(scene.capabilities.tools), "beat": lambda params, scene: "on"},
+            handlers={"count": lambda params, state: len(state.capabilities.tools), "beat": lambda params, state: "on"},
             allowed_before_initialize=frozenset({"beat"}),
             shutdown_result="see you",
         ),
         methods={
             "tool.call": MethodMapping(
-                encode_request=lambda call, scene: WireRequest(RUN, [call.name, call.input]),
-                decode_result=lambda answer, saying, scene: answer["out"],
-                wire_methods=lambda scene: [RUN],
-                decode_request=lambda saying, scene: ToolCall(saying.params[0], saying.params[1]),
-                encode_result=lambda result, saying, scene: {"out": result},
-                encode_failure=lambda error, saying, scene: {"out": f"failed: {error.message}"},
-                encode_progress=lambda value, saying, scene: WireNotification("still", value),
+                encode_request=lambda call, state: WireRequest(RUN, [call.name, call.input]),
+                decode_result=lambda answer, saying, state: answer["out"],
+                wire_methods=lambda state: [RUN],
+                decode_request=lambda saying, state: ToolCall(saying.params[0], saying.params[1]),
+                encode_result=lambda result, saying, state: {"out": result},
+                encode_failure=lambda error, saying, state: {"out": f"failed: {error.message}"},
+                encode_progress=lambda value, saying, state: WireNotification("still", value),
             ),
             "command.invoke": MethodMapping(
                 encode_request=say_start,
-                wire_methods=lambda scene: [START],
-                decode_request=lambda saying, scene: CommandInvoke(
+                wire_methods=lambda state: [START],
+                decode_request=lambda saying, state: CommandInvoke(
                     saying.params["what"], tuple(saying.params["with"]), "r"
                 ),
                 encode_event=tell_start,
-                encode_ack=lambda saying, scene: {"run": saying.params["run"]},
+                encode_ack=lambda saying, state: {"run": saying.params["run"]},
                 encode_end_events=end_start,
                 cancel_method=STOP,
                 correlation_key=lambda params: params["run"],
             ),
             "hook.handle": MethodMapping(
-                encode_request=lambda event, scene: WireRequest(GUARD, {"tool": event.tool_name}),
-                decode_result=lambda answer, saying, scene: Block(answer) if answer else Continue(),
-                wire_methods=lambda scene: [GUARD],
-                decode_request=lambda saying, scene: HookEvent(
+                encode_request=lambda event, state: WireRequest(GUARD, {"tool": event.tool_name}),
+                decode_result=lambda answer, saying, state: Block(answer) if answer else Continue(),
+                wire_methods=lambda state: [GUARD],
+                decode_request=lambda saying, state: HookEvent(
                     HookKind.BEFORE_TOOL_CALL, tool_name=saying.params["tool"]
                 ),
-                encode_result=lambda result, saying, scene: result.reason if isinstance(result, Block) else None,
+                encode_result=lambda result, saying, state: result.reason if isinstance(result, Block) else None,
             ),
             "memory.append": MethodMapping(
-                encode_request=lambda append, scene: WireRequest(KEEP, [append.content]),
-                decode_result=lambda answer, saying, scene: Appended(True, answer),
-                wire_methods=lambda scene: [KEEP],
-                decode_request=lambda saying, scene: Append(scene.extension, saying.params[0]),
-                encode_result=lambda appended, saying, scene: appended.timestamp_ms,
+                encode_request=lambda append, state: WireRequest(KEEP, [append.content]),
+                decode_result=lambda answer, saying, state: Appended(True, answer),
+                wire_methods=lambda state: [KEEP],
+                decode_request=lambda saying, state: Append(state.extension, saying.params[0]),
+                encode_result=lambda appended, saying, state: appended.timestamp_ms,
             ),
         },
         notifications={
             "$/log": NotificationMapping(
                 wire_name="note",
-                encode=lambda record, scene: (
+                encode=lambda record, state: (
                     None if record.level is LogLevel.DEBUG else WireNotification("note", [record.message])
                 ),
-                decode=lambda params, scene: LogRecord(LogLevel.INFO, scene.extension, params[0]),
+                decode=lambda params, state: LogRecord(LogLevel.INFO, state.extension, params[0]),
             )
         },
-        encode_shutdown=lambda scene: WireRequest(BYE, [scene.shutdown_reason]),
-        add_call_metadata=lambda call, meta, scene: (
+        encode_shutdown=lambda state: WireRequest(BYE, [state.shutdown_reason]),
+        add_call_metadata=lambda call, meta, state: (
             ToolCall(call.name, {**call.input, "meta": dict(meta)}) if meta else call
         ),
     )

@@ -16,8 +16,7 @@ from becket import Context, ExtensionServer
 from becket.contract.commands import Text
 from becket.contract.hooks import Block, HookEvent, HookKind, HookResult
 from becket.dialects import Dialect, DialectRegistry
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import LinkState, WireRequest, identity
+from becket.dialects.mapping import ContractMapping, LinkState, WireRequest, identity
 from becket.errors import HandshakeFailed, NotSupported, RemoteError
 from becket.extension import CommandOutput, command, handles, hook, tool
 from becket.host.starting.connect import connect_extension
@@ -297,9 +296,9 @@ async def test_what_nobody_can_cancel_needs_no_key() -> None:
 async def test_where_a_system_kills_first_nobody_says_goodbye(kills_first: bool) -> None:
     asked: list[str] = []
 
-    def say_goodbye(scene: LinkState) -> WireRequest:
-        asked.append(scene.shutdown_reason)
-        return WireRequest(BYE, [scene.shutdown_reason])
+    def say_goodbye(state: LinkState) -> WireRequest:
+        asked.append(state.shutdown_reason)
+        return WireRequest(BYE, [state.shutdown_reason])
 
     habits = msgspec.structs.replace(SKETCHED.host_defaults, kills_before_shutdown=kills_first)
     dialect = msgspec.structs.replace(

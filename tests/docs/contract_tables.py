@@ -34,7 +34,7 @@ from becket.json_schema.compiler import (
 from becket.json_schema.files import load_schema, schema_names
 from becket.methods.descriptors import Method
 from becket.methods.streams import Stream
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 __all__ = ["PARTS"]
 

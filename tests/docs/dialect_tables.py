@@ -8,7 +8,7 @@ from math import isinf
 from typing import Any
 
 from becket.dialects import ADAPTERS, DIALECTS, NATIVE, Dialect
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.framing import ContentLength, JsonLines, LengthPrefixed
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.starting.manifest_formats import MANIFEST_READERS
@@ -105,10 +105,10 @@ def render_links() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for dialect in SHOWN:
             speech = None if dialect.load_mapping is None else dialect.load_mapping()
-            scene = LinkState("extension")
+            state = LinkState("extension")
             bye = "shutdown"
             if speech is not None:
-                bye = "" if speech.encode_shutdown is None else first_name(speech.encode_shutdown(scene))
+                bye = "" if speech.encode_shutdown is None else first_name(speech.encode_shutdown(state))
             limits = DEFAULT_LIMITS.but(**{**dialect.host_defaults.limits, **dialect.host_defaults.host_limits})
             yield (
                 f"`{dialect.name}`",

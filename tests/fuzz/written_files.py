@@ -17,7 +17,7 @@ from becket.conversion.files.toml import parse_toml
 from becket.errors import BadFile, ManifestError
 from becket.host.starting.grants_file import GrantEntry, parse_grants, rewrite_grants
 from becket.host.starting.manifest import BecketToml, hint_for
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 __all__ = ["TARGETS"]
 

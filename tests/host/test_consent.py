@@ -30,7 +30,8 @@ from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grant
 from becket.host.starting.launch import LaunchSettings, LaunchSpec
 from becket.host.starting.manifest import Environment
 from becket.host.starting.snapshot import digest_folder
-from becket.permissions.gate import MAX_PROMPTS, Grants
+from becket.permissions.gate import MAX_PROMPTS
+from becket.permissions.grants import Grants
 
 pytestmark = pytest.mark.loops
 

@@ -19,7 +19,8 @@ from becket.errors import BadFile, Problem
 from becket.host.starting import grants_file
 from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants, rewrite_grants
 from becket.host.starting.pending_revocations import add_pending, load_pending
-from becket.permissions.gate import PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TEXT = f"""\

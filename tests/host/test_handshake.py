@@ -25,7 +25,9 @@ from becket.errors import (
     VersionMismatch,
 )
 from becket.host.starting.connect import connect_extension, connect_extension_over, derive_id
-from becket.permissions.gate import PERMISSIONS, Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 
 pytestmark = pytest.mark.loops
 

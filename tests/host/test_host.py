@@ -70,7 +70,7 @@ from becket.host.supervisor import SupervisionPolicy
 from becket.limits import Limits
 from becket.methods.descriptors import Method
 from becket.methods.registry import Registry
-from becket.permissions.gate import Decision
+from becket.permissions.policies import Decision
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 

@@ -32,7 +32,7 @@ from becket.host.starting.discovery import DiscoverySettings, discover_extension
 from becket.host.starting.manifest import Environment, LimitOverrides, RestartOverrides
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
 from becket.json_schema.validator import SchemaMode
-from becket.permissions.gate import Grants
+from becket.permissions.grants import Grants
 
 
 def write_config(folder: Path, text: str) -> Path:

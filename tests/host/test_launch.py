@@ -10,7 +10,8 @@ from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings, LaunchSpec, launch_extension
 from becket.host.starting.manifest import Manifest
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.permissions.gate import Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
 from becket.stores.in_memory import InMemoryStore
 
 pytestmark = pytest.mark.loops

@@ -32,7 +32,9 @@ from becket.host.extension import Extension
 from becket.host.serving.audited_gate import AuditedGate
 from becket.host.starting.connect import connect_extension_over
 from becket.methods.descriptors import Method
-from becket.permissions.gate import Decision, Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.policies import Decision
 from becket.stores.in_memory import InMemoryStore
 from becket.testing import run_in_virtual_time
 

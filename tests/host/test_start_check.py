@@ -37,7 +37,8 @@ from becket.host.starting.start_check import (
     run_preflight,
 )
 from becket.limits import Limits
-from becket.permissions.gate import PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 
 THESE = "a" * 64
 OTHERS = "b" * 64

@@ -18,7 +18,7 @@ from tests.host.folders import NOBODY, open_folder, write_extension
 from becket.errors import StartFailed
 from becket.host import Host
 from becket.host.events import ExtensionRestarted
-from becket.permissions.gate import Decision
+from becket.permissions.policies import Decision
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 

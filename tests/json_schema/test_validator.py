@@ -101,7 +101,7 @@ def test_checking_a_value_that_does_not_fit_raises_with_the_problems() -> None:
             [("", "must be one of `a`, 1, null, true, 1.5, an array, an object")],
         ),
         ({"enum": list(range(20))}, 20, [("", "must be one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...")]),
-        ({"const": "x" * 100}, "b", [("", f"must be `{'x' * 40}...`")]),
+        ({"const": "x" * 100}, "b", [("", f"must be `{'x' * 37}...`")]),
         ({"minimum": 2}, 1, [("", "must be at least 2")]),
         ({"maximum": 2}, 3, [("", "must be at most 2")]),
         ({"exclusiveMinimum": 2}, 2, [("", "must be more than 2")]),

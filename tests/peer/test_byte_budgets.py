@@ -13,7 +13,9 @@ from becket import Context, Limits, Meaning
 from becket.errors import ERROR_CODES
 from becket.jsonrpc.budget import SharedBudget
 from becket.methods.descriptors import Method
-from becket.permissions.gate import Decision, Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.policies import Decision
 
 pytestmark = pytest.mark.loops
 

@@ -14,7 +14,8 @@ from tests.peer.scripted import answer, in_virtual_time, notification, request, 
 from becket import ConnectionLost, Context, Limits, Meaning
 from becket.errors import LocalProtocolError, RpcError, Unencodable
 from becket.methods.descriptors import Method
-from becket.permissions.gate import Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops

@@ -13,8 +13,9 @@ from tests.peer.scripted import notification, request, scripted, settled
 from becket import Context, Limits, Meaning, RemoteError
 from becket.methods.descriptors import Method, Notification
 from becket.peer.permission_prompt import PermissionChecker
-from becket.permissions.gate import Decision, Gate, Grants
-from becket.permissions.policies import Policy
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.policies import Decision, Policy
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops

@@ -40,7 +40,7 @@ class Area(Struct, frozen=True):
 AREAS = {
     "framing": Area(("framing/*",), ("tests/framing",)),
     "messages": Area(("jsonrpc/*",), ("tests/jsonrpc",)),
-    "permissions": Area(("permissions/gate",), ("tests/test_permissions.py", "tests/host/test_permissions.py")),
+    "permissions": Area(("permissions/*",), ("tests/test_permissions.py", "tests/host/test_permissions.py")),
     "consent": Area(("host/starting/start_check",), ("tests/host/test_start_check.py",)),
     "restarts": Area(
         ("host/restart", "host/breaker", "host/lifecycle"),

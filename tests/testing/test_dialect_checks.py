@@ -18,8 +18,7 @@ from tests.peer.scripted import in_virtual_time
 from becket.contract.handshake import Initialized
 from becket.dialects import NATIVE, Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, LinkState, MethodMapping, WireNotification, WireRequest
 from becket.errors import RpcError
 from becket.framing.content_length import ContentLength
 from becket.framing.json_lines import JsonLines
@@ -409,9 +408,9 @@ async def test_a_method_of_the_contract_may_be_handled_as_the_dialect_has_it() -
 async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension() -> None:
     taken: list[frozenset[str]] = []
 
-    def reply(initialized: Initialized, scene: LinkState) -> Any:
-        taken.append(scene.own_methods)
-        return speak().server_handshake.encode_result(initialized, scene)
+    def reply(initialized: Initialized, state: LinkState) -> Any:
+        taken.append(state.own_methods)
+        return speak().server_handshake.encode_result(initialized, state)
 
     dialect = replace(
         SKETCHED,

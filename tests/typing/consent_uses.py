@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from becket.host import ConsentRequest, Host
-from becket.permissions.gate import Decision
+from becket.permissions.policies import Decision
 
 
 def ask(question: str, request: ConsentRequest) -> bool:

@@ -15,7 +15,9 @@ from becket.contract.providers import PROVIDER_STREAM, ProviderEvent, ProviderRe
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import CancelReason, EventReader, ResultCollector, Stream
 from becket.peer.streams import CallStream
-from becket.permissions.gate import Decision, Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.policies import Decision
 
 
 class Point(Struct):

@@ -9,7 +9,9 @@ from becket import Context, Peer, Registry
 from becket.blocking import BlockingPeer
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Stream
-from becket.permissions.gate import Decision, Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.policies import Decision
 
 
 class Point(Struct):

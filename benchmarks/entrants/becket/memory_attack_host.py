@@ -13,7 +13,7 @@ import anyio
 from becket.contract.memory import Append
 from becket.host import Host, SupervisionPolicy
 from becket.methods.registry import Registry
-from becket.permissions.gate import Decision
+from becket.permissions.policies import Decision
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
 from benchmarks.hosting.measuring import load_settings
 

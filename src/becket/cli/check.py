@@ -31,7 +31,7 @@ from becket.host.starting.connect import DEFAULT_HOST_INFO, derive_id, find_exte
 from becket.host.starting.environment import build_default_environment, prefer_own_python
 from becket.host.starting.manifest import CommandEntry, Environment, Manifest
 from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 if TYPE_CHECKING:
     from becket.host.starting.discovery import Candidate

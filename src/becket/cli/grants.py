@@ -34,7 +34,7 @@ from becket.host.starting.start_check import (
     list_files,
     run_preflight,
 )
-from becket.permissions.gate import parse_permission
+from becket.permissions.names import parse_permission
 from becket.stores.store import now_ms
 
 __all__ = ["grant", "revoke"]

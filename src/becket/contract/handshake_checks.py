@@ -19,7 +19,7 @@ from becket.errors import JSON_ERRORS, BadCapabilities, Problem, VersionMismatch
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from becket.permissions.gate import Grants
+    from becket.permissions.grants import Grants
 
 __all__ = [
     "CapabilityChecker",
@@ -142,10 +142,7 @@ def find_handshake_problems(
 
 
 def build_permission_test(known: AbstractSet[str] | None) -> Callable[[str], bool]:
-    from becket.permissions.gate import (  # the host's alone; an extension starts without it
-        PERMISSIONS,
-        RESERVED_PERMISSIONS,
-    )
+    from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS
 
     names = (PERMISSIONS if known is None else known) | RESERVED_PERMISSIONS
     return names.__contains__

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from becket._lazy import import_module
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
 from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
 from becket.framing.content_length import ContentLength
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
     from becket.jsonrpc.protocols import Codec
     from becket.jsonrpc.wire_format import WireFormat
 
-__all__ = ["CallMeta", "Dialect", "ProgressFormat", "ProgressTokenCodec"]
+__all__ = [
+    "CallMeta",
+    "Dialect",
+    "ProgressFormat",
+    "ProgressTokenCodec",
+    "load_mapping",
+    "make_dialect",
+    "match_first_request",
+]
+
+T = TypeVar("T")
 
 
 class ProgressTokenCodec(Struct, frozen=True):
@@ -204,6 +215,55 @@ class Dialect(Struct, frozen=True, kw_only=True):
         if meta is None or meta.parent is None:
             return None, params
         return encode_json(meta.parent), self.strip_meta(params, meta)
+
+
+def make_dialect(
+    name: str,
+    framing: FramingFactory,
+    host_defaults: HostDefaults,
+    *,
+    host_format: WireFormat | None = None,
+    extension_format: WireFormat | None = None,
+    codec: Callable[[Limits], Codec] = JsonCodec,
+    error_codes: Mapping[Meaning, int] = ERROR_CODES,
+    matches_first_frame: Callable[[bytes, type], bool] | None = None,
+    bad_json_is_fatal: bool = False,
+) -> Dialect:
+    """Returns the record of a foreign system, whose mapping is that of `becket.adapters.<name>`.
+
+    None of these systems responds to what is no message, or goes on after an oversize response."""
+    return Dialect(
+        name=name,
+        framing=framing,
+        codec=codec,
+        wire_format=host_format,
+        extension_wire_format=extension_format,
+        responds_to_invalid=False,
+        skips_oversize=False,
+        error_codes=error_codes,
+        bad_json_is_fatal=bad_json_is_fatal,
+        load_mapping=partial(load_mapping, name),
+        matches_first_frame=matches_first_frame,
+        host_defaults=host_defaults,
+    )
+
+
+def load_mapping(adapter: str) -> ContractMapping:
+    """Returns the mapping of an adapter, imported when a link needs it: most programs speak one dialect."""
+    mapping: ContractMapping = import_module(f"becket.adapters.{adapter}.mapping").MAPPING
+    return mapping
+
+
+def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bool]) -> Callable[[bytes, type], bool]:
+    """Returns a `matches_first_frame` for hosts whose first frame has this framing and is of this kind."""
+
+    def matches(frame: bytes, found: type) -> bool:
+        try:
+            return found is framing and is_known(msgspec.json.decode(frame, type=kind))
+        except JSON_ERRORS:
+            return False
+
+    return matches
 
 
 META_PREFIX = b'{"_meta":{"becket":'

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from becket.contract.hooks import HookEvent, HookResult, HookSubscription
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
-    from becket.dialects.phrases import LinkState
+    from becket.dialects.mapping import LinkState
     from becket.extension.runtime_blocking import Runtime
     from becket.extension.tool_input.validation import InputSchemaValidator
 
@@ -129,7 +129,7 @@ class ExtensionHandlers:
 
     def build_link_state(self, declared: Capabilities) -> LinkState:
         """Returns what a dialect with words of its own needs to know of the extension."""
-        from becket.dialects.phrases import LinkState
+        from becket.dialects.mapping import LinkState
 
         return LinkState(
             self._extension.id,

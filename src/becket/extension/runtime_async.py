@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from becket._deprecated import RenamedMember
 from becket.errors import BecketError, LocalProtocolError, NotSupported
 from becket.extension.runtime_blocking import UserFunction, can_log, check_not_awaitable
 from becket.methods.descriptors import Method, Notification
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     import trio
 
-    from becket.extension.mapping_words import HostCallMapping, MappedRequest
+    from becket.extension.mapping import HostCallMapping, MappedRequest
     from becket.limits import Limits
     from becket.peer.blocking_peer import BlockingPeer
     from becket.peer.context import Context
@@ -259,6 +260,8 @@ class WorkerContext:
     def respond(self, result: object = None) -> None:
         """Answers the request now, while its function goes on. See `Context.respond`."""
         self._context.respond(result)
+
+    answer = RenamedMember("respond")
 
     def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading."""

@@ -20,7 +20,7 @@ from becket.methods.descriptors import Notification
 if TYPE_CHECKING:
     from typing import Protocol, TypeAlias
 
-    from becket.extension.mapping_words import HostCallMapping
+    from becket.extension.mapping import HostCallMapping
     from becket.extension.runtime_async import AsyncRuntime
     from becket.peer.blocking_peer import BlockingContext, BlockingPeer
 

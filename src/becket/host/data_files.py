@@ -25,7 +25,7 @@ from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grant
 from becket.host.starting.pending_revocations import add_pending, load_pending
 from becket.host.starting.secrets import Secrets
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store, now_ms
 

@@ -85,7 +85,8 @@ from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import current_loop
 from becket.peer.outbound import UNSET, Unset
 from becket.peer.transport.guardian import GUARDIAN, find_guarding_problem
-from becket.permissions.gate import PERMISSIONS, Grants, parse_permission
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS, parse_permission
 from becket.permissions.policies import Policy
 from becket.stores.store import Store
 

@@ -17,7 +17,7 @@ from becket.contract.commands import COMMAND_INVOKE, CommandEvent, CommandInvoke
 from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.names import model_facing_name, tool_runtime_name
 from becket.contract.tools import Tool
-from becket.dialects.phrases import identity
+from becket.dialects.mapping import identity
 from becket.errors import BadValue, CommandFailed, ExtensionRefused, NotSupported, StartFailed
 from becket.host.hook_plan import Hooks
 from becket.host.hooks import RunHooks

@@ -54,7 +54,8 @@ from becket.host.starting.manifest import (
 from becket.host.supervisor import SupervisionPolicy
 from becket.json_schema.validator import SchemaMode
 from becket.limits import DEFAULT_LIMITS
-from becket.permissions.gate import PERMISSIONS, RESERVED_PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS
 
 __all__ = [
     "ExtensionConfig",

@@ -1,10 +1,10 @@
-"""Deprecated since 0.2: `becket.permissions.gate` has these names."""
+"""Deprecated since 0.2: `becket.permissions` has these names."""
 
 from becket._deprecated import forward
 
 __getattr__, __dir__ = forward(
     __name__,
-    "becket.permissions.gate",
+    "becket.permissions",
     {
         "LONGEST_PART": "MAX_NAME_LENGTH",
         "MOST_QUESTIONS": "MAX_PROMPTS",

@@ -56,7 +56,8 @@ from becket.peer.transport.fd import wake
 if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture, TaskHandle
-    from becket.permissions.gate import Decision, Gate
+    from becket.permissions.gate import Gate
+    from becket.permissions.policies import Decision
 
 __all__ = ["Inbound"]
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from becket.jsonrpc.connection import InboundRequest
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture, TaskHandle, Timer
-    from becket.permissions.gate import Decision, Gate  # whoever has no gate starts without them
+    from becket.permissions.gate import Gate  # whoever has no gate starts without them
+    from becket.permissions.policies import Decision
 
 __all__ = ["AskCallback", "PermissionChecker"]
 
@@ -146,8 +147,8 @@ class PermissionPrompt:
             self._task = running
 
     async def _run(self) -> None:
-        from becket.permissions.gate import format_prompt
         from becket.permissions.policies import is_async
+        from becket.permissions.prompt import format_prompt
 
         text = format_prompt(self._decision)
         allowed: Any = False

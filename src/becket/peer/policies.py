@@ -10,7 +10,8 @@ from becket.permissions.policies import NO_VERDICT, PolicyQuestion, objection_in
 
 if TYPE_CHECKING:
     from becket.peer.protocols import Loop, LoopFuture
-    from becket.permissions.gate import Decision, Gate
+    from becket.permissions.gate import Gate
+    from becket.permissions.policies import Decision
 
 __all__ = ["decide_with_policies"]
 

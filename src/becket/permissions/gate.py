@@ -7,159 +7,20 @@ answer and ending what a revocation forbids are the host's; the gate says when t
 from __future__ import annotations
 
 from _thread import allocate_lock  # `threading` takes a child a millisecond to import
-from collections.abc import Callable, Generator, Iterable, Sequence, Set as AbstractSet
+from collections.abc import Callable, Generator, Sequence, Set as AbstractSet
 from typing import Final, TypeAlias
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from becket._loggers import host_logger
-from becket.errors import (
-    BadGrants,
-    Meaning,
-    PermissionDenied,
-    Problem,
-    ReservedPermission,
-    RpcError,
-    UnknownPermission,
-)
-from becket.permissions.policies import POLICY_TIMEOUT, Policy, PolicyQuestion, PolicyWorkers
+from becket.errors import Meaning, PermissionDenied, RpcError
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS, parse_permission
+from becket.permissions.policies import POLICY_TIMEOUT, Decision, Policy, PolicyQuestion, PolicyWorkers
 
-__all__ = [
-    "MAX_NAME_LENGTH",
-    "MAX_PROMPTS",
-    "PERMISSIONS",
-    "RESERVED_PERMISSIONS",
-    "Decision",
-    "Gate",
-    "Grants",
-    "format_prompt",
-    "parse_permission",
-]
-
-PERMISSIONS: Final = frozenset(
-    {
-        "audio.input",
-        "audio.output",
-        "config.subscribe",
-        "config.write",
-        "context_providers.register",
-        "memory.read",
-        "memory.write",
-        "privacy.llm_content",
-        "providers.register",
-        "session.drive",
-        "session.lifecycle",
-        "tools.intercept",
-        "tools.register",
-        "tools.transform_output",
-    }
-)
-"""Every permission that the contract names and that can be granted."""
-
-RESERVED_PERMISSIONS: Final = frozenset({"tools.override"})
-"""Names that the contract keeps for later: nobody can be granted them."""
+__all__ = ["MAX_PROMPTS", "Gate"]
 
 MAX_PROMPTS: Final = 16  # that one extension may cause in its life; an honest one needs fewer, and is told the rest
-MAX_NAME_LENGTH: Final = 80  # characters of a name in a question: it stays one line that a person reads to its end
-
-
-def parse_permission(name: str, known: AbstractSet[str] = PERMISSIONS) -> str:
-    """Returns the name of a permission that can be granted. A host with permissions of its own says what is `known`.
-
-    Raises:
-        ReservedPermission: the contract keeps the name for later.
-        UnknownPermission: no permission has this name.
-    """
-    if name in RESERVED_PERMISSIONS:
-        raise ReservedPermission(name)
-    if name not in known:
-        raise UnknownPermission(name)
-    return name
-
-
-class GrantsTable(Struct, forbid_unknown_fields=True):  # `denny = [...]` must not pass for a table that denies nothing
-    allow: list[str] = []
-    deny: list[str] = []
-    digest: str | None = None  # of the extension's files; the host's business
-
-
-class Grants(Struct, frozen=True):
-    """The permissions that one extension was given, and those that it must not have. What is in both is denied."""
-
-    allow: frozenset[str] = frozenset()
-    deny: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, allow: Iterable[str], deny: Iterable[str] = (), *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
-        """Returns grants of these names.
-
-        Raises:
-            UnknownPermission, ReservedPermission: of the first name that cannot be granted.
-        """
-        if isinstance(allow, str) or isinstance(deny, str):
-            raise TypeError("permissions are given as a list of names, never as one text")
-        return cls(
-            frozenset(parse_permission(name, known) for name in allow),
-            frozenset(parse_permission(name, known) for name in deny),
-        )
-
-    @classmethod
-    def parse(cls, value: object, *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
-        """Returns grants as somebody has written them down: a list of names, or a table of `allow` and `deny`.
-
-        Raises:
-            BadGrants: they cannot be read, or name what cannot be granted. All problems together.
-        """
-        try:
-            written: list[str] | GrantsTable = msgspec.convert(value, list[str] | GrantsTable)
-        except msgspec.ValidationError as error:
-            from becket.conversion.problems import find_problems
-
-            raise BadGrants(find_problems(value, list[str] | GrantsTable)) from error
-        table = GrantsTable(written) if isinstance(written, list) else written
-        above = "" if isinstance(written, list) else "/allow"
-        problems = [*find_name_problems(table.allow, above, known), *find_name_problems(table.deny, "/deny", known)]
-        if problems:
-            raise BadGrants(problems)
-        return cls(frozenset(table.allow), frozenset(table.deny))
-
-    def allows(self, permission: str) -> bool:
-        """Returns whether the permission is given and not denied."""
-        return permission in self.allow and permission not in self.deny
-
-
-def find_name_problems(names: list[str], above: str, known: AbstractSet[str]) -> list[Problem]:
-    problems: list[Problem] = []
-    for index, name in enumerate(names):
-        try:
-            parse_permission(name, known)
-        except (UnknownPermission, ReservedPermission) as error:
-            problems.append((f"{above}/{index}", str(error)))
-    return problems
-
-
-# -- decisions
-
-
-class Decision(Struct, frozen=True):
-    """What was decided about one call, and why. `allowed` is None where a person is to be asked first.
-
-    `on_behalf_of` names the extensions whose calls this one belongs to, from the nearest to the first; where there is
-    none the extension acts on its own authority. `handling` names the other extensions whose requests it handles
-    meanwhile, where the call does not say to which request it belongs.
-    """
-
-    extension: str
-    method: str
-    permission: str | None
-    allowed: bool | None
-    because: str
-    on_behalf_of: tuple[str, ...] = ()
-    own_authority: bool = True
-    handling: tuple[str, ...] = ()
-
 
 Deliberation: TypeAlias = Generator[PolicyQuestion, str | None, Decision]
 """A decision in the making: yields what policies are asked, takes their objections, returns what is decided."""
@@ -433,33 +294,3 @@ def answer_all(deliberation: Deliberation) -> Decision:
 
 def log_callback_error(what: str, extension: str, error: BaseException) -> None:
     host_logger().error("%s %r failed", what, extension, exc_info=error)
-
-
-# -- what a person is asked
-
-
-def format_prompt(decision: Decision) -> str:
-    """Returns one harmless line that asks a person for what a call needs, however hostile its names are."""
-    behalf = ", ".join(quote_name(extension) for extension in decision.on_behalf_of[:MAX_NAMES])
-    if len(decision.on_behalf_of) > MAX_NAMES:
-        behalf += f" and {len(decision.on_behalf_of) - MAX_NAMES} more"
-    permission, method = quote_name(decision.permission or ""), quote_name(decision.method)
-    wants = f"{quote_name(decision.extension)} wants {permission} to call {method}"
-    return f"{wants} on behalf of {behalf}: allow it?" if behalf else f"{wants}: allow it?"
-
-
-MAX_NAMES = 4
-ESCAPE_SEQUENCES = (
-    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # those that bear a text
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, movements
-    r"|\x1b[ -/]*[0-~]?"
-)
-
-
-def quote_name(name: str) -> str:
-    import re
-
-    whole = name[: MAX_NAME_LENGTH * 4]  # room for escapes to go; a text of a megabyte is not looked through
-    shown = "".join(letter for letter in re.sub(ESCAPE_SEQUENCES, "", whole) if letter.isprintable()).replace("`", "'")
-    is_cut = len(shown) > MAX_NAME_LENGTH or len(name) > len(whole)
-    return f"`{shown[:MAX_NAME_LENGTH]}…`" if is_cut else f"`{shown}`"

@@ -1,4 +1,4 @@
-"""Policies: a program's own say about each call that its grants would allow.
+"""Decisions about calls, and policies: a program's own say about each call that its grants would allow.
 
 A plain function runs in a worker thread of its gate, an `async def` on a loop (`peer.policies`). What either returns
 is read here, once: True lets a decision stand, all else is an objection.
@@ -9,20 +9,47 @@ from __future__ import annotations
 from _thread import allocate_lock  # `threading` takes a child a millisecond to import
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-if TYPE_CHECKING:
-    from becket.permissions.gate import Decision
+from msgspec import Struct
 
 from becket._loggers import host_logger
 
-__all__ = ["NO_VERDICT", "POLICY_TIMEOUT", "Policy", "PolicyQuestion", "PolicyWorkers", "is_async", "objection_in"]
+__all__ = [
+    "NO_VERDICT",
+    "POLICY_TIMEOUT",
+    "Decision",
+    "Policy",
+    "PolicyQuestion",
+    "PolicyWorkers",
+    "is_async",
+    "objection_in",
+]
 
 POLICY_TIMEOUT: Final = 5.0  # seconds for one verdict, as for a hook: a policy looks things up, and asks no person
 MOST_WORKERS: Final = 8  # threads of one gate; more questions at once wait for one of them, within their time
 NO_VERDICT: Final = "the policy does not respond"
 
-Policy: TypeAlias = "Callable[[Decision], bool | Awaitable[bool]]"
+
+class Decision(Struct, frozen=True):
+    """What was decided about one call, and why. `allowed` is None where a person is to be asked first.
+
+    `on_behalf_of` names the extensions whose calls this one belongs to, from the nearest to the first; where there is
+    none the extension acts on its own authority. `handling` names the other extensions whose requests it handles
+    meanwhile, where the call does not say to which request it belongs.
+    """
+
+    extension: str
+    method: str
+    permission: str | None
+    allowed: bool | None
+    because: str
+    on_behalf_of: tuple[str, ...] = ()
+    own_authority: bool = True
+    handling: tuple[str, ...] = ()
+
+
+Policy: TypeAlias = Callable[[Decision], bool | Awaitable[bool]]
 """Gets a decision that is not a no, and returns True to let it stand. Plain, or `async def`."""
 
 

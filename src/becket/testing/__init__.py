@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from becket.testing.checks.store import check_store as check_store
     from becket.testing.clocks import *
     from becket.testing.faults import *
-    from becket.testing.joining import connected as connected
     from becket.testing.leaks import *
     from becket.testing.pairs import *
     from becket.testing.processes import CHILDREN as CHILDREN, ProcessWatch as ProcessWatch, child as child
@@ -37,9 +36,8 @@ EXPORTS = {
     "becket.testing.checks.store": "check_store",
     "becket.testing.clocks": "run_in_virtual_time VirtualClock VirtualTimeLoop",
     "becket.testing.faults": "CutReads CutWrites DelayReads Fault SplitReads TornWrites",
-    "becket.testing.joining": "connected",
     "becket.testing.leaks": "adopt_orphans check_leaks check_task_leaks Inventory take_inventory",
-    "becket.testing.pairs": "memory_pair memory_transports MemoryTransport",
+    "becket.testing.pairs": "connected memory_pair memory_transports MemoryTransport",
     "becket.testing.processes": "child CHILDREN ProcessWatch",
 }
 

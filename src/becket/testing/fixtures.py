@@ -18,8 +18,7 @@ from becket.host.extension import Extension
 from becket.host.starting.connect import ExtensionOptions, connect_extension
 from becket.peer.peer import Peer
 from becket.stores.in_memory import InMemoryStore
-from becket.testing.joining import connected
-from becket.testing.pairs import memory_pair
+from becket.testing.pairs import connected, memory_pair
 
 __all__ = ["Connect", "Start", "becket_connect", "becket_pair", "becket_start", "becket_store"]
 

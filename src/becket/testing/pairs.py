@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer
@@ -13,7 +13,14 @@ from becket.peer.protocols import Loop, Receiver
 from becket.peer.transport.fd import build_remote_close
 from becket.testing.faults import Fault
 
-__all__ = ["MemoryTransport", "memory_pair", "memory_transports"]
+if TYPE_CHECKING:
+    from becket.extension.server import ExtensionServer
+    from becket.host.extension import Extension
+    from becket.host.starting.connect import ExtensionOptions
+
+__all__ = ["MemoryTransport", "connected", "memory_pair", "memory_transports"]
+
+S = TypeVar("S", bound="ExtensionServer")
 
 
 class MemoryTransport:
@@ -129,3 +136,27 @@ async def memory_pair(
         Peer.over(right(other) if right else other, **theirs) as right_peer,
     ):
         yield left_peer, right_peer
+
+
+@asynccontextmanager
+async def connected(
+    server: S, *, id: str | None = None, **options: Unpack[ExtensionOptions]
+) -> AsyncGenerator[tuple[Extension, S], None]:
+    """Yields the host's handle on an extension, after the handshake, and the extension itself; then ends both.
+
+    The options are those of `connect_extension`: `grants`, `config`, `store`, `audit` and the others. Both speak the
+    `dialect` that is given. Functions of the extension that are plain run in threads, as they do in a program of their
+    own.
+
+    Raises:
+        HandshakeFailed: the extension does not start, or declares what it must not.
+    """
+    from becket.dialects import NATIVE
+    from becket.host.starting.connect import connect_extension_over  # here, so that `memory_pair` stays light
+
+    ours, theirs = memory_transports()
+    async with (
+        server.over(theirs, dialect=options.get("dialect", NATIVE), limits=options.get("limits")),
+        connect_extension_over(ours, id=server.id if id is None else id, **options) as extension,
+    ):
+        yield extension, server

@@ -9,10 +9,10 @@ import pytest
 from msgspec import Raw
 
 from becket.adapters.cigen import CIGEN, CigenHello, CigenSettings, PluginInfo
-from becket.adapters.cigen.handshake import MAPPING
+from becket.adapters.cigen.mapping import MAPPING
 from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo, Initialized
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, Meaning, NotSupported, RpcError, VersionMismatch
 
 INTRODUCTION = HandshakeContext(

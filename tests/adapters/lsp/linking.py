@@ -10,8 +10,7 @@ from lsprotocol import types
 
 from becket import Peer
 from becket.adapters import lsp
-from becket.adapters.lsp.dialect import LSP
-from becket.adapters.lsp.limits import LSP_LIMITS
+from becket.adapters.lsp.dialect import LSP, LSP_LIMITS
 from becket.testing.pairs import memory_transports
 
 C = TypeVar("C", bound=lsp.LanguageClient)

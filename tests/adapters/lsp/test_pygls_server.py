@@ -16,8 +16,7 @@ from tests.adapters.lsp.pygls_server import Counting, build
 
 from becket import ConnectionLost, Peer, RemoteError
 from becket.adapters import lsp
-from becket.adapters.lsp.dialect import LSP
-from becket.adapters.lsp.limits import LSP_LIMITS
+from becket.adapters.lsp.dialect import LSP, LSP_LIMITS
 from becket.errors import LocalProtocolError, NotSupported
 from becket.testing.pairs import memory_transports
 

@@ -17,7 +17,7 @@ from becket.adapters.mcp.hosted_servers import McpSettings
 from becket.errors import ExtensionRefused, PeerCrashed, RemoteError
 from becket.host.events import ExtensionRestarted, ExtensionToolsChanged
 from becket.host.host import Host
-from becket.permissions.gate import Decision
+from becket.permissions.policies import Decision
 
 pytestmark = pytest.mark.process
 

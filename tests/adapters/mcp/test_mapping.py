@@ -19,7 +19,7 @@ from becket.contract.handshake import Capabilities, Initialized as ContractIniti
 from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskEnded, TaskUpdated
 from becket.contract.tools import Tool, ToolCall
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import LinkState, MethodMapping, WireNotification, WireRequest
 from becket.errors import Busy, InvalidParams, Meaning, RpcError, ToolFailed
 
 TOOLS = MAPPING.methods["tool.call"]
@@ -36,19 +36,19 @@ def on_host(names: dict[str, str] | None = None, *prompts: Prompt) -> LinkState:
 
 
 def on_extension(**members: Any) -> LinkState:
-    scene = LinkState(
+    state = LinkState(
         "notes",
         Capabilities((Tool("count", "Counts.", {"type": "object"}),)),
         version="1.2",
         commands=(("reindex", "Indexes anew."),),
         **members,
     )
-    WELCOME.decode_params(CLIENT, scene)
-    return scene
+    WELCOME.decode_params(CLIENT, state)
+    return state
 
 
-def asked(phrase: MethodMapping, scene: LinkState, **params: Any) -> WireRequest:
-    (method,) = phrase.wire_methods(scene)
+def asked(phrase: MethodMapping, state: LinkState, **params: Any) -> WireRequest:
+    (method,) = phrase.wire_methods(state)
     return WireRequest(method, msgspec.convert(params, method.params))
 
 
@@ -106,19 +106,19 @@ def test_a_tool_that_has_failed_without_a_word_fails_the_call_all_the_same() -> 
 
 
 def test_a_call_is_heard_with_its_arguments_or_with_none() -> None:
-    scene = on_extension()
+    state = on_extension()
 
-    assert TOOLS.decode_request(asked(TOOLS, scene, name="count", arguments={"a": 1}), scene) == ToolCall(
+    assert TOOLS.decode_request(asked(TOOLS, state, name="count", arguments={"a": 1}), state) == ToolCall(
         "count", {"a": 1}
     )
-    assert TOOLS.decode_request(asked(TOOLS, scene, name="count"), scene) == ToolCall("count", {})
+    assert TOOLS.decode_request(asked(TOOLS, state, name="count"), state) == ToolCall("count", {})
 
 
 def test_a_tool_that_is_not_there_is_an_error_of_the_protocol() -> None:
-    scene = on_extension()
+    state = on_extension()
 
     with pytest.raises(InvalidParams):
-        TOOLS.decode_request(asked(TOOLS, scene, name="nope"), scene)
+        TOOLS.decode_request(asked(TOOLS, state, name="nope"), state)
 
 
 IMAGE = ImageContent("aGk=", "image/png")
@@ -141,15 +141,15 @@ IMAGE = ImageContent("aGk=", "image/png")
     ],
 )
 def test_the_result_of_a_tool_becomes_content(result: Any, answer: ToolResult) -> None:
-    scene = on_extension()
+    state = on_extension()
 
-    assert TOOLS.encode_result(result, asked(TOOLS, scene, name="count"), scene) == answer
+    assert TOOLS.encode_result(result, asked(TOOLS, state, name="count"), state) == answer
 
 
 def fail(error: RpcError) -> Any:
-    scene = on_extension()
+    state = on_extension()
     assert TOOLS.encode_failure is not None
-    return TOOLS.encode_failure(error, asked(TOOLS, scene, name="count"), scene)
+    return TOOLS.encode_failure(error, asked(TOOLS, state, name="count"), state)
 
 
 def test_a_tool_that_fails_answers_with_what_a_model_reads_and_a_program_too() -> None:
@@ -178,21 +178,21 @@ def test_what_is_no_fault_of_the_tool_is_an_error_of_the_protocol(error: RpcErro
 
 
 def test_progress_is_told_under_the_token_of_the_request() -> None:
-    scene = on_extension()
+    state = on_extension()
     assert TOOLS.encode_progress is not None
-    saying = asked(TOOLS, scene, name="count", _meta={"progressToken": "t"})
+    saying = asked(TOOLS, state, name="count", _meta={"progressToken": "t"})
 
-    assert TOOLS.encode_progress(0.5, saying, scene) == WireNotification("notifications/progress", Progress("t", 0.5))
-    assert TOOLS.encode_progress("on", saying, scene) == WireNotification(
+    assert TOOLS.encode_progress(0.5, saying, state) == WireNotification("notifications/progress", Progress("t", 0.5))
+    assert TOOLS.encode_progress("on", saying, state) == WireNotification(
         "notifications/progress", Progress("t", 1, message="on")
     )
 
 
 def test_nobody_is_told_of_progress_who_did_not_ask_for_it() -> None:
-    scene = on_extension()
+    state = on_extension()
     assert TOOLS.encode_progress is not None
 
-    assert TOOLS.encode_progress(0.5, asked(TOOLS, scene, name="count"), scene) is None
+    assert TOOLS.encode_progress(0.5, asked(TOOLS, state, name="count"), state) is None
 
 
 # -- commands as prompts
@@ -232,9 +232,9 @@ def test_a_prompt_is_read_as_its_text_and_its_messages() -> None:
 
 
 def test_a_prompt_is_heard_as_a_command_with_the_words_that_were_typed() -> None:
-    scene = on_extension()
+    state = on_extension()
     invoke = COMMANDS.decode_request(
-        asked(COMMANDS, scene, name="reindex", arguments={"args": "fast 'all of it'"}), scene
+        asked(COMMANDS, state, name="reindex", arguments={"args": "fast 'all of it'"}), state
     )
 
     assert (invoke.command, invoke.args) == ("reindex", ("fast", "all of it"))
@@ -242,16 +242,16 @@ def test_a_prompt_is_heard_as_a_command_with_the_words_that_were_typed() -> None
 
 @pytest.mark.parametrize("params", [{"name": "nope"}, {"name": "reindex", "arguments": {"args": "'open"}}])
 def test_a_prompt_that_cannot_be_run_is_refused(params: dict[str, Any]) -> None:
-    scene = on_extension()
+    state = on_extension()
 
     with pytest.raises(InvalidParams):
-        COMMANDS.decode_request(asked(COMMANDS, scene, **params), scene)
+        COMMANDS.decode_request(asked(COMMANDS, state, **params), state)
 
 
 def test_what_a_command_puts_out_is_the_text_of_its_prompt() -> None:
-    scene = on_extension()
-    saying = asked(COMMANDS, scene, **{"name": "reindex", "": ["injected"]})
-    COMMANDS.decode_request(saying, scene)
+    state = on_extension()
+    saying = asked(COMMANDS, state, **{"name": "reindex", "": ["injected"]})
+    COMMANDS.decode_request(saying, state)
     events = [
         Text("a"),
         SystemText("b"),
@@ -263,26 +263,26 @@ def test_what_a_command_puts_out_is_the_text_of_its_prompt() -> None:
     ]
     assert COMMANDS.encode_event is not None
 
-    assert [COMMANDS.encode_event(event, saying, scene) for event in events] == [None] * 7
-    assert COMMANDS.encode_result(None, saying, scene) == GetPromptResult(
+    assert [COMMANDS.encode_event(event, saying, state) for event in events] == [None] * 7
+    assert COMMANDS.encode_result(None, saying, state) == GetPromptResult(
         (PromptMessage("user", TextContent("a\nb\nc\nx | y\n1 | 2")),)
     )
 
 
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"n": 1}, '{"n":1}'), (None, "")])
 def test_a_command_that_puts_nothing_out_has_its_result_for_a_text(result: Any, text: str) -> None:
-    scene = on_extension()
-    prompt = COMMANDS.encode_result(result, asked(COMMANDS, scene, name="reindex"), scene)
+    state = on_extension()
+    prompt = COMMANDS.encode_result(result, asked(COMMANDS, state, name="reindex"), state)
 
     assert prompt.messages == ((PromptMessage("user", TextContent(text)),) if text else ())
 
 
 def test_how_far_a_task_is_is_told_as_progress() -> None:
-    scene = on_extension()
-    saying = asked(COMMANDS, scene, name="reindex", _meta={"progressToken": 5})
+    state = on_extension()
+    saying = asked(COMMANDS, state, name="reindex", _meta={"progressToken": 5})
     assert COMMANDS.encode_event is not None
 
-    tale = COMMANDS.encode_event(TaskUpdated("t", 3, 10, "files"), saying, scene)
+    tale = COMMANDS.encode_event(TaskUpdated("t", 3, 10, "files"), saying, state)
     assert tale == WireNotification("notifications/progress", Progress(5, 3, 10, "files"))
 
 
@@ -290,8 +290,8 @@ def test_how_far_a_task_is_is_told_as_progress() -> None:
 
 
 def test_a_client_becomes_the_host_of_the_extension() -> None:
-    scene = on_extension()
-    words = WELCOME.decode_params(CLIENT, scene)
+    state = on_extension()
+    words = WELCOME.decode_params(CLIENT, state)
 
     assert words.host is not None
     assert (words.plugin_id, words.host.name, words.config) == ("notes", "client", {})
@@ -309,9 +309,9 @@ def test_the_answer_bears_the_version_that_was_asked_for_and_what_there_is() -> 
 
 def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_for() -> None:
     own = {"resources/read", "resources/subscribe", "prompts/get", "completion/complete"}
-    scene = LinkState("notes", own_methods=frozenset(own))
-    WELCOME.decode_params(CLIENT, scene)
-    answer = WELCOME.encode_result(ContractInitialized(1), scene)
+    state = LinkState("notes", own_methods=frozenset(own))
+    WELCOME.decode_params(CLIENT, state)
+    answer = WELCOME.encode_result(ContractInitialized(1), state)
 
     assert msgspec.to_builtins(answer.capabilities) == {
         "resources": {"subscribe": True},
@@ -322,11 +322,11 @@ def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_f
 
 
 def test_a_client_that_says_less_than_it_should_is_served() -> None:
-    scene = LinkState("notes")
-    words = WELCOME.decode_params({"protocolVersion": "x"}, scene)
+    state = LinkState("notes")
+    words = WELCOME.decode_params({"protocolVersion": "x"}, state)
 
     assert words.host is not None
-    assert (words.host.name, scene.extra.version) == ("", "2025-11-25")
+    assert (words.host.name, state.extra.version) == ("", "2025-11-25")
 
 
 @pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 1}])
@@ -335,17 +335,17 @@ def test_a_client_that_names_no_version_is_refused(params: Any) -> None:
         WELCOME.decode_params(params, LinkState("notes"))
 
 
-def ask(name: str, scene: LinkState, params: Any = None) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(WELCOME.handlers[name](params, scene)))
+def ask(name: str, state: LinkState, params: Any = None) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(WELCOME.handlers[name](params, state)))
 
 
 def test_a_server_lists_its_tools_and_its_commands() -> None:
-    scene = on_extension()
+    state = on_extension()
 
-    assert ask("tools/list", scene) == {
+    assert ask("tools/list", state) == {
         "tools": [{"name": "count", "inputSchema": {"type": "object"}, "description": "Counts."}]
     }
-    (prompt,) = ask("prompts/list", scene)["prompts"]
+    (prompt,) = ask("prompts/list", state)["prompts"]
     assert (prompt["name"], prompt["description"], prompt["arguments"][0]["name"]) == (
         "reindex",
         "Indexes anew.",
@@ -363,11 +363,11 @@ TALE = MAPPING.notifications[LOG.name]
 
 
 def test_what_is_for_the_log_is_told_from_the_level_on_that_the_client_has_set() -> None:
-    scene = on_extension()
-    assert ask("logging/setLevel", scene, {"level": "warning"}) == {}
+    state = on_extension()
+    assert ask("logging/setLevel", state, {"level": "warning"}) == {}
 
-    assert TALE.encode(LogRecord(LogLevel.INFO, "notes", "a"), scene) is None
-    tale = TALE.encode(LogRecord(LogLevel.ERROR, "notes", "b"), scene)
+    assert TALE.encode(LogRecord(LogLevel.INFO, "notes", "a"), state) is None
+    tale = TALE.encode(LogRecord(LogLevel.ERROR, "notes", "b"), state)
     assert tale is not None
     assert (tale.method, msgspec.to_builtins(tale.params)) == (
         "notifications/message",

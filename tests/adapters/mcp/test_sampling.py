@@ -24,7 +24,7 @@ from becket.host.slices import Slices
 from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings
 from becket.host.starting.manifest import Manifest
-from becket.permissions.gate import Grants
+from becket.permissions.grants import Grants
 from becket.stores.in_memory import InMemoryStore
 
 MODELS = ("eliza:eliza:doctor", "local:llama:large", "local:llama:small")

@@ -23,7 +23,7 @@ from becket.contract.info import CapabilityInfo, ExtensionInfo
 from becket.contract.log import LogLevel, LogRecord
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.phrases import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import LinkState, WireNotification, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, NotSupported, RemoteError, RpcError
 from becket.methods.descriptors import Method
 
@@ -140,10 +140,10 @@ def test_an_extension_refuses_a_configuration_that_is_no_object(given: Any) -> N
 
 def test_an_extension_is_ready_and_tells_its_tools_as_capabilities() -> None:
     tools = (*TOOLS.tools, Tool("capabilities", "Not this one.", {}))
-    scene = LinkState("v", Capabilities(tools))
+    state = LinkState("v", Capabilities(tools))
 
-    assert MAPPING.server_handshake.encode_result(Initialized(1), scene) == {"status": "ready"}
-    listed = MAPPING.server_handshake.handlers["capabilities"]({}, scene)
+    assert MAPPING.server_handshake.encode_result(Initialized(1), state) == {"status": "ready"}
+    listed = MAPPING.server_handshake.handlers["capabilities"]({}, state)
     assert msgspec.to_builtins(listed) == [
         {"name": "transform", "description": "Transforms.", "params_schema": {"type": "object"}}
     ]
@@ -192,14 +192,14 @@ def test_what_is_wrong_with_an_input_is_told_with_its_place_in_the_params() -> N
 
 
 def test_what_an_extension_tells_of_itself_is_its_health() -> None:
-    phrase, scene = MAPPING.get_method("info.get"), LinkState("v")
-    saying = phrase.encode_request(None, scene)
+    phrase, state = MAPPING.get_method("info.get"), LinkState("v")
+    saying = phrase.encode_request(None, state)
 
     assert saying.method is HEALTH_CHECK
-    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.DEGRADED, "slow"), saying, scene).capabilities == (
+    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.DEGRADED, "slow"), saying, state).capabilities == (
         CapabilityInfo("health", "degraded", ("slow",)),
     )
-    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.HEALTHY), saying, scene).capabilities == (
+    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.HEALTHY), saying, state).capabilities == (
         CapabilityInfo("health", "healthy"),
     )
 
@@ -220,12 +220,12 @@ def test_what_an_extension_tells_of_itself_is_its_health() -> None:
     ],
 )
 def test_an_extension_is_healthy_unless_it_tells_otherwise(told: Any, health: MorphirHealth) -> None:
-    phrase, scene = MAPPING.get_method("info.get"), LinkState("v")
+    phrase, state = MAPPING.get_method("info.get"), LinkState("v")
     saying = WireRequest(HEALTH_CHECK)
 
-    assert [*phrase.wire_methods(scene)] == [HEALTH_CHECK]
-    assert phrase.decode_request(saying, scene) is None
-    assert phrase.encode_result(ExtensionInfo(capabilities=told), saying, scene) == health
+    assert [*phrase.wire_methods(state)] == [HEALTH_CHECK]
+    assert phrase.decode_request(saying, state) is None
+    assert phrase.encode_result(ExtensionInfo(capabilities=told), saying, state) == health
 
 
 def test_an_author_may_answer_for_the_health_himself() -> None:

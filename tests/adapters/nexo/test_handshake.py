@@ -14,7 +14,7 @@ from becket.contract.handshake import Capabilities, HostInfo, Initialized
 from becket.contract.hooks import HookKind
 from becket.contract.tools import Tool
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams
 
 assert NEXO.load_mapping is not None
@@ -118,11 +118,11 @@ def test_first_words_of_another_shape_are_refused() -> None:
 
 def test_the_answer_names_tools_and_hooks_and_the_version_of_the_extension() -> None:
     declared = Capabilities((Tool("get", "d", {"type": "object"}),))
-    scene = LinkState(
+    state = LinkState(
         "weather", declared, version="1.2.0", hooks=(HookKind.ON_MESSAGE_COMPLETE, HookKind.ON_COMPACTION)
     )
 
-    reply = msgspec.json.encode(SPEECH.server_handshake.encode_result(Initialized(1, declared), scene))
+    reply = msgspec.json.encode(SPEECH.server_handshake.encode_result(Initialized(1, declared), state))
 
     assert msgspec.json.decode(reply) == {
         "server_version": "1.2.0",
@@ -132,9 +132,9 @@ def test_the_answer_names_tools_and_hooks_and_the_version_of_the_extension() -> 
 
 
 def test_the_tools_can_be_asked_for_once_more() -> None:
-    scene = LinkState("weather", Capabilities((Tool("get", "d", {}),)))
+    state = LinkState("weather", Capabilities((Tool("get", "d", {}),)))
 
-    answer = msgspec.json.encode(SPEECH.server_handshake.handlers["tools/list"]({}, scene))
+    answer = msgspec.json.encode(SPEECH.server_handshake.handlers["tools/list"]({}, state))
 
     assert msgspec.json.decode(answer) == {"tools": [{"name": "get", "description": "d", "input_schema": {}}]}
 

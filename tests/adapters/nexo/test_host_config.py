@@ -10,7 +10,7 @@ from becket.adapters.nexo.host_config import load_extensions_yaml, parse_extensi
 from becket.errors import BadFile
 from becket.host.host import Host
 from becket.host.starting.discovery import DiscoverySettings
-from becket.permissions.gate import Grants
+from becket.permissions.grants import Grants
 
 WHOLE = """
 extensions:

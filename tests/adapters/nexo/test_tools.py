@@ -11,7 +11,7 @@ import pytest
 from becket.adapters.nexo import NEXO, NexoExtra, NexoManifest, build_session_meta, get_session_meta
 from becket.adapters.nexo.messages import TOOLS_CALL, NexoToolCallParams
 from becket.contract.tools import TOOL_CALL, ToolCall
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import InvalidParams, NotSupported
 
 assert NEXO.load_mapping is not None
@@ -21,10 +21,10 @@ CURIOUS = LinkState("weather", extra=NexoExtra(agent_id="ana", manifest=NexoMani
 OTHERS = [LinkState("weather"), LinkState("weather", extra=NexoExtra(agent_id="ana"))]
 
 
-def sealed(input: dict[str, Any], meta: dict[str, Any] | None, scene: LinkState) -> dict[str, Any]:
+def sealed(input: dict[str, Any], meta: dict[str, Any] | None, state: LinkState) -> dict[str, Any]:
     """Returns the arguments as they travel."""
     assert SPEECH.add_call_metadata is not None
-    return SPEECH.add_call_metadata(ToolCall("get", input), meta, scene).input
+    return SPEECH.add_call_metadata(ToolCall("get", input), meta, state).input
 
 
 def test_a_call_travels_with_its_name_and_arguments() -> None:
@@ -83,9 +83,9 @@ def test_without_a_session_the_host_itself_is_told() -> None:
     }
 
 
-@pytest.mark.parametrize("scene", OTHERS)
-def test_an_extension_that_did_not_ask_is_told_nothing(scene: LinkState) -> None:
-    assert sealed({"city": "x"}, build_session_meta("ana"), scene) == {"city": "x"}
+@pytest.mark.parametrize("state", OTHERS)
+def test_an_extension_that_did_not_ask_is_told_nothing(state: LinkState) -> None:
+    assert sealed({"city": "x"}, build_session_meta("ana"), state) == {"city": "x"}
 
 
 def test_a_known_channel_is_told_as_a_binding() -> None:

@@ -11,7 +11,7 @@ import pytest
 from becket.errors import ExtensionRefused
 from becket.host import Host
 from becket.host.host_config import load_host_config
-from becket.permissions.gate import Decision
+from becket.permissions.policies import Decision
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 

@@ -42,7 +42,7 @@ from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import (
     BadCapabilities,
     HandshakeFailed,
@@ -334,7 +334,7 @@ SMALL = RoderManifest(
 )
 
 
-def scene(manifest: RoderManifest = SMALL) -> LinkState:
+def state(manifest: RoderManifest = SMALL) -> LinkState:
     models = (Model("small", "Small", 5), Model("plain"))
     provider = Provider(id="local", display_name="L", description="d", models=models)
     side = ServedManifest(LoadedManifest.from_bytes(manifest, b"a", folder="/home"))
@@ -342,7 +342,7 @@ def scene(manifest: RoderManifest = SMALL) -> LinkState:
 
 
 def test_the_first_request_is_read_as_the_contract_has_it_and_answered_with_the_manifest() -> None:
-    here = scene()
+    here = state()
 
     heard = SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS), here)
     answer = SERVER_HANDSHAKE.encode_result(Initialized(1), here)
@@ -355,12 +355,12 @@ def test_the_first_request_is_read_as_the_contract_has_it_and_answered_with_the_
 
 
 def test_a_configuration_that_is_no_object_counts_as_none() -> None:
-    assert SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"config": None}, scene()).config == {}
+    assert SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"config": None}, state()).config == {}
 
 
 def test_a_host_of_another_version_is_refused_whatever_else_it_says() -> None:
     with pytest.raises(RpcError) as caught:
-        SERVER_HANDSHAKE.decode_params({"protocolVersion": "0.3.0"}, scene())
+        SERVER_HANDSHAKE.decode_params({"protocolVersion": "0.3.0"}, state())
 
     assert caught.value.meaning is Meaning.INCOMPATIBLE
     assert "0.3.0" in caught.value.message
@@ -369,18 +369,18 @@ def test_a_host_of_another_version_is_refused_whatever_else_it_says() -> None:
 @pytest.mark.parametrize("given", [None, [], {}, {"protocolVersion": 1}])
 def test_a_first_request_that_cannot_be_read_is_refused(given: object) -> None:
     with pytest.raises(InvalidParams):
-        SERVER_HANDSHAKE.decode_params(given, scene())
+        SERVER_HANDSHAKE.decode_params(given, state())
 
 
 def test_a_host_that_asks_for_another_extension_is_refused() -> None:
     with pytest.raises(RpcError, match='its manifest is of "demo", and the host asks for "other"'):
-        SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"extensionId": "other"}, scene())
+        SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"extensionId": "other"}, state())
 
 
 def test_a_manifest_that_the_class_does_not_keep_is_refused_in_a_sentence() -> None:
     with pytest.raises(RpcError) as caught:
         SERVER_HANDSHAKE.decode_params(
-            msgspec.to_builtins(PARAMS), scene(replace(SMALL, provides=(InferenceEngine("local"),)))
+            msgspec.to_builtins(PARAMS), state(replace(SMALL, provides=(InferenceEngine("local"),)))
         )
 
     assert caught.value.message == (
@@ -392,7 +392,7 @@ def test_a_manifest_that_the_class_does_not_keep_is_refused_in_a_sentence() -> N
 def test_a_class_without_a_file_is_served_under_any_id(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RODER_EXTENSION_MANIFEST", raising=False)
-    here = scene()
+    here = state()
     here.extra = None
 
     SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"extensionId": "other"}, here)
@@ -404,7 +404,7 @@ def test_a_class_without_a_file_is_served_under_any_id(tmp_path: Any, monkeypatc
 
 
 def test_an_engine_is_asked_for_its_models() -> None:
-    assert SERVER_HANDSHAKE.handlers[LIST_MODELS.name]({"engineId": "local"}, scene()) == ListModelsResult(
+    assert SERVER_HANDSHAKE.handlers[LIST_MODELS.name]({"engineId": "local"}, state()) == ListModelsResult(
         (ModelDescriptor(id="small", name="Small", context_window=5), ModelDescriptor(id="plain", name="plain"))
     )
 
@@ -412,7 +412,7 @@ def test_an_engine_is_asked_for_its_models() -> None:
 def test_an_executor_is_asked_what_it_does() -> None:
     schema = {"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}}
 
-    assert SERVER_HANDSHAKE.handlers[TASKS_SPEC.name]({"executorId": "tidy"}, scene()) == TaskSpecResult(
+    assert SERVER_HANDSHAKE.handlers[TASKS_SPEC.name]({"executorId": "tidy"}, state()) == TaskSpecResult(
         TaskSpec(kind="tidy", description="Tidies.", input_schema=schema, metadata={})
     )
 
@@ -428,7 +428,7 @@ def test_an_executor_is_asked_what_it_does() -> None:
 )
 def test_who_is_not_there_is_not_asked(query: str, params: object) -> None:
     with pytest.raises(InvalidParams):
-        SERVER_HANDSHAKE.handlers[query](params, scene())
+        SERVER_HANDSHAKE.handlers[query](params, state())
 
 
 def test_the_goodbye_is_answered_with_an_empty_object() -> None:

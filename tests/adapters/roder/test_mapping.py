@@ -38,7 +38,7 @@ from becket.adapters.roder.mapping import MAPPING
 from becket.adapters.roder.served_manifest import ServedManifest
 from becket.contract.providers import ProviderDone, ProviderFailed, ProviderRequest, ProviderResult, TextDelta, user
 from becket.contract.tools import ToolCall
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import InvalidParams, NotDeclared, NotSupported, RpcError, ToolFailed
 
 TOOL = MAPPING.methods["tool.call"]
@@ -108,9 +108,9 @@ def test_what_the_extension_does_not_offer_is_not_asked_for() -> None:
 
 
 def test_each_call_has_an_id_of_its_own() -> None:
-    scene = host_scene()
+    state = host_scene()
 
-    assert [TOOL.encode_request(ToolCall("count-it", {}), scene).params.call_id for _ in range(2)] == [
+    assert [TOOL.encode_request(ToolCall("count-it", {}), state).params.call_id for _ in range(2)] == [
         "call-1",
         "call-2",
     ]
@@ -196,22 +196,22 @@ def test_an_extension_is_asked_for_pieces_alone() -> None:
 
 
 def test_an_answer_is_acknowledged_told_piece_by_piece_and_ended() -> None:
-    scene, saying = own_scene(), WireRequest(STREAM_TURN, TURN)
+    state, saying = own_scene(), WireRequest(STREAM_TURN, TURN)
     assert STREAM.encode_ack is not None
     assert STREAM.encode_event is not None
     assert STREAM.encode_end_events is not None
 
-    assert text_of(STREAM.encode_ack(saying, scene)) == '{"streamId":"s-1"}'
-    assert STREAM.encode_event(ProviderDone(), saying, scene) is None
-    piece = STREAM.encode_event(TextDelta("he"), saying, scene)
+    assert text_of(STREAM.encode_ack(saying, state)) == '{"streamId":"s-1"}'
+    assert STREAM.encode_event(ProviderDone(), saying, state) is None
+    piece = STREAM.encode_event(TextDelta("he"), saying, state)
     assert tales([piece]) == [("inference/event", '{"streamId":"s-1","event":{"MessageDelta":{"text":"he"}}}')]
-    assert tales(STREAM.encode_end_events(ProviderResult.of_text("he"), None, saying, scene)) == [
+    assert tales(STREAM.encode_end_events(ProviderResult.of_text("he"), None, saying, state)) == [
         (
             "inference/event",
             '{"streamId":"s-1","event":{"Completed":{"stop_reason":null,"provider_response_id":null}}}',
         )
     ]
-    assert scene.extra.sent_event_types == {}
+    assert state.extra.sent_event_types == {}
 
 
 def test_an_answer_that_fails_ends_with_the_reason() -> None:

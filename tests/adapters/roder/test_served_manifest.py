@@ -29,7 +29,7 @@ from becket.adapters.roder.served_manifest import (
 from becket.contract.handshake import Capabilities
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.errors import BadFile, Meaning, RpcError
 
 TEXT = 'id = "demo"\nname = "Demo"\nversion = "1"\napi_version = "*"\nprovides = [{ type = "event_sink", id = "s" }]\n'
@@ -37,7 +37,7 @@ SCHEMA = {"type": "object"}
 PROVIDER = Provider(id="local", display_name="L", description="d", models=(Model("small"),))
 
 
-def scene(*own: str, with_all: bool = True) -> LinkState:
+def state(*own: str, with_all: bool = True) -> LinkState:
     declared = Capabilities((Tool("count", "Counts.", SCHEMA),), (PROVIDER,)) if with_all else Capabilities()
     commands = (("tidy", "Tidies."),) if with_all else ()
     return LinkState("demo", declared, version="1.0.0", commands=commands, own_methods=frozenset(own))
@@ -75,7 +75,7 @@ def test_the_file_beside_the_program_comes_before_that_of_the_current_folder(pla
 def test_the_file_of_the_program_that_runs_is_found_and_read(places: Path) -> None:
     (places / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
 
-    side = load_served_manifest(scene())
+    side = load_served_manifest(state())
 
     assert side.has_file
     assert side.loaded.checksum == manifest_checksum(TEXT.encode())
@@ -84,7 +84,7 @@ def test_the_file_of_the_program_that_runs_is_found_and_read(places: Path) -> No
 
 
 def test_a_program_without_a_file_is_told_so_and_served(places: Path, caplog: pytest.LogCaptureFixture) -> None:
-    side = load_served_manifest(scene())
+    side = load_served_manifest(state())
 
     assert not side.has_file
     assert "there is no roder-extension.toml" in caplog.text
@@ -95,14 +95,14 @@ def test_a_program_without_a_name_is_looked_for_by_its_arguments(places: Path, m
     monkeypatch.setattr(sys, "argv", [str(places / "program" / "demo.py")])
     (places / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
 
-    assert load_served_manifest(scene()).has_file
+    assert load_served_manifest(state()).has_file
 
 
 def test_a_file_that_cannot_be_used_is_an_answer(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MANIFEST_VARIABLE, str(places / "nowhere.toml"))
 
     with pytest.raises(RpcError) as caught:
-        load_served_manifest(scene())
+        load_served_manifest(state())
 
     assert caught.value.meaning is Meaning.INCOMPATIBLE
     assert "nowhere.toml" in caught.value.message
@@ -122,7 +122,7 @@ def test_a_file_of_another_shape_is_refused_with_all_its_problems(tmp_path: Path
 
 
 def test_a_class_comes_to_services_of_all_types() -> None:
-    loaded = build_default_manifest(scene("events/handle", "subagents/dispatch"))
+    loaded = build_default_manifest(state("events/handle", "subagents/dispatch"))
 
     assert loaded.manifest.provides == (
         ToolProvider("demo", (ToolSpec("count", "Counts.", SCHEMA),)),
@@ -136,7 +136,7 @@ def test_a_class_comes_to_services_of_all_types() -> None:
 
 
 def test_a_class_that_offers_nothing_comes_to_nothing() -> None:
-    assert build_default_manifest(scene(with_all=False)).manifest.provides == ()
+    assert build_default_manifest(state(with_all=False)).manifest.provides == ()
 
 
 # -- whether they agree
@@ -153,37 +153,37 @@ def agree(provides: tuple[Service, ...], here: LinkState) -> None:
 
 
 def test_a_manifest_with_the_names_of_the_class_agrees_with_it() -> None:
-    agree(ALL, scene())
-    agree((*ALL, EventSink("s"), SubagentDispatcher("d")), scene("events/handle", "subagents/dispatch"))
+    agree(ALL, state())
+    agree((*ALL, EventSink("s"), SubagentDispatcher("d")), state("events/handle", "subagents/dispatch"))
 
 
 @pytest.mark.parametrize(
     ("provides", "here", "problem"),
     [
-        (ALL[1:], scene(), "the class has the tool `count`, which the file does not list"),
-        (ALL[::2], scene(), "the class has the provider `local`, which the file does not list"),
-        (ALL[:2], scene(), "the class has the command `tidy`, which the file does not list"),
-        ((*ALL, InferenceEngine("x")), scene(), "the file lists the provider `x`, which the class has not"),
-        ((*ALL, TaskExecutor("x")), scene(), "the file lists the command `x`, which the class has not"),
+        (ALL[1:], state(), "the class has the tool `count`, which the file does not list"),
+        (ALL[::2], state(), "the class has the provider `local`, which the file does not list"),
+        (ALL[:2], state(), "the class has the command `tidy`, which the file does not list"),
+        ((*ALL, InferenceEngine("x")), state(), "the file lists the provider `x`, which the class has not"),
+        ((*ALL, TaskExecutor("x")), state(), "the file lists the command `x`, which the class has not"),
         (
             (*ALL, ToolProvider("u", (ToolSpec("x", "d", SCHEMA),))),
-            scene(),
+            state(),
             "the file lists the tool `x`, which the class has not",
         ),
         (
             (*ALL, EventSink("s")),
-            scene(),
+            state(),
             "the file lists the event_sink `s`, and the class does not handle `events/handle`",
         ),
-        (ALL, scene("events/handle"), "the class handles `events/handle`, and the file lists no event_sink"),
+        (ALL, state("events/handle"), "the class handles `events/handle`, and the file lists no event_sink"),
         (
             (*ALL, SubagentDispatcher("d")),
-            scene(),
+            state(),
             "the file lists the subagent_dispatcher `d`, and the class does not handle `subagents/dispatch`",
         ),
         (
             ALL,
-            scene("subagents/dispatch"),
+            state("subagents/dispatch"),
             "the class handles `subagents/dispatch`, and the file lists no subagent_dispatcher",
         ),
     ],
@@ -204,4 +204,4 @@ def test_what_only_one_of_them_has_is_told(provides: tuple[Service, ...], here: 
     ],
 )
 def test_a_class_that_serves_a_method_itself_has_whatever_the_file_lists(method: str, service: Service) -> None:
-    agree((service,), scene(method, with_all=False))
+    agree((service,), state(method, with_all=False))

@@ -17,7 +17,7 @@ from becket.host.starting.configuration import ConfigSource, resolve_config
 from becket.host.starting.discovery import discover_extensions
 from becket.host.starting.manifest import ConfigEntry, ConfigType, HookEntry, InputMatch, Manifest, SidecarEntry
 from becket.host.starting.manifest_formats import MANIFEST_READERS
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 EXTENSION: dict[str, Any] = {"runtime": "process", "command": "python3", "permissions": ["tools.register"]}
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.dialects.dialect import Dialect
+from becket.dialects.dialect import make_dialect
 from becket.dialects.host_defaults import HostDefaults
-from becket.dialects.mapping import ContractMapping
 from becket.framing.length_prefixed import LengthPrefixed
 from becket.limits import Limits
 
@@ -28,37 +27,25 @@ def load_codec(limits: Limits) -> Codec:
     return CigenCodec(limits)
 
 
-def load_mapping() -> ContractMapping:
-    from becket.adapters.cigen.handshake import MAPPING
+HOST_DEFAULTS = HostDefaults(
+    limits={"frame": 10 * MIB, "outbound_calls": 1},
+    host_limits={
+        "handshake": 30.0,  # what its authors meant for every message; their program waits for ever
+        "call_timeout": 30.0,
+        "stdin_grace": 4.9,  # its own hosts kill after 5 s; the last moment is for those who heed a signal
+        "term_grace": 0.1,
+    },
+    restart={"strategy": "never"},
+    inherited_environment="all",
+    runs_in_root=False,
+    writes_in_root=True,
+)
 
-    return MAPPING
-
-
-def matches_first_frame(frame: bytes, framing: type) -> bool:
-    """Tells a core by its framing: nobody else sends lengths."""
-    return framing is LengthPrefixed
-
-
-CIGEN = Dialect(
-    name="cigen",
-    framing=LengthPrefixed,
+CIGEN = make_dialect(
+    "cigen",
+    LengthPrefixed,
+    HOST_DEFAULTS,
     codec=load_codec,
-    responds_to_invalid=False,
-    skips_oversize=False,
+    matches_first_frame=lambda frame, framing: framing is LengthPrefixed,  # no other system sends lengths
     bad_json_is_fatal=True,
-    load_mapping=load_mapping,
-    matches_first_frame=matches_first_frame,
-    host_defaults=HostDefaults(
-        limits={"frame": 10 * MIB, "outbound_calls": 1},
-        host_limits={
-            "handshake": 30.0,  # what its authors meant for every message; their program waits for ever
-            "call_timeout": 30.0,
-            "stdin_grace": 4.9,  # its own hosts kill after 5 s; the last moment is for those who heed a signal
-            "term_grace": 0.1,
-        },
-        restart={"strategy": "never"},
-        inherited_environment="all",
-        runs_in_root=False,
-        writes_in_root=True,
-    ),
 )

@@ -1,7 +1,4 @@
-"""cigen client and server handshake, and its contract mapping, which has nothing else.
-
-Of the contract there is nothing to say besides: what a plugin does is `plan` and `generate`.
-"""
+"""cigen client and server handshake: what a plugin is, in one message each way."""
 
 from __future__ import annotations
 
@@ -23,11 +20,10 @@ from becket.contract.handshake import (
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.contract.json_narrowing import is_object
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, Meaning, RpcError, VersionMismatch
 
-__all__ = ["MAPPING", "CigenSettings"]
+__all__ = ["SERVER_HANDSHAKE", "CigenSettings", "client_handshake"]
 
 PROVIDER_KIND: Final = "provider"
 DEFAULT_KIND: Final = "cigen"  # the kind of a capability that names none
@@ -80,7 +76,7 @@ def parse_capability(text: str) -> DeclaredCapability:
 # -- the plugin
 
 
-def decode_hello(given: Any, scene: LinkState) -> Initialize:
+def decode_hello(given: Any, state: LinkState) -> Initialize:
     """Returns what the core said as the contract would have it; its variables are the configuration's `env`.
 
     Raises:
@@ -94,26 +90,26 @@ def decode_hello(given: Any, scene: LinkState) -> Initialize:
         raise RpcError(Meaning.INCOMPATIBLE, describe_mismatch(hello.core_protocol, CIGEN_PROTOCOL_VERSION))
     return Initialize(
         extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=scene.extension,
+        plugin_id=state.extension,
         plugin_root=None,
         config={"env": hello.env},
         host=HostInfo("cigen", hello.core_version),
     )
 
 
-def encode_plugin_info(initialized: Initialized, scene: LinkState) -> PluginInfo:
+def encode_plugin_info(initialized: Initialized, state: LinkState) -> PluginInfo:
     """Returns what an extension declares as a plugin says it.
 
     A declared capability of the kind `provider` gives the name, and in its params what else the plugin says of itself:
     `requires`, `conflicts_with` and `metadata`."""
     declared = initialized.capabilities.capabilities
     provider = next(
-        (one for one in declared if one.kind == PROVIDER_KIND), DeclaredCapability(PROVIDER_KIND, scene.extension)
+        (one for one in declared if one.kind == PROVIDER_KIND), DeclaredCapability(PROVIDER_KIND, state.extension)
     )
     more: dict[str, Any] = provider.params if is_object(provider.params) else {}
     return PluginInfo(
         f"{PROVIDER_KIND}/{provider.name}",
-        scene.version,
+        state.version,
         CIGEN_PROTOCOL_VERSION,
         tuple(one.name if one.kind == DEFAULT_KIND else f"{one.kind}:{one.name}" for one in declared),
         tuple(more.get("requires", ())),
@@ -122,10 +118,6 @@ def encode_plugin_info(initialized: Initialized, scene: LinkState) -> PluginInfo
     )
 
 
-MAPPING: Final = ContractMapping(
-    dialect="cigen",
-    client_handshake=client_handshake,
-    server_handshake=ServerHandshake(
-        initialize_method=HELLO, decode_params=decode_hello, encode_result=encode_plugin_info
-    ),
+SERVER_HANDSHAKE: Final = ServerHandshake(
+    initialize_method=HELLO, decode_params=decode_hello, encode_result=encode_plugin_info
 )

@@ -1,23 +1,20 @@
-"""Defines the LSP dialect: Content-Length framing, cancellation, error codes and host defaults."""
+"""Defines the LSP dialect record and the default limits of an LSP link."""
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects.dialect import Dialect
+from becket.dialects.dialect import Dialect, load_mapping, match_first_request
 from becket.dialects.host_defaults import HostDefaults
-from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
+from becket.errors import ERROR_CODES, Meaning
 from becket.framing.content_length import ContentLength
 from becket.jsonrpc.connection import CancellationFormat
 
-if TYPE_CHECKING:
-    from becket.dialects.mapping import ContractMapping
-
-__all__ = ["LSP"]
+__all__ = ["LSP", "LSP_LIMITS"]
 
 SERVER_NOT_INITIALIZED: Final = -32002
 MIB: Final = 1024 * 1024
@@ -33,25 +30,15 @@ class LspFirstRequest(Struct):
     params: LspFirstParams
 
 
-def matches_first_frame(frame: bytes, framing: type) -> bool:
-    """Returns whether a program that begins like this is a client of language servers."""
-    try:
-        return framing is ContentLength and msgspec.json.decode(frame, type=LspFirstRequest).method == "initialize"
-    except JSON_ERRORS:
-        return False
-
-
-def load_mapping() -> ContractMapping:
-    from becket.adapters.lsp.mapping import MAPPING
-
-    return MAPPING
-
+matches_first_frame = match_first_request(
+    ContentLength, LspFirstRequest, lambda request: request.method == "initialize"
+)
 
 LSP: Final = Dialect(
     name="lsp",
     cancellation=CancellationFormat("$/cancelRequest"),
     error_codes=MappingProxyType({**ERROR_CODES, Meaning.NOT_READY: SERVER_NOT_INITIALIZED}),
-    load_mapping=load_mapping,
+    load_mapping=partial(load_mapping, "lsp"),
     matches_first_frame=matches_first_frame,
     host_defaults=HostDefaults(
         limits={
@@ -65,3 +52,5 @@ LSP: Final = Dialect(
         eof_exit_codes=(0, 1),  # `exit`: "success code 0 if the shutdown request has been received before; otherwise 1"
     ),
 )
+
+LSP_LIMITS: Final = LSP.limits

@@ -16,8 +16,14 @@ from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskEnded, TaskEvent, TaskLogged, TaskStarted, TaskUpdated
 from becket.conversion.problems import is_object
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import ContractMapping, NotificationMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import (
+    ContractMapping,
+    LinkState,
+    MethodMapping,
+    NotificationMapping,
+    WireNotification,
+    WireRequest,
+)
 from becket.errors import BadCapabilities
 from becket.jsonrpc.json_values import decode_json
 from becket.methods.descriptors import Method
@@ -124,26 +130,26 @@ EXECUTE_COMMAND: Final[Stream[Any, Any, TaskEvent]] = Stream(
 )
 
 
-def encode_command(invoke: CommandInvoke, scene: LinkState) -> WireRequest:
+def encode_command(invoke: CommandInvoke, state: LinkState) -> WireRequest:
     return WireRequest(
         EXECUTE_COMMAND,
         {"command": invoke.command, "arguments": list(invoke.args), "workDoneToken": invoke.request_id},
     )
 
 
-def decode_command(saying: WireRequest, scene: LinkState) -> CommandInvoke:
-    params = as_object(saying.params)
+def decode_command(request: WireRequest, state: LinkState) -> CommandInvoke:
+    params = as_object(request.params)
     given: Any = params.get("arguments") or []
     return CommandInvoke(
         str(params.get("command", "")),
         tuple(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in given),
-        f"run-{next(scene.sequence)}",
+        f"run-{next(state.sequence)}",
     )
 
 
-def encode_command_event(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+def encode_command_event(event: Any, request: WireRequest, state: LinkState) -> WireNotification | None:
     """Returns what a client is told of a running command: its tasks, if it asked for them, and its output as a log."""
-    token = as_object(saying.params).get("workDoneToken")
+    token = as_object(request.params).get("workDoneToken")
     match event:
         case Text(content) | SystemText(content):
             return build_log_message(LogLevel.INFO, content)
@@ -179,11 +185,11 @@ def build_log_message(level: LogLevel, message: str) -> WireNotification:
     return WireNotification(LOG_MESSAGE, {"type": MESSAGE_TYPES[level], "message": message})
 
 
-def encode_log(record: LogRecord, scene: LinkState) -> WireNotification:
+def encode_log(record: LogRecord, state: LinkState) -> WireNotification:
     return build_log_message(record.level, record.message)
 
 
-def decode_log(params: Any, scene: LinkState) -> LogRecord:
+def decode_log(params: Any, state: LinkState) -> LogRecord:
     said = as_object(params)
     kind = said.get("type")
     level = LOG_LEVELS.get(kind, LogLevel.INFO) if isinstance(kind, int) else LogLevel.INFO
@@ -193,10 +199,10 @@ def decode_log(params: Any, scene: LinkState) -> LogRecord:
 # -- the handshake, on the extension's side
 
 
-def decode_initialize(params: Any, scene: LinkState) -> Initialize:
+def decode_initialize(params: Any, state: LinkState) -> Initialize:
     return Initialize(
         extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=scene.extension,
+        plugin_id=state.extension,
         plugin_root=None,
         config=as_object(as_object(params).get("initializationOptions")),
     )
@@ -207,19 +213,19 @@ def as_object(value: Any) -> dict[str, Any]:
     return value if is_object(value) else {}
 
 
-def encode_initialize_result(initialized: Initialized, scene: LinkState) -> dict[str, Any]:
-    commands = [name for name, _ in scene.commands]
+def encode_initialize_result(initialized: Initialized, state: LinkState) -> dict[str, Any]:
+    commands = [name for name, _ in state.commands]
     return {
         "capabilities": {"executeCommandProvider": {"commands": commands, "workDoneProgress": True}},
-        "serverInfo": {"name": scene.extension, "version": scene.version},
+        "serverInfo": {"name": state.extension, "version": state.version},
     }
 
 
-def encode_shutdown(scene: LinkState) -> WireRequest:
+def encode_shutdown(state: LinkState) -> WireRequest:
     return WireRequest(SHUTDOWN)
 
 
-def encode_exit(scene: LinkState) -> WireNotification:
+def encode_exit(state: LinkState) -> WireNotification:
     return WireNotification("exit")
 
 

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from becket.adapters.lsp.dialect import LSP
-from becket.adapters.lsp.limits import LSP_LIMITS
+from becket.adapters.lsp.dialect import LSP, LSP_LIMITS
 from becket.adapters.lsp.pygls_bridge import EXIT_NOT_SHUT_DOWN, EXIT_SHUT_DOWN, STOP_GRACE, PyglsBridge
 from becket.errors import LocalProtocolError, NotSupported
 from becket.limits import Limits

@@ -33,7 +33,7 @@ from becket.contract.json_narrowing import is_object
 from becket.contract.names import MAX_ID_LENGTH, find_id_problem, strip_whitespace
 from becket.contract.tools import Tool as DeclaredTool
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.phrases import WireNotification, WireRequest
+from becket.dialects.mapping import WireNotification, WireRequest
 from becket.errors import JSON_ERRORS, BadCapabilities, HandshakeFailed, RemoteError, VersionMismatch
 
 __all__ = [
@@ -168,7 +168,7 @@ def request_prompts(
 
 
 def request_pages(
-    extension: str, saying: WireRequest, kind: type[W]
+    extension: str, request: WireRequest, kind: type[W]
 ) -> Generator[WireRequest | WireNotification, Raw, list[W]]:
     """Asks for a list until its last page has come.
 
@@ -179,13 +179,13 @@ def request_pages(
     pages: list[W] = []
     cursor: str | None = None
     while len(pages) < MAX_PAGES:
-        raw = yield WireRequest(saying.method, None if cursor is None else PaginatedParams(cursor))
+        raw = yield WireRequest(request.method, None if cursor is None else PaginatedParams(cursor))
         page: Any = decode_result(extension, raw, kind)
         pages.append(page)
         if not page.next_cursor or page.next_cursor == cursor:
             return pages
         cursor = page.next_cursor
-    raise HandshakeFailed(extension, f"its `{saying.method.name}` has more than {MAX_PAGES} pages")
+    raise HandshakeFailed(extension, f"its `{request.method.name}` has more than {MAX_PAGES} pages")
 
 
 # -- tools as the contract has them

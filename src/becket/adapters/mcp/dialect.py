@@ -5,22 +5,19 @@ Here stands what it makes of the link. Its words are in the other files, and imp
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects.dialect import Dialect, ProgressFormat, ProgressTokenCodec
+from becket.dialects.dialect import Dialect, ProgressFormat, ProgressTokenCodec, load_mapping, match_first_request
 from becket.dialects.host_defaults import HostDefaults
 from becket.errors import JSON_ERRORS, Meaning
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.connection import CancellationFormat
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import DEFAULT_LIMITS, Limits
-
-if TYPE_CHECKING:
-    from becket.dialects.mapping import ContractMapping
 
 __all__ = ["MCP"]
 
@@ -30,12 +27,6 @@ ERROR_CODES = {Meaning.TIMEOUT: -32001}  # as the protocol's own kits number it;
 def build_framing(limits: Limits = DEFAULT_LIMITS) -> JsonLines:
     """Returns the framing: one message a line. Many programs write a greeting to their stdout, which is no message."""
     return JsonLines(limits, skip_stray=True)
-
-
-def load_mapping() -> ContractMapping:
-    from becket.adapters.mcp.mapping import MAPPING
-
-    return MAPPING
 
 
 class McpFirstRequest(Struct):
@@ -49,19 +40,17 @@ class McpFirstParams(Struct, rename="camel"):
     protocol_version: str = ""
 
 
-def matches_first_frame(frame: bytes, framing: type) -> bool:
-    """Returns whether a client of MCP begins so."""
-    try:
-        asked = msgspec.json.decode(frame, type=McpFirstRequest)
-    except JSON_ERRORS:
-        return False
-    is_greeting = asked.method == "initialize" and asked.params is not None and asked.params.protocol_version != ""
-    return framing is JsonLines and (is_greeting or asked.method in METHODS_BEFORE_INITIALIZE)
+# What may come before the handshake; the latter asks for what is spoken without it.
+METHODS_BEFORE_INITIALIZE = frozenset({"ping", "server/discover"})
 
 
-METHODS_BEFORE_INITIALIZE = frozenset(
-    {"ping", "server/discover"}
-)  # what may come before: the latter asks for what is spoken without it
+def is_first_request(request: McpFirstRequest) -> bool:
+    version = "" if request.params is None else request.params.protocol_version
+    return request.method in METHODS_BEFORE_INITIALIZE or (request.method == "initialize" and version != "")
+
+
+matches_first_frame = match_first_request(JsonLines, McpFirstRequest, is_first_request)
+
 
 # -- progress
 
@@ -129,7 +118,7 @@ MCP = Dialect(
         "progressToken",
         token_codec=ProgressTokenCodec(insert_progress_token, extract_progress_token, encode_progress_params),
     ),
-    load_mapping=load_mapping,
+    load_mapping=partial(load_mapping, "mcp"),
     matches_first_frame=matches_first_frame,
     host_defaults=HOST_DEFAULTS,
 )

@@ -20,7 +20,7 @@ from becket.adapters.mcp.messages.content import ImageContent, SamplingContent, 
 from becket.adapters.mcp.messages.tools import TOOLS_CHANGED, ToolsChanged
 from becket.contract.handshake import Capabilities
 from becket.contract.providers import Message, ProviderResult
-from becket.dialects.phrases import WireRequest
+from becket.dialects.mapping import WireRequest
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.extension import Extension
@@ -32,7 +32,7 @@ from becket.host.starting.manifest import ScopedFiles
 from becket.methods.registry import Registry
 from becket.peer.context import Context
 from becket.peer.peer import Peer
-from becket.permissions.gate import Grants
+from becket.permissions.grants import Grants
 
 __all__ = ["SAMPLING_PERMISSION", "HostedMcpServers", "McpSettings", "add_bundled_servers"]
 

@@ -28,8 +28,14 @@ from becket.contract.json_narrowing import is_object
 from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskUpdated
 from becket.contract.tools import TOOL_CALL, ToolCall, format_tool_result
-from becket.dialects.mapping import ContractMapping, NotificationMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import (
+    ContractMapping,
+    LinkState,
+    MethodMapping,
+    NotificationMapping,
+    WireNotification,
+    WireRequest,
+)
 from becket.errors import InvalidParams, Meaning, RpcError, ToolFailed
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.methods.descriptors import Method
@@ -43,18 +49,18 @@ ERROR_META: Final = "becket/error"  # not in the structured content: clients com
 # -- tools, as a client calls them
 
 
-def encode_tool_call(call: ToolCall, scene: LinkState) -> WireRequest:
-    server: McpServerInfo = scene.extra
+def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
+    server: McpServerInfo = state.extra
     return WireRequest(TOOLS_CALL, CallToolParams(server.names.get(call.name, call.name), call.input))
 
 
-def decode_tool_result(result: ToolResult, saying: WireRequest, scene: LinkState) -> Any:
+def decode_tool_result(result: ToolResult, wire_request: WireRequest, state: LinkState) -> Any:
     """Returns the text where that is all, or else an object whose `content` is the text, with the pieces beside it."""
     if result.is_error:
         text = result.text or "the tool has failed, and does not say how"
         told = (result.meta or {}).get(ERROR_META)
         data = result.structured_content if told is None else {"error": told}
-        raise ToolFailed(saying.params.name, text, data, method=TOOLS_CALL.name)
+        raise ToolFailed(wire_request.params.name, text, data, method=TOOLS_CALL.name)
     if result.structured_content is None and all(isinstance(piece, TextContent) for piece in result.content):
         return result.text
     return {
@@ -89,16 +95,16 @@ def parse_tool_result(given: Any) -> ToolResult:
 # -- tools, as a server is called
 
 
-def decode_tool_call(saying: WireRequest, scene: LinkState) -> ToolCall:
-    call: CallToolParams = saying.params
-    if not any(tool.name == call.name for tool in scene.capabilities.tools):
+def decode_tool_call(wire_request: WireRequest, state: LinkState) -> ToolCall:
+    call: CallToolParams = wire_request.params
+    if not any(tool.name == call.name for tool in state.capabilities.tools):
         raise InvalidParams([("/name", f"there is no tool {call.name[:80]!r} here")])
     return ToolCall(call.name, call.arguments or {})
 
 
-def encode_tool_result(result: Any, saying: WireRequest, scene: LinkState) -> ToolResult:
-    call: CallToolParams = saying.params
-    tool = next((tool for tool in scene.capabilities.tools if tool.name == call.name), None)
+def encode_tool_result(result: Any, wire_request: WireRequest, state: LinkState) -> ToolResult:
+    call: CallToolParams = wire_request.params
+    tool = next((tool for tool in state.capabilities.tools if tool.name == call.name), None)
     found = build_tool_result(result)
     if tool is None or tool.output_schema is None or isinstance(result, ToolResult):
         return found
@@ -133,7 +139,7 @@ def find_content_blocks(result: Any) -> tuple[Content, ...] | None:
 CONTENT_TYPES: Final = get_args(Content)
 
 
-def encode_tool_error(error: RpcError, saying: WireRequest, scene: LinkState) -> ToolResult:
+def encode_tool_error(error: RpcError, wire_request: WireRequest, state: LinkState) -> ToolResult:
     """Returns what a model reads of a failure, so that it can try again. What is no fault of the tool's is an error."""
     if error.meaning in (Meaning.NOT_READY, Meaning.BUSY, Meaning.UNKNOWN_METHOD):
         raise error
@@ -145,18 +151,18 @@ def encode_tool_error(error: RpcError, saying: WireRequest, scene: LinkState) ->
     return ToolResult((TextContent(error.message),), is_error=True, meta={ERROR_META: known})
 
 
-def encode_progress(value: object, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+def encode_progress(value: object, wire_request: WireRequest, state: LinkState) -> WireNotification | None:
     """Returns the progress of a request whose client wants to hear of it."""
-    token = find_progress_token(saying.params.meta)
+    token = find_progress_token(wire_request.params.meta)
     if token is None:
         return None
-    return WireNotification(PROGRESS.name, build_progress(token, value, scene.sequence))
+    return WireNotification(PROGRESS.name, build_progress(token, value, state.sequence))
 
 
 TOOL_CALL_MAPPING: Final = MethodMapping(
     encode_request=encode_tool_call,
     decode_result=decode_tool_result,
-    wire_methods=lambda scene: [TOOLS_CALL],
+    wire_methods=lambda state: [TOOLS_CALL],
     decode_request=decode_tool_call,
     encode_result=encode_tool_result,
     encode_failure=encode_tool_error,
@@ -167,9 +173,9 @@ TOOL_CALL_MAPPING: Final = MethodMapping(
 # -- commands, which are prompts here
 
 
-def encode_get_prompt(invoke: CommandInvoke, scene: LinkState) -> WireRequest:
+def encode_get_prompt(invoke: CommandInvoke, state: LinkState) -> WireRequest:
     """Returns what asks for a prompt. Words fill its arguments in their order; `name=value` fills one by its name."""
-    server: McpServerInfo = scene.extra
+    server: McpServerInfo = state.extra
     prompt = server.prompts.get(invoke.command)
     known = [] if prompt is None else [argument.name for argument in prompt.arguments or ()]
     return WireRequest(PROMPT_STREAM, GetPromptParams(invoke.command, assign_arguments(known, invoke.args) or None))
@@ -194,7 +200,7 @@ def assign_arguments(known: Sequence[str], words: Iterable[str]) -> dict[str, st
     return given
 
 
-def decode_prompt(text: GetPromptResult, saying: WireRequest, scene: LinkState) -> dict[str, Any]:
+def decode_prompt(text: GetPromptResult, wire_request: WireRequest, state: LinkState) -> dict[str, Any]:
     messages = [{"role": message.role, "content": join_text([message.content])} for message in text.messages]
     return {"content": "\n\n".join(message["content"] for message in messages), "messages": messages}
 
@@ -213,10 +219,10 @@ PROMPT_COMMAND: Final[Method[PromptCommandParams, GetPromptResult]] = Method(
 )
 
 
-def decode_get_prompt(saying: WireRequest, scene: LinkState) -> CommandInvoke:
-    run: PromptCommandParams = saying.params
+def decode_get_prompt(wire_request: WireRequest, state: LinkState) -> CommandInvoke:
+    run: PromptCommandParams = wire_request.params
     run.output.clear()
-    if not any(name == run.name for name, _ in scene.commands):
+    if not any(name == run.name for name, _ in state.commands):
         raise InvalidParams([("/name", f"there is no prompt {run.name[:80]!r} here")])
     from shlex import split
 
@@ -224,26 +230,26 @@ def decode_get_prompt(saying: WireRequest, scene: LinkState) -> CommandInvoke:
         words = split((run.arguments or {}).get(ARGS_ARGUMENT, ""))
     except ValueError as error:  # a quotation without an end
         raise InvalidParams([(f"/arguments/{ARGS_ARGUMENT}", str(error))]) from error
-    return CommandInvoke(run.name, tuple(words), f"prompt-{next(scene.sequence)}")
+    return CommandInvoke(run.name, tuple(words), f"prompt-{next(state.sequence)}")
 
 
-def encode_command_event(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+def encode_command_event(event: Any, wire_request: WireRequest, state: LinkState) -> WireNotification | None:
     """Keeps what is put out for the answer; how far a task is, is told at once."""
-    run: PromptCommandParams = saying.params
+    run: PromptCommandParams = wire_request.params
     match event:
         case Text(content=content) | SystemText(content=content) | ErrorText(content=content):
             run.output.append(content)
         case Table(headers=headers, rows=rows):
             run.output += [" | ".join(cells) for cells in (headers, *rows)]
         case TaskUpdated(current=current, total=total, message=message) if current is not None:
-            return encode_progress({"progress": current, "total": total, "message": message}, saying, scene)
+            return encode_progress({"progress": current, "total": total, "message": message}, wire_request, state)
         case _:
             pass
     return None
 
 
-def encode_prompt(result: Any, saying: WireRequest, scene: LinkState) -> GetPromptResult:
-    run: PromptCommandParams = saying.params
+def encode_prompt(result: Any, wire_request: WireRequest, state: LinkState) -> GetPromptResult:
+    run: PromptCommandParams = wire_request.params
     text = "\n".join(run.output) or ("" if result is None else format_tool_result(decode_json(encode_json(result))))
     return GetPromptResult((PromptMessage("user", TextContent(text)),) if text else ())
 
@@ -251,7 +257,7 @@ def encode_prompt(result: Any, saying: WireRequest, scene: LinkState) -> GetProm
 COMMAND_MAPPING: Final = MethodMapping(
     encode_request=encode_get_prompt,
     decode_result=decode_prompt,
-    wire_methods=lambda scene: [PROMPT_COMMAND],
+    wire_methods=lambda state: [PROMPT_COMMAND],
     decode_request=decode_get_prompt,
     encode_result=encode_prompt,
     encode_event=encode_command_event,
@@ -262,8 +268,8 @@ COMMAND_MAPPING: Final = MethodMapping(
 # -- the log
 
 
-def encode_log(record: LogRecord, scene: LinkState) -> WireNotification | None:
-    client = scene.extra
+def encode_log(record: LogRecord, state: LinkState) -> WireNotification | None:
+    client = state.extra
     level = to_logging_level(record.level)
     if isinstance(client, McpClientInfo) and LEVEL_ORDER[level] < LEVEL_ORDER[client.log_level]:
         return None
@@ -273,12 +279,12 @@ def encode_log(record: LogRecord, scene: LinkState) -> WireNotification | None:
 LEVEL_ORDER: Final = {level: rank for rank, level in enumerate(LoggingLevel)}
 
 
-def decode_log(params: Any, scene: LinkState) -> LogRecord:
+def decode_log(params: Any, state: LinkState) -> LogRecord:
     try:
         message = msgspec.convert(params, LogMessage)
     except msgspec.ValidationError:  # it is for people, who can read it as it is
-        return LogRecord(LogLevel.INFO, scene.extension, encode_json(params).decode())
-    return LogRecord(to_log_level(message.level), message.logger or scene.extension, message.text)
+        return LogRecord(LogLevel.INFO, state.extension, encode_json(params).decode())
+    return LogRecord(to_log_level(message.level), message.logger or state.extension, message.text)
 
 
 MAPPING: Final = ContractMapping(

@@ -40,7 +40,7 @@ from becket.contract.handshake import (
     Initialized as ContractInitialized,
 )
 from becket.dialects.handshake import ServerHandshake
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.errors import InvalidParams, NotSupported
 
 __all__ = ["ARGS_ARGUMENT", "SERVER_HANDSHAKE", "McpClientInfo", "check_call"]
@@ -63,32 +63,32 @@ class McpClientInfo(Struct):
 # -- the first exchange
 
 
-def decode_initialize(given: Any, scene: LinkState) -> ContractInitialize:
+def decode_initialize(given: Any, state: LinkState) -> ContractInitialize:
     params = decode_params(given, McpInitializeParams)
-    scene.extra = McpClientInfo(choose_version(params.protocol_version), params.client_info, params.capabilities)
+    state.extra = McpClientInfo(choose_version(params.protocol_version), params.client_info, params.capabilities)
     return ContractInitialize(
         extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=scene.extension,
+        plugin_id=state.extension,
         plugin_root=None,
         config={},
         host=HostInfo(params.client_info.name, params.client_info.version),
     )
 
 
-def encode_initialize_result(initialized: ContractInitialized, scene: LinkState) -> McpInitializeResult:
-    client: McpClientInfo = scene.extra
+def encode_initialize_result(initialized: ContractInitialized, state: LinkState) -> McpInitializeResult:
+    client: McpClientInfo = state.extra
     return McpInitializeResult(
-        client.version, build_server_capabilities(scene), Implementation(scene.extension, scene.version)
+        client.version, build_server_capabilities(state), Implementation(state.extension, state.version)
     )
 
 
-def build_server_capabilities(scene: LinkState) -> ServerCapabilities:
+def build_server_capabilities(state: LinkState) -> ServerCapabilities:
     """Returns what the extension offers: its tools and commands, and what it has methods of its own for."""
-    own = scene.own_methods
-    has_prompts = bool(scene.commands) or PROMPTS_GET.name in own
+    own = state.own_methods
+    has_prompts = bool(state.commands) or PROMPTS_GET.name in own
     watches = True if RESOURCES_SUBSCRIBE.name in own else None
     return ServerCapabilities(
-        tools=ListCapability() if scene.capabilities.tools else None,
+        tools=ListCapability() if state.capabilities.tools else None,
         prompts=ListCapability() if has_prompts else None,
         resources=ResourcesCapability(subscribe=watches) if RESOURCES_READ.name in own else None,
         completions={} if COMPLETION_COMPLETE.name in own else None,
@@ -105,9 +105,9 @@ NEEDS: Final = {
 }
 
 
-def check_call(method: str, scene: LinkState) -> None:
+def check_call(method: str, state: LinkState) -> None:
     """Raises NotSupported for a request that needs a capability which the client has not announced."""
-    client, capability = scene.extra, NEEDS.get(method)
+    client, capability = state.extra, NEEDS.get(method)
     if (
         capability is not None
         and isinstance(client, McpClientInfo)
@@ -119,7 +119,7 @@ def check_call(method: str, scene: LinkState) -> None:
 # -- what it lists
 
 
-def build_tools_result(params: Any, scene: LinkState) -> ListToolsResult:
+def build_tools_result(params: Any, state: LinkState) -> ListToolsResult:
     return ListToolsResult(
         tuple(
             McpTool(
@@ -129,22 +129,22 @@ def build_tools_result(params: Any, scene: LinkState) -> ListToolsResult:
                 output_schema=output_schema_of(tool),
                 annotations=annotate(tool),
             )
-            for tool in scene.capabilities.tools
+            for tool in state.capabilities.tools
         )
     )
 
 
-def build_prompts_result(params: Any, scene: LinkState) -> ListPromptsResult:
+def build_prompts_result(params: Any, state: LinkState) -> ListPromptsResult:
     argument = PromptArgument(ARGS_ARGUMENT, "What follows the command, as one would type it.")
-    return ListPromptsResult(tuple(Prompt(name, text or None, (argument,)) for name, text in scene.commands))
+    return ListPromptsResult(tuple(Prompt(name, text or None, (argument,)) for name, text in state.commands))
 
 
-def handle_ping(params: Any, scene: LinkState) -> EmptyMessage:
+def handle_ping(params: Any, state: LinkState) -> EmptyMessage:
     return EmptyMessage()
 
 
-def handle_set_level(params: Any, scene: LinkState) -> EmptyMessage:
-    client: McpClientInfo = scene.extra
+def handle_set_level(params: Any, state: LinkState) -> EmptyMessage:
+    client: McpClientInfo = state.extra
     client.log_level = decode_params(params, SetLevelParams).level
     return EmptyMessage()
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from becket.contract.json_narrowing import is_object
-from becket.dialects.dialect import Dialect
+from becket.dialects.dialect import make_dialect, match_first_request
 from becket.dialects.host_defaults import HostDefaults
-from becket.dialects.mapping import ContractMapping
-from becket.errors import JSON_ERRORS, Meaning, RpcError
+from becket.errors import Meaning, RpcError
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, accepts_no_id, is_unsigned_id
 
@@ -49,12 +47,6 @@ HOST_WIRE_FORMAT = WireFormat(
 EXTENSION_WIRE_FORMAT = replace(HOST_WIRE_FORMAT, accepts_id=is_unsigned_id)
 
 
-def load_mapping() -> ContractMapping:
-    from becket.adapters.morphir.mapping import MAPPING
-
-    return MAPPING
-
-
 class MorphirFirstRequest(Struct):
     """The first line of a host, as far as it tells the dialect."""
 
@@ -63,42 +55,31 @@ class MorphirFirstRequest(Struct):
     jsonrpc: Raw | UnsetType = UNSET
 
 
-decode_first_request = msgspec.json.Decoder(MorphirFirstRequest).decode
+HOST_DEFAULTS = HostDefaults(
+    # Models of whole programs travel here, and no limit is known: these are read in a tenth of a second. A longer
+    # line is dropped as it comes, however long and however often.
+    limits={
+        "frame": 16 * MIB,
+        "nodes": 500_000,
+        "depth": 128,
+        "skipped_frames": 1_000_000,
+        "skipped_bytes": 1024 * MIB,
+    },
+    host_limits={"handshake": 30.0, "call_timeout": 30.0, "outbound_calls": 32},
+    timeouts={"tool": 30.0, "info": 30.0},
+    restart={"strategy": "never", "first_is_immediate": False},
+    inherited_environment="all",
+    runs_in_root=False,
+    duplicates="last",
+    writes_in_root=True,
+)
 
-
-def matches_first_frame(frame: bytes, framing: type) -> bool:
-    """Tells a host by what its requests lack: the version that all others have."""
-    try:
-        return framing is JsonLines and decode_first_request(frame).jsonrpc is UNSET
-    except JSON_ERRORS:
-        return False
-
-
-MORPHIR = Dialect(
-    name="morphir",
-    framing=JsonLines,
-    wire_format=HOST_WIRE_FORMAT,
-    extension_wire_format=EXTENSION_WIRE_FORMAT,
-    responds_to_invalid=False,
-    skips_oversize=False,
-    load_mapping=load_mapping,
-    matches_first_frame=matches_first_frame,
-    host_defaults=HostDefaults(
-        # Models of whole programs travel here, and no limit is known: these are read in a tenth of a second. A longer
-        # line is dropped as it comes, however long and however often.
-        limits={
-            "frame": 16 * MIB,
-            "nodes": 500_000,
-            "depth": 128,
-            "skipped_frames": 1_000_000,
-            "skipped_bytes": 1024 * MIB,
-        },
-        host_limits={"handshake": 30.0, "call_timeout": 30.0, "outbound_calls": 32},
-        timeouts={"tool": 30.0, "info": 30.0},
-        restart={"strategy": "never", "first_is_immediate": False},
-        inherited_environment="all",
-        runs_in_root=False,
-        duplicates="last",
-        writes_in_root=True,
-    ),
+MORPHIR = make_dialect(
+    "morphir",
+    JsonLines,
+    HOST_DEFAULTS,
+    host_format=HOST_WIRE_FORMAT,
+    extension_format=EXTENSION_WIRE_FORMAT,
+    # what its requests lack is the version that all others have
+    matches_first_frame=match_first_request(JsonLines, MorphirFirstRequest, lambda request: request.jsonrpc is UNSET),
 )

@@ -28,8 +28,14 @@ from becket.contract.log import LOG as CONTRACT_LOG, LogLevel, LogRecord
 from becket.contract.names import find_id_problem
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import ContractMapping, NotificationMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import (
+    ContractMapping,
+    LinkState,
+    MethodMapping,
+    NotificationMapping,
+    WireNotification,
+    WireRequest,
+)
 from becket.errors import JSON_ERRORS, HandshakeFailed, InvalidParams, RemoteError, RpcError
 from becket.methods.descriptors import Method, check_method_name
 
@@ -99,7 +105,7 @@ def build_tool(capability: MorphirCapability) -> Tool:
 WRAPPER_MEMBERS: Final = {"config", "protocol_version", "extension_version"}
 
 
-def decode_initialize(given: Any, scene: LinkState) -> Initialize:
+def decode_initialize(given: Any, state: LinkState) -> Initialize:
     """Returns what the host said as the contract would have it. Some hosts give the configuration itself, others wrap
     it: `{"config": {...}}`."""
     config: Any = {} if given is None else given
@@ -108,27 +114,27 @@ def decode_initialize(given: Any, scene: LinkState) -> Initialize:
     if not is_object(config):
         raise InvalidParams([("", "the configuration is no object")])
     return Initialize(
-        extension_protocol_version=PROTOCOL_VERSION, plugin_id=scene.extension, plugin_root=None, config=config
+        extension_protocol_version=PROTOCOL_VERSION, plugin_id=state.extension, plugin_root=None, config=config
     )
 
 
-def encode_initialize_result(initialized: Initialized, scene: LinkState) -> dict[str, str]:
+def encode_initialize_result(initialized: Initialized, state: LinkState) -> dict[str, str]:
     return {"status": "ready"}
 
 
-def build_capabilities(params: Any, scene: LinkState) -> list[MorphirCapability]:
+def build_capabilities(params: Any, state: LinkState) -> list[MorphirCapability]:
     """Returns the tools as capabilities, whatever the params are."""
-    return [MorphirCapability(tool.name, tool.description, tool.input_schema) for tool in list_offered_tools(scene)]
+    return [MorphirCapability(tool.name, tool.description, tool.input_schema) for tool in list_offered_tools(state)]
 
 
-def list_offered_tools(scene: LinkState) -> Iterator[Tool]:
-    return (tool for tool in scene.capabilities.tools if tool.name not in RESERVED_METHODS)
+def list_offered_tools(state: LinkState) -> Iterator[Tool]:
+    return (tool for tool in state.capabilities.tools if tool.name not in RESERVED_METHODS)
 
 
 # -- tools
 
 
-def encode_tool_call(call: ToolCall, scene: LinkState) -> WireRequest:
+def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
     return WireRequest(build_tool_method(call.name), call.input)
 
 
@@ -136,19 +142,19 @@ def build_tool_method(name: str) -> Method[Any, Any]:
     return Method(name, Any, Any)
 
 
-def list_tool_methods(scene: LinkState) -> Iterator[Method[Any, Any]]:
+def list_tool_methods(state: LinkState) -> Iterator[Method[Any, Any]]:
     """Returns the methods under which the tools are asked for; one that the author handles himself is his."""
-    return (build_tool_method(tool.name) for tool in list_offered_tools(scene) if tool.name not in scene.own_methods)
+    return (build_tool_method(tool.name) for tool in list_offered_tools(state) if tool.name not in state.own_methods)
 
 
-def decode_tool_call(saying: WireRequest, scene: LinkState) -> ToolCall:
-    given: Any = {} if saying.params is None else saying.params
+def decode_tool_call(request: WireRequest, state: LinkState) -> ToolCall:
+    given: Any = {} if request.params is None else request.params
     if not is_object(given):
-        raise InvalidParams([("", f"the params of {saying.method.name} are no object")])
-    return ToolCall(saying.method.name, given)
+        raise InvalidParams([("", f"the params of {request.method.name} are no object")])
+    return ToolCall(request.method.name, given)
 
 
-def encode_tool_error(error: RpcError, saying: WireRequest, scene: LinkState) -> NoReturn:
+def encode_tool_error(error: RpcError, request: WireRequest, state: LinkState) -> NoReturn:
     """Raises what a tool has failed with; the params are the input here, so places in it begin with it."""
     if isinstance(error, InvalidParams):
         raise InvalidParams([(pointer.removeprefix("/input"), text) for pointer, text in error.problems])
@@ -158,12 +164,12 @@ def encode_tool_error(error: RpcError, saying: WireRequest, scene: LinkState) ->
 # -- health
 
 
-def decode_health(health: MorphirHealth, saying: WireRequest, scene: LinkState) -> ExtensionInfo:
+def decode_health(health: MorphirHealth, request: WireRequest, state: LinkState) -> ExtensionInfo:
     told = () if health.message is None else (health.message,)
     return ExtensionInfo(capabilities=(CapabilityInfo(HEALTH_KIND, health.status, told),))
 
 
-def encode_health(info: ExtensionInfo, saying: WireRequest, scene: LinkState) -> MorphirHealth:
+def encode_health(info: ExtensionInfo, request: WireRequest, state: LinkState) -> MorphirHealth:
     """Returns how an extension is: well, unless it tells otherwise among its capabilities."""
     for one in info.capabilities:
         if one.kind == HEALTH_KIND and one.name in HEALTH_NAMES:
@@ -184,13 +190,13 @@ LOG_LEVELS: Final = {
 LEVEL_NAMES: Final = {LogLevel.WARNING: "warn", LogLevel.CRITICAL: "error"}
 
 
-def encode_log(record: LogRecord, scene: LinkState) -> WireNotification:
+def encode_log(record: LogRecord, state: LinkState) -> WireNotification:
     return WireNotification(
         LOG, {"level": LEVEL_NAMES.get(record.level, record.level.value), "message": record.message}
     )
 
 
-def decode_log(given: Any, scene: LinkState) -> LogRecord:
+def decode_log(given: Any, state: LinkState) -> LogRecord:
     """Returns what was told, as far as it can be read: a message of any shape at a level that nobody knows is told."""
     told: dict[str, Any] = given if is_object(given) else {"message": given}
     level = told.get("level")
@@ -220,10 +226,10 @@ MAPPING: Final = ContractMapping(
             encode_failure=encode_tool_error,
         ),
         INFO_GET.name: MethodMapping(
-            encode_request=lambda _, scene: WireRequest(HEALTH_CHECK),
+            encode_request=lambda _, state: WireRequest(HEALTH_CHECK),
             decode_result=decode_health,
-            wire_methods=lambda scene: [HEALTH_CHECK][HEALTH_CHECK.name in scene.own_methods :],
-            decode_request=lambda saying, scene: None,
+            wire_methods=lambda state: [HEALTH_CHECK][HEALTH_CHECK.name in state.own_methods :],
+            decode_request=lambda request, state: None,
             encode_result=encode_health,
         ),
     },

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from becket.adapters.nexo.admin import NOT_GRANTED_CODE, encode_error
-from becket.dialects.dialect import Dialect
+from becket.dialects.dialect import make_dialect, match_first_request
 from becket.dialects.host_defaults import EnvironmentContext, HostDefaults
-from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
+from becket.errors import ERROR_CODES, Meaning
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat
 
-if TYPE_CHECKING:
-    from becket.dialects.mapping import ContractMapping
-
-__all__ = ["NEXO", "build_variables", "is_admin_id", "matches_first_frame"]
+__all__ = ["NEXO", "build_variables", "is_admin_id"]
 
 ADMIN_ID_PREFIX: Final = b'"app:'
 STATE_ROOT: Final = "NEXO_EXTENSION_STATE_ROOT"
@@ -107,32 +103,14 @@ class NexoFirstParams(Struct):
     extension_id: str
 
 
-def matches_first_frame(frame: bytes, framing: type) -> bool:
-    """Returns whether a host that begins like this speaks nexo."""
-    if framing is not JsonLines:
-        return False
-    try:
-        return msgspec.json.decode(frame, type=NexoFirstRequest).method == "initialize"
-    except JSON_ERRORS:
-        return False
-
-
-def load_mapping() -> ContractMapping:
-    """Returns the words for the contract, loaded when a link needs them."""
-    from becket.adapters.nexo.mapping import MAPPING
-
-    return MAPPING
-
-
-NEXO: Final = Dialect(
-    name="nexo",
-    framing=JsonLines,
-    wire_format=HOST_WIRE_FORMAT,
-    extension_wire_format=EXTENSION_WIRE_FORMAT,
-    responds_to_invalid=False,
-    skips_oversize=False,
+NEXO: Final = make_dialect(
+    "nexo",
+    JsonLines,
+    HOST_DEFAULTS,
+    host_format=HOST_WIRE_FORMAT,
+    extension_format=EXTENSION_WIRE_FORMAT,
     error_codes={**ERROR_CODES, Meaning.PERMISSION_DENIED: NOT_GRANTED_CODE},
-    load_mapping=load_mapping,
-    matches_first_frame=matches_first_frame,
-    host_defaults=HOST_DEFAULTS,
+    matches_first_frame=match_first_request(
+        JsonLines, NexoFirstRequest, lambda request: request.method == "initialize"
+    ),
 )

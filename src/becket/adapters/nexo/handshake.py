@@ -29,7 +29,7 @@ from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, HostInfo, 
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.conversion.problems import to_problem
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import JSON_ERRORS, HandshakeFailed, InvalidParams
 
 __all__ = ["SERVER_HANDSHAKE", "clean_reason", "client_handshake", "encode_shutdown"]
@@ -73,9 +73,9 @@ def decode_initialize_result(raw: Raw, extension: str) -> NexoInitializeResult:
         raise HandshakeFailed(extension, f"undecodable handshake payload: {truncate(str(error))}") from error
 
 
-def encode_shutdown(scene: LinkState) -> WireRequest:
+def encode_shutdown(state: LinkState) -> WireRequest:
     """Returns the request that ends an extension, with the reason."""
-    return WireRequest(SHUTDOWN, NexoShutdownParams(clean_reason(scene.shutdown_reason) or DEFAULT_REASON))
+    return WireRequest(SHUTDOWN, NexoShutdownParams(clean_reason(state.shutdown_reason) or DEFAULT_REASON))
 
 
 def clean_reason(reason: str) -> str:
@@ -90,7 +90,7 @@ def is_control(letter: str) -> bool:
 # -- the extension's side
 
 
-def decode_initialize(given: Any, scene: LinkState) -> Initialize:
+def decode_initialize(given: Any, state: LinkState) -> Initialize:
     """Returns the host's first words as the contract would have said them: there is no folder and no configuration.
 
     Raises:
@@ -102,17 +102,17 @@ def decode_initialize(given: Any, scene: LinkState) -> Initialize:
         raise InvalidParams([to_problem(error)]) from error
     return Initialize(
         extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=said.extension_id or scene.extension,
+        plugin_id=said.extension_id or state.extension,
         plugin_root=None,
         config={},
         host=HostInfo(HOST_NAME, said.agent_version),
     )
 
 
-def encode_initialize_result(initialized: Initialized, scene: LinkState) -> NexoInitializeResult:
+def encode_initialize_result(initialized: Initialized, state: LinkState) -> NexoInitializeResult:
     """Returns the answer to the first words."""
     return NexoInitializeResult(
-        scene.version or None, build_tool_list(initialized.capabilities), to_hook_names(scene.hooks)
+        state.version or None, build_tool_list(initialized.capabilities), to_hook_names(state.hooks)
     )
 
 
@@ -124,6 +124,6 @@ SERVER_HANDSHAKE = ServerHandshake(
     initialize_method=INITIALIZE,
     decode_params=decode_initialize,
     encode_result=encode_initialize_result,
-    handlers={TOOLS_LIST.name: lambda _, scene: NexoToolList(build_tool_list(scene.capabilities))},
+    handlers={TOOLS_LIST.name: lambda _, state: NexoToolList(build_tool_list(state.capabilities))},
     shutdown_result={"ok": True},
 )

@@ -41,7 +41,7 @@ from becket.contract.hooks import (
 )
 from becket.contract.json_narrowing import is_object
 from becket.contract.tools import format_tool_result
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import NotSupported
 
 __all__ = ["decode_hook", "decode_hook_result", "encode_hook", "encode_hook_result", "to_hook_kinds", "to_hook_names"]
@@ -66,7 +66,7 @@ def to_hook_names(kinds: tuple[HookKind, ...]) -> tuple[str, ...]:
 # -- the host asks
 
 
-def encode_hook(event: HookEvent, scene: LinkState) -> WireRequest:
+def encode_hook(event: HookEvent, state: LinkState) -> WireRequest:
     """Returns the request that asks about an event.
 
     Raises:
@@ -74,16 +74,16 @@ def encode_hook(event: HookEvent, scene: LinkState) -> WireRequest:
     """
     if event.kind not in HOOK_METHODS:
         raise NotSupported(f"the hook `{event.kind}`", "the dialect `nexo` has no word for it")
-    return WireRequest(HOOK_METHODS[event.kind], build_hook_params(event, scene))
+    return WireRequest(HOOK_METHODS[event.kind], build_hook_params(event, state))
 
 
 def build_hook_params(
-    event: HookEvent, scene: LinkState
+    event: HookEvent, state: LinkState
 ) -> BeforeMessage | AfterMessage | BeforeToolCall | AfterToolCall:
     data: dict[str, Any] = event.data if is_object(event.data) else {}
     agent = data.get("agent_id")
     if not isinstance(agent, str):
-        agent = scene.extra.agent_id if isinstance(scene.extra, NexoExtra) else ""
+        agent = state.extra.agent_id if isinstance(state.extra, NexoExtra) else ""
     session, tool = event.session_id, event.tool_name or ""
     match event.kind:
         case HookKind.BEFORE_MESSAGE:
@@ -97,7 +97,7 @@ def build_hook_params(
             return AfterMessage(agent, session, text_in if isinstance(text_in, str) else "", event.message or "")
 
 
-def decode_hook_result(answer: NexoHookResult | None, saying: WireRequest, scene: LinkState) -> HookResult:
+def decode_hook_result(answer: NexoHookResult | None, wire_request: WireRequest, state: LinkState) -> HookResult:
     """Returns what an answer comes to in the contract; whether the kind allows it is the host's to see."""
     if answer is None:
         return Continue()
@@ -106,7 +106,7 @@ def decode_hook_result(answer: NexoHookResult | None, saying: WireRequest, scene
     if answer.decision == TRANSFORM_DECISION and answer.transformed_body is not None:
         return Inject(answer.transformed_body)
     override: dict[str, Any] = answer.override if is_object(answer.override) else {}
-    match saying.params:
+    match wire_request.params:
         case BeforeToolCall() if "arguments" in override:
             arguments = override["arguments"]
             # Whoever wanted to change the input of a tool did not want it to run as it was.
@@ -122,9 +122,9 @@ def decode_hook_result(answer: NexoHookResult | None, saying: WireRequest, scene
 # -- the extension is asked
 
 
-def decode_hook(saying: WireRequest, scene: LinkState) -> HookEvent:
+def decode_hook(wire_request: WireRequest, state: LinkState) -> HookEvent:
     """Returns the event that a request of the host tells of."""
-    event: BeforeMessage | AfterMessage | BeforeToolCall | AfterToolCall = saying.params
+    event: BeforeMessage | AfterMessage | BeforeToolCall | AfterToolCall = wire_request.params
     match event:
         case BeforeMessage(agent, session, text, source):
             data = {"agent_id": agent, "source": source}
@@ -143,7 +143,7 @@ def decode_hook(saying: WireRequest, scene: LinkState) -> HookEvent:
             assert_never(event)
 
 
-def encode_hook_result(result: HookResult, saying: WireRequest, scene: LinkState) -> dict[str, Any]:
+def encode_hook_result(result: HookResult, wire_request: WireRequest, state: LinkState) -> dict[str, Any]:
     """Returns the answer that says to the host what the extension has decided."""
     match result:
         case Continue():
@@ -155,7 +155,7 @@ def encode_hook_result(result: HookResult, saying: WireRequest, scene: LinkState
         case Replace(output):
             return {"abort": False, "override": {"result": output}}
         case Inject(content):
-            text = saying.params.text if isinstance(saying.params, BeforeMessage) else ""
+            text = wire_request.params.text if isinstance(wire_request.params, BeforeMessage) else ""
             return {"abort": False, "override": {"text": f"{text}\n\n{content}" if text else content}}
         case _:
             assert_never(result)

@@ -23,7 +23,7 @@ from becket.conversion.problems import find_problems
 from becket.errors import BadFile
 from becket.host.starting.discovery import MAX_DEPTH, DiscoverySettings
 from becket.host.starting.manifest import ManifestTable
-from becket.permissions.gate import Grants
+from becket.permissions.grants import Grants
 
 __all__ = ["NexoHostConfig", "load_extensions_yaml", "parse_extensions_yaml"]
 

@@ -11,20 +11,19 @@ from becket.adapters.nexo.session_meta import add_session_meta, strip_session_me
 from becket.contract.hooks import HOOK_HANDLE
 from becket.contract.json_narrowing import is_object
 from becket.contract.tools import TOOL_CALL, ToolCall
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireRequest
+from becket.dialects.mapping import ContractMapping, LinkState, MethodMapping, WireRequest
 from becket.errors import InvalidParams
 
 __all__ = ["MAPPING"]
 
 
-def encode_tool_call(call: ToolCall, scene: LinkState) -> WireRequest:
+def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
     return WireRequest(TOOLS_CALL, NexoToolCallParams(call.name, call.input))
 
 
-def decode_tool_call(saying: WireRequest, scene: LinkState) -> ToolCall:
+def decode_tool_call(request: WireRequest, state: LinkState) -> ToolCall:
     """Returns which tool is to run on what; what the host says of the session is no part of that."""
-    asked: NexoToolCallParams = saying.params
+    asked: NexoToolCallParams = request.params
     arguments: Any = {} if asked.arguments is None else asked.arguments
     if not is_object(arguments):
         raise InvalidParams([("/arguments", "must be an object")])

@@ -13,7 +13,7 @@ from becket.adapters.nexo.manifest import NexoExtra
 from becket.adapters.nexo.messages import NexoToolCallParams
 from becket.contract.json_narrowing import is_object
 from becket.contract.tools import ToolCall
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 
 __all__ = ["add_session_meta", "build_session_meta", "get_session_meta", "strip_session_meta"]
 
@@ -36,11 +36,11 @@ def build_session_meta(
     return {**meta, "nexo": {"binding": binding}}
 
 
-def add_session_meta(call: ToolCall, meta: Mapping[str, Any] | None, scene: LinkState) -> ToolCall:
+def add_session_meta(call: ToolCall, meta: Mapping[str, Any] | None, state: LinkState) -> ToolCall:
     """Returns the call with what the host says of the session, for an extension that wants to be told.
 
     Without `meta` the host's own name is all that there is to say."""
-    known = scene.extra
+    known = state.extra
     if not isinstance(known, NexoExtra) or not known.manifest.passthrough:
         return call
     said = build_session_meta(known.agent_id) if meta is None else dict(meta)
@@ -55,8 +55,8 @@ def strip_session_meta(arguments: dict[str, Any]) -> dict[str, Any]:
 def get_session_meta(context: object) -> Mapping[str, Any]:
     """Returns what the host has said of the session in the request that a tool's `ctx` stands for; nothing where it
     said nothing, or speaks another dialect."""
-    saying = getattr(context, "wire_request", None)
-    params = saying.params if isinstance(saying, WireRequest) else None
+    wire_request = getattr(context, "wire_request", None)
+    params = wire_request.params if isinstance(wire_request, WireRequest) else None
     arguments = params.arguments if isinstance(params, NexoToolCallParams) else None
     meta = arguments.get(META) if is_object(arguments) else None
     return meta if is_object(meta) else {}

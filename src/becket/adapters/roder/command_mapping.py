@@ -31,7 +31,7 @@ from becket.adapters.roder.messages.tasks import (
 from becket.contract.commands import CommandDone, CommandEvent, CommandInvoke, ErrorText, SystemText, Table, Text
 from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import LinkState, MethodMapping, WireNotification, WireRequest
 from becket.errors import RpcError
 from becket.methods.streams import EventReader, Stream
 
@@ -128,8 +128,8 @@ def encode_command(invoke: CommandInvoke, _: LinkState) -> WireRequest:
 # -- the extension is asked to
 
 
-def decode_command(saying: WireRequest, _: LinkState) -> CommandInvoke:
-    params: ExecuteTaskParams = saying.params
+def decode_command(request: WireRequest, _: LinkState) -> CommandInvoke:
+    params: ExecuteTaskParams = request.params
     return CommandInvoke(params.executor_id, parse_args(params.input), params.execution_id)
 
 
@@ -143,9 +143,9 @@ def parse_args(given: Any) -> tuple[str, ...]:
     return (msgspec.json.encode(given).decode(),) if given else ()
 
 
-def encode_command_event(event: CommandEvent, saying: WireRequest, _: LinkState) -> WireNotification | None:
+def encode_command_event(event: CommandEvent, request: WireRequest, _: LinkState) -> WireNotification | None:
     output = build_task_output(event)
-    return None if output is None else build_task_notification(output, saying)
+    return None if output is None else build_task_notification(output, request)
 
 
 def build_task_output(event: CommandEvent) -> TaskOutput | None:
@@ -178,14 +178,14 @@ def format_update(update: TaskUpdated) -> str:
 
 
 def encode_command_end(
-    result: Any, error: RpcError | None, saying: WireRequest, _: LinkState
+    result: Any, error: RpcError | None, request: WireRequest, _: LinkState
 ) -> list[WireNotification]:
     event = TaskCompleted(TaskResult(payload=result)) if error is None else TaskFailed(error.message)
-    return [build_task_notification(event, saying)]
+    return [build_task_notification(event, request)]
 
 
-def build_task_notification(event: RoderTaskEvent, saying: WireRequest) -> WireNotification:
-    params: ExecuteTaskParams = saying.params
+def build_task_notification(event: RoderTaskEvent, request: WireRequest) -> WireNotification:
+    params: ExecuteTaskParams = request.params
     return WireNotification(TASKS_EVENT.name, TaskEventParams(params.execution_id, event))
 
 

@@ -7,20 +7,15 @@ no request, and answers nothing. A line that is no message is passed over and ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from becket.dialects.dialect import Dialect
+from becket.dialects.dialect import make_dialect, match_first_request
 from becket.dialects.host_defaults import HostDefaults
-from becket.errors import JSON_ERRORS
 from becket.framing.json_lines import JsonLines
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, accepts_no_id
-
-if TYPE_CHECKING:
-    from becket.dialects.mapping import ContractMapping
 
 __all__ = ["RODER"]
 
@@ -50,31 +45,13 @@ class RoderFirstRequest(Struct):
     method: str
 
 
-def matches_first_frame(frame: bytes, framing: type) -> bool:
-    """Returns whether a host that begins like this speaks Roder's dialect."""
-    if framing is not JsonLines:
-        return False
-    try:
-        return msgspec.json.decode(frame, type=RoderFirstRequest).method == "extension/initialize"
-    except JSON_ERRORS:
-        return False
-
-
-def load_mapping() -> ContractMapping:
-    """Returns how the contract is said; loaded when a link needs it."""
-    from becket.adapters.roder.mapping import MAPPING
-
-    return MAPPING
-
-
-RODER: Final = Dialect(
-    name="roder",
-    framing=JsonLines,
-    wire_format=HOST_WIRE_FORMAT,
-    extension_wire_format=EXTENSION_WIRE_FORMAT,
-    responds_to_invalid=False,
-    skips_oversize=False,
-    load_mapping=load_mapping,
-    matches_first_frame=matches_first_frame,
-    host_defaults=HOST_DEFAULTS,
+RODER: Final = make_dialect(
+    "roder",
+    JsonLines,
+    HOST_DEFAULTS,
+    host_format=HOST_WIRE_FORMAT,
+    extension_format=EXTENSION_WIRE_FORMAT,
+    matches_first_frame=match_first_request(
+        JsonLines, RoderFirstRequest, lambda request: request.method == "extension/initialize"
+    ),
 )

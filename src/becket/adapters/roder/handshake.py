@@ -51,7 +51,7 @@ from becket.contract.names import (
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import (
     JSON_ERRORS,
     BadCapabilities,
@@ -314,22 +314,22 @@ def decode_params(given: Any, kind: type[Any]) -> Any:
         raise InvalidParams(find_problems(given, kind)) from error
 
 
-def decode_initialize(given: Any, scene: LinkState) -> Initialize:
+def decode_initialize(given: Any, state: LinkState) -> Initialize:
     """Returns what the host said; raises where it is another's host, or the manifest another class's."""
     version = given.get("protocolVersion") if is_object(given) else None
     if isinstance(version, str) and version != PROTOCOL_VERSION:
-        text = f"{scene.extension} speaks protocol {format_text(PROTOCOL_VERSION)} of Roder, not {format_text(version)}"
+        text = f"{state.extension} speaks protocol {format_text(PROTOCOL_VERSION)} of Roder, not {format_text(version)}"
         raise RpcError(Meaning.INCOMPATIBLE, text, {"supported": [PROTOCOL_VERSION]})
     params: InitializeParams = decode_params(given, InitializeParams)
-    side = scene.extra if isinstance(scene.extra, ServedManifest) else load_served_manifest(scene)
+    side = state.extra if isinstance(state.extra, ServedManifest) else load_served_manifest(state)
     manifest = side.manifest
     if side.has_file:
         if params.extension_id != manifest.id:
             own, asked = format_text(manifest.id), format_text(params.extension_id)
             text = f"its manifest is of {own}, and the host asks for {asked}"
-            raise RpcError(Meaning.INCOMPATIBLE, f"{scene.extension}: {text}")
-        check_matches_class(manifest, scene)
-    scene.extra = side
+            raise RpcError(Meaning.INCOMPATIBLE, f"{state.extension}: {text}")
+        check_matches_class(manifest, state)
+    state.extra = side
     return Initialize(
         extension_protocol_version=CONTRACT_VERSION,
         plugin_id=params.extension_id,
@@ -338,9 +338,9 @@ def decode_initialize(given: Any, scene: LinkState) -> Initialize:
     )
 
 
-def encode_initialize_result(_: Initialized, scene: LinkState) -> InitializeResult:
+def encode_initialize_result(_: Initialized, state: LinkState) -> InitializeResult:
     """Returns the manifest, to the letter."""
-    side: ServedManifest = scene.extra
+    side: ServedManifest = state.extra
     loaded = side.loaded
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
@@ -350,10 +350,10 @@ def encode_initialize_result(_: Initialized, scene: LinkState) -> InitializeResu
     )
 
 
-def handle_list_models(given: Any, scene: LinkState) -> ListModelsResult:
+def handle_list_models(given: Any, state: LinkState) -> ListModelsResult:
     """Answers an engine's host with the models of a provider."""
     params: ListModelsParams = decode_params(given, ListModelsParams)
-    for provider in scene.capabilities.providers:
+    for provider in state.capabilities.providers:
         if provider.id == params.engine_id:
             return ListModelsResult(
                 tuple(
@@ -367,10 +367,10 @@ def handle_list_models(given: Any, scene: LinkState) -> ListModelsResult:
 INPUT_SCHEMA: Final = {"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}}
 
 
-def handle_task_spec(given: Any, scene: LinkState) -> TaskSpecResult:
+def handle_task_spec(given: Any, state: LinkState) -> TaskSpecResult:
     """Answers an executor's host with what a command does."""
     params: TaskSpecParams = decode_params(given, TaskSpecParams)
-    for name, description in scene.commands:
+    for name, description in state.commands:
         if name == params.executor_id:
             spec = TaskSpec(kind=name, description=description, input_schema=INPUT_SCHEMA, metadata={})
             return TaskSpecResult(spec)

@@ -52,8 +52,7 @@ from becket.contract.commands import COMMAND_INVOKE
 from becket.contract.json_narrowing import is_object
 from becket.contract.providers import PROVIDER_COMPLETE, PROVIDER_STREAM, ProviderEvent, ProviderRequest, ProviderResult
 from becket.contract.tools import TOOL_CALL, ToolCall, format_tool_result
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, LinkState, MethodMapping, WireNotification, WireRequest
 from becket.errors import InvalidParams, NotDeclared, RpcError, ToolFailed
 from becket.methods.descriptors import Method
 
@@ -66,12 +65,12 @@ TOOL_FAILED: Final = "tool_execution_failed"
 # -- tools
 
 
-def encode_tool_call(call: ToolCall, scene: LinkState) -> WireRequest:
-    offer: RoderOffer = scene.extra
+def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
+    offer: RoderOffer = state.extra
     if call.name not in offer.tools:
-        raise NotDeclared(scene.extension, "tool", call.name, [*offer.tools])
+        raise NotDeclared(state.extension, "tool", call.name, [*offer.tools])
     provider, tool = offer.tools[call.name]
-    number = next(scene.sequence)
+    number = next(state.sequence)
     params = ToolCallParams(
         provider_id=provider,
         tool_name=tool,
@@ -83,16 +82,16 @@ def encode_tool_call(call: ToolCall, scene: LinkState) -> WireRequest:
     return WireRequest(TOOLS_CALL, params)
 
 
-def decode_tool_result(result: ToolCallResult, saying: WireRequest, _: LinkState) -> Any:
+def decode_tool_result(result: ToolCallResult, wire_request: WireRequest, _: LinkState) -> Any:
     """Returns the text alone where there is nothing else; raises for a tool that has failed."""
     if result.is_error:
-        raise ToolFailed(saying.params.tool_name, result.content, result.data, method=TOOLS_CALL.name)
+        raise ToolFailed(wire_request.params.tool_name, result.content, result.data, method=TOOLS_CALL.name)
     return result.content if result.data is None else {"content": result.content, "data": result.data}
 
 
-def decode_tool_call(saying: WireRequest, scene: LinkState) -> ToolCall:
-    params: ToolCallParams = saying.params
-    side: ServedManifest | RoderOffer | None = scene.extra
+def decode_tool_call(wire_request: WireRequest, state: LinkState) -> ToolCall:
+    params: ToolCallParams = wire_request.params
+    side: ServedManifest | RoderOffer | None = state.extra
     if side is not None and params.tool_name not in list_tool_names(params.provider_id, side.manifest):
         text = f"there is no tool {format_text(params.tool_name)} of {format_text(params.provider_id)} here"
         raise InvalidParams([("/toolName", text)])
@@ -133,13 +132,13 @@ TOOL_CALL_MAPPING: Final = MethodMapping(
 # -- providers
 
 
-def encode_turn(request: ProviderRequest, scene: LinkState) -> WireRequest:
-    offer: RoderOffer = scene.extra
+def encode_turn(request: ProviderRequest, state: LinkState) -> WireRequest:
+    offer: RoderOffer = state.extra
     asked = request.provider_id, request.model_id
     if asked not in offer.models:
-        raise NotDeclared(scene.extension, "model", ":".join(asked), [":".join(known) for known in offer.models])
+        raise NotDeclared(state.extension, "model", ":".join(asked), [":".join(known) for known in offer.models])
     engine, model = offer.models[asked]
-    number = next(scene.sequence)
+    number = next(state.sequence)
     params = StreamTurnParams(
         engine_id=engine,
         stream_id=f"stream-{number}",
@@ -150,29 +149,29 @@ def encode_turn(request: ProviderRequest, scene: LinkState) -> WireRequest:
     return WireRequest(PROVIDER_TURN, params)
 
 
-def decode_turn(saying: WireRequest, scene: LinkState) -> ProviderRequest:
-    params: StreamTurnParams = saying.params
-    return to_provider_request(params.request, params.engine_id, scene.extension)
+def decode_turn(wire_request: WireRequest, state: LinkState) -> ProviderRequest:
+    params: StreamTurnParams = wire_request.params
+    return to_provider_request(params.request, params.engine_id, state.extension)
 
 
-def encode_turn_event(event: ProviderEvent, saying: WireRequest, scene: LinkState) -> WireNotification | None:
-    side: ServedManifest = scene.extra
-    side.sent_event_types.setdefault(saying.params.stream_id, set()).add(type(event))
+def encode_turn_event(event: ProviderEvent, wire_request: WireRequest, state: LinkState) -> WireNotification | None:
+    side: ServedManifest = state.extra
+    side.sent_event_types.setdefault(wire_request.params.stream_id, set()).add(type(event))
     told = to_inference_event(event)
-    return None if told is None else build_turn_notification(told, saying)
+    return None if told is None else build_turn_notification(told, wire_request)
 
 
 def encode_turn_end(
-    result: ProviderResult, error: RpcError | None, saying: WireRequest, scene: LinkState
+    result: ProviderResult, error: RpcError | None, wire_request: WireRequest, state: LinkState
 ) -> Iterator[WireNotification]:
-    side: ServedManifest = scene.extra
-    told = side.sent_event_types.pop(saying.params.stream_id, set())
+    side: ServedManifest = state.extra
+    told = side.sent_event_types.pop(wire_request.params.stream_id, set())
     events = to_final_events(result, told) if error is None else [TurnFailed(error.message)]
-    return (build_turn_notification(event, saying) for event in events)
+    return (build_turn_notification(event, wire_request) for event in events)
 
 
-def build_turn_notification(event: InferenceEvent, saying: WireRequest) -> WireNotification:
-    params: StreamTurnParams = saying.params
+def build_turn_notification(event: InferenceEvent, wire_request: WireRequest) -> WireNotification:
+    params: StreamTurnParams = wire_request.params
     return WireNotification(INFERENCE_EVENT.name, InferenceEventParams(params.stream_id, TaggedEvent.wrap(event)))
 
 
@@ -204,7 +203,7 @@ def build_operation_mapping(
     return MethodMapping(
         encode_request=lambda params, _: WireRequest(method, params),
         wire_methods=lambda _: (method,),
-        decode_request=lambda saying, _: saying.params,
+        decode_request=lambda wire_request, _: wire_request.params,
         encode_ack=address.encode_ack,
         encode_end_events=end,
         cancel_method=cancelled_as,
@@ -213,22 +212,24 @@ def build_operation_mapping(
 
 
 def encode_own_turn_end(
-    result: TurnCompleted, error: RpcError | None, saying: WireRequest, _: LinkState
+    result: TurnCompleted, error: RpcError | None, wire_request: WireRequest, _: LinkState
 ) -> list[WireNotification]:
-    return [build_turn_notification(result if error is None else TurnFailed(error.message), saying)]
+    return [build_turn_notification(result if error is None else TurnFailed(error.message), wire_request)]
 
 
 def encode_task_end(
-    result: TaskResult, error: RpcError | None, saying: WireRequest, _: LinkState
+    result: TaskResult, error: RpcError | None, wire_request: WireRequest, _: LinkState
 ) -> list[WireNotification]:
-    return [build_task_notification(TaskCompleted(result) if error is None else TaskFailed(error.message), saying)]
+    return [
+        build_task_notification(TaskCompleted(result) if error is None else TaskFailed(error.message), wire_request)
+    ]
 
 
 def encode_dispatch_end(
-    result: SubagentResult, error: RpcError | None, saying: WireRequest, _: LinkState
+    result: SubagentResult, error: RpcError | None, wire_request: WireRequest, _: LinkState
 ) -> list[WireNotification]:
     event = SubagentCompleted(result) if error is None else SubagentFailed(error.message)
-    return [WireNotification(SUBAGENTS_EVENT.name, SubagentEventParams(saying.params.dispatch_id, event))]
+    return [WireNotification(SUBAGENTS_EVENT.name, SubagentEventParams(wire_request.params.dispatch_id, event))]
 
 
 OPERATION_MAPPINGS: Final = {

@@ -32,7 +32,7 @@ from becket.adapters.roder.messages.services import (
 from becket.adapters.roder.messages.subagents import SUBAGENTS_DISPATCH
 from becket.adapters.roder.messages.tasks import TASKS_EXECUTE
 from becket.adapters.roder.messages.tools import TOOLS_CALL
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.errors import BadFile, Meaning, RpcError
 
 __all__ = [
@@ -62,7 +62,7 @@ class ServedManifest(Struct, eq=False):
         return self.loaded.manifest
 
 
-def load_served_manifest(scene: LinkState) -> ServedManifest:
+def load_served_manifest(state: LinkState) -> ServedManifest:
     """Returns the manifest of the program that runs.
 
     Raises:
@@ -72,12 +72,12 @@ def load_served_manifest(scene: LinkState) -> ServedManifest:
     path = find_manifest_path(os.environ, program, os.getcwd())
     if path is None:
         looked = f"set {MANIFEST_VARIABLE}, or put it beside the program: a host of Roder refuses an extension without"
-        extension_logger(scene.extension).warning("there is no %s: %s", FILE_NAME, looked)
-        return ServedManifest(build_default_manifest(scene), has_file=False)
+        extension_logger(state.extension).warning("there is no %s: %s", FILE_NAME, looked)
+        return ServedManifest(build_default_manifest(state), has_file=False)
     try:
         return ServedManifest(load_manifest_file(path))
     except BadFile as error:
-        raise RpcError(Meaning.INCOMPATIBLE, f"{scene.extension}: its manifest cannot be used: {error}") from error
+        raise RpcError(Meaning.INCOMPATIBLE, f"{state.extension}: its manifest cannot be used: {error}") from error
 
 
 def find_manifest_path(environment: Mapping[str, str], program: str, folder: str) -> str | None:
@@ -108,19 +108,19 @@ def load_manifest_file(path: str) -> LoadedManifest:
     return LoadedManifest.from_bytes(manifest, data, folder=os.path.dirname(path))
 
 
-def build_default_manifest(scene: LinkState) -> LoadedManifest:
+def build_default_manifest(state: LinkState) -> LoadedManifest:
     """Returns the manifest that the class comes to, with the checksum of an empty file."""
-    declared = scene.capabilities
+    declared = state.capabilities
     tools = tuple(ToolSpec(tool.name, tool.description, tool.input_schema) for tool in declared.tools)
-    services: list[Service] = [ToolProvider(scene.extension, tools)] if tools else []
+    services: list[Service] = [ToolProvider(state.extension, tools)] if tools else []
     services += (InferenceEngine(provider.id) for provider in declared.providers)
-    services += (TaskExecutor(name) for name, _ in scene.commands)
-    services += [EventSink(scene.extension)] if EVENTS_HANDLE.name in scene.own_methods else []
-    services += [SubagentDispatcher(scene.extension)] if SUBAGENTS_DISPATCH.name in scene.own_methods else []
+    services += (TaskExecutor(name) for name, _ in state.commands)
+    services += [EventSink(state.extension)] if EVENTS_HANDLE.name in state.own_methods else []
+    services += [SubagentDispatcher(state.extension)] if SUBAGENTS_DISPATCH.name in state.own_methods else []
     manifest = RoderManifest(
-        id=scene.extension,
-        name=scene.extension,
-        version=scene.version,
+        id=state.extension,
+        name=state.extension,
+        version=state.version,
         api_version="*",
         provides=tuple(services),
     )
@@ -130,36 +130,36 @@ def build_default_manifest(scene: LinkState) -> LoadedManifest:
 # -- whether the class does what the manifest says
 
 
-def check_matches_class(manifest: RoderManifest, scene: LinkState) -> None:
+def check_matches_class(manifest: RoderManifest, state: LinkState) -> None:
     """Raises where a host would call what is not there, or never hear of what is."""
-    problems = [*find_mismatches(manifest.provides, scene)]
+    problems = [*find_mismatches(manifest.provides, state)]
     if problems:
-        text = f"{scene.extension}: {FILE_NAME} and the class of the extension do not agree: {'; '.join(problems)}"
+        text = f"{state.extension}: {FILE_NAME} and the class of the extension do not agree: {'; '.join(problems)}"
         raise RpcError(Meaning.INCOMPATIBLE, text)
 
 
-def find_mismatches(provides: tuple[Service, ...], scene: LinkState) -> Iterator[str]:
+def find_mismatches(provides: tuple[Service, ...], state: LinkState) -> Iterator[str]:
     listed = [tool.name for provider in filter_services(provides, ToolProvider) for tool in provider.tools]
-    has = [tool.name for tool in scene.capabilities.tools]
-    yield from compare_names("tool", listed, has, TOOLS_CALL.name, scene)
+    has = [tool.name for tool in state.capabilities.tools]
+    yield from compare_names("tool", listed, has, TOOLS_CALL.name, state)
     listed = [engine.id for engine in filter_services(provides, InferenceEngine)]
-    has = [provider.id for provider in scene.capabilities.providers]
-    yield from compare_names("provider", listed, has, STREAM_TURN.name, scene)
+    has = [provider.id for provider in state.capabilities.providers]
+    yield from compare_names("provider", listed, has, STREAM_TURN.name, state)
     listed = [executor.id for executor in filter_services(provides, TaskExecutor)]
-    yield from compare_names("command", listed, [name for name, _ in scene.commands], TASKS_EXECUTE.name, scene)
+    yield from compare_names("command", listed, [name for name, _ in state.commands], TASKS_EXECUTE.name, state)
     for kind, method in ((EventSink, EVENTS_HANDLE.name), (SubagentDispatcher, SUBAGENTS_DISPATCH.name)):
         ids = [service.id for service in provides if isinstance(service, kind)]
         service = str(kind.__struct_config__.tag)
-        if ids and method not in scene.own_methods:
+        if ids and method not in state.own_methods:
             yield f"the file lists the {service} `{ids[0]}`, and the class does not handle `{method}`"
-        elif not ids and method in scene.own_methods:
+        elif not ids and method in state.own_methods:
             yield f"the class handles `{method}`, and the file lists no {service}"
 
 
-def compare_names(what: str, listed: list[str], has: list[str], method: str, scene: LinkState) -> Iterator[str]:
+def compare_names(what: str, listed: list[str], has: list[str], method: str, state: LinkState) -> Iterator[str]:
     """Yields what only one of them has. A class that serves the method itself has whatever the file lists."""
     for name in listed:
-        if name not in has and method not in scene.own_methods:
+        if name not in has and method not in state.own_methods:
             yield f"the file lists the {what} `{name}`, which the class has not"
     for name in has:
         if name not in listed:

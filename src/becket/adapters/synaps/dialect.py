@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from becket.dialects.dialect import Dialect
+from becket.dialects.dialect import make_dialect
 from becket.dialects.host_defaults import HostDefaults
 from becket.errors import ERROR_CODES, InvalidParams, Meaning, MethodNotFound, RpcError
 from becket.framing.content_length import ContentLength
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat
-
-if TYPE_CHECKING:
-    from becket.dialects.mapping import ContractMapping
 
 __all__ = ["SYNAPS", "encode_error", "find_meaning"]
 
@@ -23,7 +20,7 @@ __all__ = ["SYNAPS", "encode_error", "find_meaning"]
 
 INVALID_CODE = -32602  # bad params, and permissions that are not held
 FAILED_CODE = -32000  # a store that failed; here all that the system itself has no number for
-ERROR_NUMBERS: Final = {
+NUMBERS: Final = {
     **dict.fromkeys(Meaning, FAILED_CODE),
     Meaning.UNKNOWN_METHOD: -32601,
     Meaning.INVALID_REQUEST: -32601,  # a request under the name of a notification: there is no such method
@@ -100,22 +97,12 @@ HOST_DEFAULTS: Final = HostDefaults(
 )
 
 
-def load_mapping() -> ContractMapping:
-    """Returns the words of the dialect, which only a link needs."""
-    from becket.adapters.synaps.mapping import MAPPING
-
-    return MAPPING
-
-
-SYNAPS: Final = Dialect(
-    name="synaps",
-    framing=partial(ContentLength, strict=False),
-    wire_format=HOST_WIRE_FORMAT,
-    extension_wire_format=EXTENSION_WIRE_FORMAT,
-    responds_to_invalid=False,
-    skips_oversize=False,
-    error_codes=ERROR_NUMBERS,
+SYNAPS: Final = make_dialect(
+    "synaps",
+    partial(ContentLength, strict=False),
+    HOST_DEFAULTS,
+    host_format=HOST_WIRE_FORMAT,
+    extension_format=EXTENSION_WIRE_FORMAT,
+    error_codes=NUMBERS,
     bad_json_is_fatal=True,
-    load_mapping=load_mapping,
-    host_defaults=HOST_DEFAULTS,
 )

@@ -12,10 +12,11 @@ from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, 
 from becket.contract.handshake_checks import parse_initialized
 from becket.contract.json_narrowing import is_object
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import InvalidParams, Meaning, RpcError
 from becket.methods.descriptors import Method
-from becket.permissions.gate import PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 
 __all__ = ["SERVER_HANDSHAKE", "SYNAPS_VERSION", "client_handshake", "find_plugin_id"]
 
@@ -49,10 +50,10 @@ def find_plugin_id(known: HandshakeContext | LinkState) -> str:
     return plugin.id if isinstance(plugin, Plugin) and plugin.id else known.extension
 
 
-def decode_initialize(given: Any, scene: LinkState) -> Initialize:
+def decode_initialize(given: Any, state: LinkState) -> Initialize:
     version = given.get("extension_protocol_version") if is_object(given) else None
     if isinstance(version, int) and version != PROTOCOL_VERSION:
-        text = f"{scene.extension} speaks version {PROTOCOL_VERSION} of the extension protocol, not {version}"
+        text = f"{state.extension} speaks version {PROTOCOL_VERSION} of the extension protocol, not {version}"
         raise RpcError(Meaning.INCOMPATIBLE, text)
     try:
         return replace(msgspec.convert(given, Initialize), host=None, features=())
@@ -62,7 +63,7 @@ def decode_initialize(given: Any, scene: LinkState) -> Initialize:
         raise InvalidParams(find_problems(given, Initialize)) from error
 
 
-def encode_initialize_result(initialized: Initialized, scene: LinkState) -> Initialized:
+def encode_initialize_result(initialized: Initialized, state: LinkState) -> Initialized:
     return Initialized(initialized.protocol_version, initialized.capabilities)
 
 

@@ -50,7 +50,7 @@ from becket.host.starting.manifest import (
     normalize_id,
     parse_manifest,
 )
-from becket.permissions.gate import PERMISSIONS, RESERVED_PERMISSIONS
+from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS
 
 __all__ = ["FILE_NAME", "READER", "SynapsManifestReader", "find_plugin_roots"]
 

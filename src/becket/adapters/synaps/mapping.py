@@ -64,8 +64,15 @@ from becket.contract.tasks import (
 )
 from becket.contract.tools import TOOL_CALL
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
-from becket.dialects.mapping import ContractMapping, NotificationMapping
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest, identity
+from becket.dialects.mapping import (
+    ContractMapping,
+    LinkState,
+    MethodMapping,
+    NotificationMapping,
+    WireNotification,
+    WireRequest,
+    identity,
+)
 from becket.errors import InvalidParams, Meaning, NotSupported, RpcError
 from becket.jsonrpc.json_values import encode_json
 from becket.methods.descriptors import Method, Notification
@@ -84,13 +91,13 @@ EVENT_NOTIFICATIONS: Final[Mapping[type, Notification[Any]]] = {
 }
 
 
-def encode_event(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification:
+def encode_event(event: Any, request: WireRequest, state: LinkState) -> WireNotification:
     """Returns the notification of an event, with the id of the run that it belongs to where that travels."""
     for kind, notification in EVENT_NOTIFICATIONS.items():
         if isinstance(event, kind):
             return WireNotification(notification.name, event)
-    if saying.method is COMMAND_INVOKE:
-        return WireNotification(COMMAND_OUTPUT.name, CommandOutputParams(saying.params.request_id, event))
+    if request.method is COMMAND_INVOKE:
+        return WireNotification(COMMAND_OUTPUT.name, CommandOutputParams(request.params.request_id, event))
     return WireNotification(PROVIDER_STREAM_EVENT.name, build_event_params(event))
 
 
@@ -99,15 +106,15 @@ def build_identity_mapping(
 ) -> MethodMapping:
     """Returns the phrase of a method that is said as the contract says it."""
     return MethodMapping(
-        encode_request=lambda params, scene: WireRequest(method, params),
+        encode_request=lambda params, state: WireRequest(method, params),
         decode_result=read,
-        wire_methods=lambda scene: (method,),
-        decode_request=lambda saying, scene: saying.params,
+        wire_methods=lambda state: (method,),
+        decode_request=lambda request, state: request.params,
         encode_event=encode_event,
     )
 
 
-def decode_hook_result(answer: Raw, saying: WireRequest, scene: LinkState) -> HookResult | Raw:
+def decode_hook_result(answer: Raw, request: WireRequest, state: LinkState) -> HookResult | Raw:
     """Returns the response, left raw where it is malformed: what it comes to then depends on what it wanted to do.
 
     The input of a `modify` may be any JSON value: that system passes it on."""
@@ -145,10 +152,10 @@ def build_host_method_mapping(
     once it had read them."""
     raw: Method[Any, Any] = Method(method.name, Raw, method.result)
     return MethodMapping(
-        encode_request=lambda params, scene: WireRequest(method, say(params)),
-        wire_methods=lambda scene: (raw,),
-        decode_request=lambda saying, scene: hear(saying.params, scene),
-        encode_result=lambda result, saying, scene: answer(result, scene),
+        encode_request=lambda params, state: WireRequest(method, say(params)),
+        wire_methods=lambda state: (raw,),
+        decode_request=lambda request, state: hear(request.params, state),
+        encode_result=lambda result, request, state: answer(result, state),
         encode_failure=fail,
     )
 
@@ -157,37 +164,37 @@ def encode_append(append: Append) -> Append:
     return replace(append, idem=None)
 
 
-def hear_append(raw: Raw, scene: LinkState) -> Append:
-    hear_query(raw, scene)  # whose namespace it is comes before the rest
-    return replace(decode_append(raw), namespace=scene.extension)
+def hear_append(raw: Raw, state: LinkState) -> Append:
+    hear_query(raw, state)  # whose namespace it is comes before the rest
+    return replace(decode_append(raw), namespace=state.extension)
 
 
-def reject_append(error: RpcError, saying: WireRequest, scene: LinkState) -> Any:
+def reject_append(error: RpcError, request: WireRequest, state: LinkState) -> Any:
     """Raises the error of a record. One above a limit is for that system a failure of the store."""
     if isinstance(error, InvalidParams) and error.problems:
         raise RpcError(Meaning.TOO_LARGE, error.problems[0][1]) from error
     raise error
 
 
-def encode_append_result(appended: Appended, scene: LinkState) -> Appended:
+def encode_append_result(appended: Appended, state: LinkState) -> Appended:
     return Appended(appended.ok, appended.timestamp_ms)
 
 
-def hear_query(raw: Raw, scene: LinkState) -> Query:
+def hear_query(raw: Raw, state: LinkState) -> Query:
     query = decode_query(raw)
-    check_query(query, find_plugin_id(scene))
-    return replace(query, namespace=scene.extension)
+    check_query(query, find_plugin_id(state))
+    return replace(query, namespace=state.extension)
 
 
-def encode_query_result(found: Records, scene: LinkState) -> Records:
-    return Records(tuple(replace(record, id=None, namespace=find_plugin_id(scene)) for record in found.records))
+def encode_query_result(found: Records, state: LinkState) -> Records:
+    return Records(tuple(replace(record, id=None, namespace=find_plugin_id(state)) for record in found.records))
 
 
-def decode_config_get(raw: Raw, scene: LinkState) -> ConfigGet:
+def decode_config_get(raw: Raw, state: LinkState) -> ConfigGet:
     return ConfigGet(require_text(decode_object(raw), "key"))
 
 
-def encode_config_get_result(found: ConfigValue, scene: LinkState) -> ConfigValue:
+def encode_config_get_result(found: ConfigValue, state: LinkState) -> ConfigValue:
     return ConfigValue(found.value)
 
 
@@ -197,12 +204,12 @@ def encode_config_set(change: ConfigSet) -> ConfigSet:
     return change
 
 
-def decode_config_set(raw: Raw, scene: LinkState) -> ConfigSet:
+def decode_config_set(raw: Raw, state: LinkState) -> ConfigSet:
     params = decode_object(raw)
     return ConfigSet(require_text(params, "key"), require_text(params, "value"))
 
 
-def encode_config_set_result(saved: ConfigSaved, scene: LinkState) -> ConfigSaved:
+def encode_config_set_result(saved: ConfigSaved, state: LinkState) -> ConfigSaved:
     return ConfigSaved(saved.ok)
 
 
@@ -210,14 +217,14 @@ def encode_subscribe(wanted: ConfigSubscribe) -> ConfigSubscribe:
     return ConfigSubscribe(wanted.keys)
 
 
-def decode_subscribe(raw: Raw, scene: LinkState) -> ConfigSubscribe:
+def decode_subscribe(raw: Raw, state: LinkState) -> ConfigSubscribe:
     # It is acknowledged, whatever it asks for, and nothing more comes of it.
     given = decode_object(raw).get("keys")
     keys = [key for key in given if isinstance(key, str) and find_key_problem(key) is None] if is_array(given) else None
     return ConfigSubscribe(None if keys is None else tuple(keys))
 
 
-def encode_subscribe_result(subscribed: ConfigSubscribed, scene: LinkState) -> ConfigSubscribed:
+def encode_subscribe_result(subscribed: ConfigSubscribed, state: LinkState) -> ConfigSubscribed:
     return ConfigSubscribed(subscribed.ok)
 
 
@@ -232,8 +239,8 @@ def build_notification_mapping(notification: Notification[Any]) -> NotificationM
     """Returns how a notification is told: as the contract tells it."""
     return NotificationMapping(
         wire_name=notification.name,
-        encode=lambda params, scene: WireNotification(notification.name, params),
-        decode=lambda params, scene: Raw(
+        encode=lambda params, state: WireNotification(notification.name, params),
+        decode=lambda params, state: Raw(
             encode_json(params)
         ),  # with all its oddities, which the contract's readers know
     )
@@ -261,7 +268,7 @@ MAPPING: Final = ContractMapping(
     dialect="synaps",
     client_handshake=client_handshake,
     server_handshake=SERVER_HANDSHAKE,
-    encode_shutdown=lambda scene: WireRequest(SHUTDOWN),
+    encode_shutdown=lambda state: WireRequest(SHUTDOWN),
     methods={
         **{method.name: build_identity_mapping(method) for method in UNCHANGED_METHODS},
         HOOK_HANDLE.name: build_identity_mapping(RAW_HOOK_HANDLE, decode_hook_result),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from becket.host.host import HostSurvey
 from becket.host.host_config import ExtensionConfig
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartDecision, StartRefused
-from becket.permissions.gate import Grants
+from becket.permissions.grants import Grants
 
 __all__ = ["assume_consent", "give_assumed"]
 

@@ -35,7 +35,8 @@ from becket.framing import ContentLength, JsonLines, LengthPrefixed, detect_fram
 from becket.host.starting.connect import DEFAULT_HOST_INFO, SYNAPS_VERSION
 from becket.json_schema.validator import compile_schema
 from becket.limits import DEFAULT_LIMITS
-from becket.permissions.gate import PERMISSIONS, Grants
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 
 __all__ = ["list_dialects", "run_checks"]
 

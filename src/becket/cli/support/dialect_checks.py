@@ -25,8 +25,7 @@ from becket.contract.handshake import Capabilities
 from becket.contract.json_narrowing import is_object
 from becket.dialects import Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import WireRequest
+from becket.dialects.mapping import ContractMapping, WireRequest
 from becket.errors import (
     JSON_ERRORS,
     BadCapabilities,
@@ -43,7 +42,7 @@ from becket.framing.framing import Frame, Framing, SkippedFrame
 from becket.host.extension import Extension
 from becket.host.starting.connect import connect_extension
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 __all__ = ["check_foreign_dialect"]
 

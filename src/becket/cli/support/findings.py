@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from becket.contract.tools import Tool
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 
 __all__ = [
     "NOTHING_DECLARED",

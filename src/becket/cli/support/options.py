@@ -132,7 +132,7 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
         return LogConfig() if config is None else config.log
 
     def _merge_grants(self, configured: dict[str, Any]) -> dict[str, Any]:
-        from becket.permissions.gate import Grants
+        from becket.permissions.grants import Grants
 
         merged = dict(configured)
         for id, permission in self.grants:
@@ -194,7 +194,7 @@ class GrantParam(GrantType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """Returns the id and the permission."""
         from becket.errors import ReservedPermission, UnknownPermission
-        from becket.permissions.gate import parse_permission
+        from becket.permissions.names import parse_permission
 
         id, found, permission = str(value).partition("=")
         if not (id and found):
@@ -214,7 +214,7 @@ class GrantParam(GrantType):
 
 def permission_names() -> list[str]:
     """Returns the names of all permissions, sorted."""
-    from becket.permissions.gate import PERMISSIONS
+    from becket.permissions.names import PERMISSIONS
 
     return sorted(PERMISSIONS)
 

@@ -1,13 +1,14 @@
 """Walks a tool input beside its schema: finds unknown members, turns 3.0 into 3 for integers.
 
-msgspec passes over what a class does not know. A tool is called by a model, which has to hear that it made a name up,
-so the input is walked through beside the schema that was made of the signature. Imported by those whose inputs hold
-classes.
+msgspec ignores members that a class does not have. A model that calls a tool has to learn that it made a name up, so
+the input is compared with the schema that was made of the signature. In JSON Schema 3.0 is an integer, and the host
+accepts it; Python has two types, so it becomes an `int` where the schema wants one. Imported when an input did not fit,
+or holds classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -16,7 +17,7 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.problems import MAX_PROBLEMS
 from becket.errors import Problem
 
-__all__ = ["find_unknown_members"]
+__all__ = ["coerce_integers", "find_unknown_members"]
 
 Json = dict[str, Any]
 
@@ -78,3 +79,60 @@ def can_have_type(wanted: str, schema: Json, definitions: Json) -> bool:
 def resolve_reference(schema: Json, definitions: Json) -> Json:
     found: Json = definitions.get(schema["$ref"].rpartition("/")[2], {})  # an author may add references elsewhere
     return found
+
+
+# -- whole numbers
+
+
+def coerce_integers(value: object, schema: Json, definitions: Json) -> Any:
+    """Returns a value with an integer wherever the schema takes one and a number without a fraction stands."""
+    root = [value]
+    waiting: list[tuple[Any, Any, list[Json]]] = [(root, 0, flatten_alternatives([schema], definitions))]
+    for holder, place, known in waiting:  # it grows: values may be nested more deeply than functions may call
+        part = holder[place]
+        if isinstance(part, float):
+            if part.is_integer() and any(accepts_integer(part, one) for one in known):
+                holder[place] = int(part)
+        elif is_object(part):
+            members = holder[place] = dict(part)  # a copy: the value is the caller's
+            for name in members:
+                waiting.append((members, name, flatten_alternatives(member_schemas(known, name), definitions)))
+        elif is_array(part):
+            elements = holder[place] = list(part)
+            for index in range(len(elements)):
+                waiting.append((elements, index, flatten_alternatives(element_schemas(known, index), definitions)))
+    return root[0]
+
+
+def flatten_alternatives(schemas: Iterable[Json], definitions: Json) -> list[Json]:
+    """Returns what a value may be, each once, behind references and unions: else there were more at each level."""
+    found: dict[int, Json] = {}
+    waiting = list(schemas)
+    for schema in waiting:
+        if "$ref" in schema:
+            waiting.append(resolve_reference(schema, definitions))
+        elif "anyOf" in schema:
+            waiting += schema["anyOf"]
+        else:
+            found[id(schema)] = schema
+    return list(found.values())
+
+
+def member_schemas(known: list[Json], name: str) -> Iterator[Json]:
+    for schema in known:
+        inner = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+        if is_object(inner):
+            yield inner
+
+
+def element_schemas(known: list[Json], index: int) -> Iterator[Json]:
+    for schema in known:
+        first = schema.get("prefixItems", ())
+        inner = first[index] if index < len(first) else schema.get("items")
+        if is_object(inner):
+            yield inner
+
+
+def accepts_integer(number: float, schema: Json) -> bool:
+    choices = schema.get("enum", ())
+    return schema.get("type") == "integer" or any(choice.__class__ is int and choice == number for choice in choices)

@@ -120,7 +120,7 @@ class ToolInput:
         try:
             arguments[parameter.name] = parameter.decode(value)
         except (msgspec.ValidationError, BadValue):
-            from becket.extension.tool_input.whole_numbers import coerce_integers
+            from becket.extension.tool_input.checks import coerce_integers
 
             value = coerce_integers(value, parameter.schema, self._definitions)
             decode_parameter(parameter, value, at, arguments, problems)

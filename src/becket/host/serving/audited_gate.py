@@ -18,8 +18,10 @@ from becket.errors import (
     RemoteError,
     StreamOverrun,
 )
-from becket.permissions.gate import PERMISSIONS, Decision, Gate, Grants
-from becket.permissions.policies import Policy
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
+from becket.permissions.policies import Decision, Policy
 
 __all__ = ["AuditSink", "AuditedGate", "classify_error", "record_event"]
 

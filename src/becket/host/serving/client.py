@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
 from msgspec import Struct
 
 from becket.contract.tools import ToolCall
-from becket.dialects.mapping import ContractMapping
-from becket.dialects.phrases import LinkState, WireRequest, identity
+from becket.dialects.mapping import ContractMapping, LinkState, WireRequest, identity
 from becket.errors import BecketError, NotSupported
 from becket.methods.descriptors import Method
 from becket.methods.streams import Stream

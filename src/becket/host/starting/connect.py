@@ -22,7 +22,7 @@ from becket.contract.names import find_id_problem, strip_whitespace
 from becket.dialects import Dialect, find_dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
 from becket.host.extension import Extension, ExtensionParts
 from becket.host.logs import ExtensionLog
@@ -50,7 +50,9 @@ from becket.peer.peer import Peer, PeerConnector
 from becket.peer.permission_prompt import AskCallback
 from becket.peer.protocols import ByteStream, Loop, Transport
 from becket.peer.transport.child_process import normalize_command
-from becket.permissions.gate import PERMISSIONS, Gate, Grants
+from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
 

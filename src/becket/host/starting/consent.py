@@ -49,7 +49,9 @@ from becket.host.starting.start_check import (
 )
 from becket.host.starting.working_copies import open_working_copy, remove_discarded, remove_working_copies
 from becket.jsonrpc.connection import IdCounter
-from becket.permissions.gate import MAX_PROMPTS, PERMISSIONS, Grants
+from becket.permissions.gate import MAX_PROMPTS
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS
 from becket.permissions.policies import is_async
 
 __all__ = ["ConsentController", "ManagedExtension", "writes_in_root"]

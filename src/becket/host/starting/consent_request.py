@@ -16,8 +16,7 @@ from becket._text import quote_path
 from becket.host.starting.environment import ExtensionVariables, is_secret_name
 from becket.host.starting.interpreters import find_code_from_cwd
 from becket.peer.permission_prompt import AskCallback
-from becket.permissions.gate import Decision
-from becket.permissions.policies import is_async
+from becket.permissions.policies import Decision, is_async
 
 __all__ = [
     "DIGEST_PREFIX",

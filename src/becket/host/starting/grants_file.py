@@ -26,7 +26,8 @@ from becket.errors import BadFile, Problem
 from becket.host.starting.manifest import Id, explain_patterns
 from becket.host.starting.pending_revocations import load_pending, remove_pending
 from becket.limits import DEFAULT_LIMITS
-from becket.permissions.gate import PERMISSIONS, Grants, find_name_problems
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS, find_name_problems
 
 __all__ = ["FILE_NAME", "GrantEntry", "edit_grants", "load_grants", "rewrite_grants"]
 

@@ -29,7 +29,7 @@ from becket.dialects import DIALECTS
 from becket.errors import BadFile, ManifestError, Problem
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.permissions.gate import PERMISSIONS, RESERVED_PERMISSIONS
+from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS
 
 __all__ = [
     "FILE_NAME",

@@ -35,7 +35,8 @@ from becket.host.starting.manifest import Environment, Manifest, Requirements, i
 from becket.host.starting.programs import NoSuchProgram, find_program, resolve_command
 from becket.host.starting.snapshot import FolderDigest, digest_files, digest_folder
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.permissions.gate import PERMISSIONS, Grants, parse_permission
+from becket.permissions.grants import Grants
+from becket.permissions.names import PERMISSIONS, parse_permission
 
 __all__ = [
     "NeedsConsent",

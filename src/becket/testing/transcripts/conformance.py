@@ -22,13 +22,13 @@ from becket._text import quote
 from becket.contract.handshake import HostInfo
 from becket.dialects.dialect import META_PREFIX, Dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.errors import ERROR_CODES, BecketError, Meaning, RpcError
 from becket.framing.framing import SkippedFrame
 from becket.host.starting.connect import DEFAULT_HOST_INFO
 from becket.jsonrpc.messages import Failure, Message, NotificationMessage, Request, Success
 from becket.peer.loops.async_loops import current_loop
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 from becket.testing.pairs import MemoryTransport, memory_transports
 from becket.testing.transcripts.decoder import DecodedRequest, ReverseMapping, TranscriptDecoder
 from becket.testing.transcripts.file import (
@@ -150,10 +150,10 @@ class RecordedSession:
         extra = self.extra if greeted.extra is None else greeted.extra
         return LinkState(self.id, greeted.capabilities, extra)
 
-    def decode_request(self, request: Request, scene: LinkState, handled: Container[str] = ()) -> DecodedRequest | None:
+    def decode_request(self, request: Request, state: LinkState, handled: Container[str] = ()) -> DecodedRequest | None:
         """Returns what a request means, None where there is no phrase for it, or it cannot be read."""
         try:
-            scratch = LinkState(scene.extension, scene.capabilities, scene.extra)
+            scratch = LinkState(state.extension, state.capabilities, state.extra)
             return self.mapping.decode_request(request.method, request.params, scratch, handled)
         except (BecketError, ValueError):
             return None

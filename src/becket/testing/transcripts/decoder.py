@@ -18,7 +18,7 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.decode import decode_json, get_params_decoder, get_result_decoder
 from becket.dialects.dialect import Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.mapping import LinkState, MethodMapping, WireNotification, WireRequest
 from becket.errors import BecketError, RemoteError, RpcError
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.messages import Failure, Message, Request, Success
@@ -92,14 +92,14 @@ class DecodedRequest(Struct, frozen=True, eq=False):
         """Whether only the dialect has it."""
         return self.contract.name not in CONTRACT_METHODS
 
-    def decode_result(self, raw: Raw, scene: LinkState) -> Any:
+    def decode_result(self, raw: Raw, state: LinkState) -> Any:
         """Returns the contract's result that an answer bears."""
         method = self.contract if self.mapping is None else self.wire_request.method
-        return self.map_result(get_result_decoder(method.result)(raw), scene)
+        return self.map_result(get_result_decoder(method.result)(raw), state)
 
-    def map_result(self, value: Any, scene: LinkState) -> Any:
+    def map_result(self, value: Any, state: LinkState) -> Any:
         """Returns the contract's result of the dialect's own."""
-        return value if self.mapping is None else self.mapping.decode_result(value, self.wire_request, scene)
+        return value if self.mapping is None else self.mapping.decode_result(value, self.wire_request, state)
 
     def event_reader_for(self, notification: str, params: Raw) -> EventReader[Any] | None:
         """Returns what reads this notification as an event of this request; None if it is none."""
@@ -109,13 +109,13 @@ class DecodedRequest(Struct, frozen=True, eq=False):
             return None
         return reader
 
-    def find_failure(self, params: Raw, scene: LinkState) -> str | None:
+    def find_failure(self, params: Raw, state: LinkState) -> str | None:
         """Returns the text of the error whose end is told by these params; None where no error's is."""
         assert self.mapping is not None
         assert self.mapping.encode_end_events is not None
         told = decode_json(params)
         for text in find_texts(told):
-            *_, last = self.mapping.encode_end_events(None, RpcError(0, text), self.wire_request, scene)
+            *_, last = self.mapping.encode_end_events(None, RpcError(0, text), self.wire_request, state)
             if msgspec.to_builtins(last.params) == told:
                 return text
         return None
@@ -149,24 +149,24 @@ class ReverseMapping:
         """The first request of a host."""
         return INITIALIZE.name if self.mapping is None else self.mapping.server_handshake.initialize_method.name
 
-    def shutdown_method(self, scene: LinkState) -> str | None:
+    def shutdown_method(self, state: LinkState) -> str | None:
         """The request that ends an extension; None where there is none."""
         if self.mapping is None:
             return SHUTDOWN.name
-        return None if self.mapping.encode_shutdown is None else self.mapping.encode_shutdown(scene).method.name
+        return None if self.mapping.encode_shutdown is None else self.mapping.encode_shutdown(state).method.name
 
     @property
     def builtin_methods(self) -> frozenset[str]:
         """What an extension answers by itself."""
         return frozenset() if self.mapping is None else frozenset(self.mapping.server_handshake.handlers)
 
-    def decode_handshake_request(self, params: Raw | None, scene: LinkState) -> Initialize | None:
+    def decode_handshake_request(self, params: Raw | None, state: LinkState) -> Initialize | None:
         """Returns what a host says of itself and of the extension; None where no extension would take it."""
         try:
             if self.mapping is None:
                 opened: Initialize = get_params_decoder(Initialize)(params)
                 return opened
-            return self.mapping.server_handshake.decode_params(None if params is None else decode_json(params), scene)
+            return self.mapping.server_handshake.decode_params(None if params is None else decode_json(params), state)
         except (BecketError, TypeError, ValueError):
             return None
 
@@ -197,9 +197,9 @@ class ReverseMapping:
             return None
 
     def decode_request(
-        self, method: str, params: Raw | None, scene: LinkState, handled: Container[str] = ()
+        self, method: str, params: Raw | None, state: LinkState, handled: Container[str] = ()
     ) -> DecodedRequest | None:
-        """Returns what a request means; None where there is no phrase for it. `scene` is that of whoever asks.
+        """Returns what a request means; None where there is no phrase for it. `state` is that of whoever asks.
 
         What both the contract and the dialect have is the contract's, unless it is `handled` as the dialect has it.
 
@@ -212,37 +212,37 @@ class ReverseMapping:
             value = decode_params(contract, params)
             return DecodedRequest(contract, value, WireRequest(contract, value), None)
         found = sorted(
-            self._find(method, scene),
+            self._find(method, state),
             key=lambda one: (one.is_dialect_only is not (method in handled), not isinstance(one.contract, Stream)),
         )
         if not found:
             return None
         phrase, own = found[0].mapping, found[0].dialect_method
-        meant = phrase.decode_request(WireRequest(own, decode_params(own, params)), scene)
-        said = WireRequest(phrase.encode_request(meant, scene).method, decode_params(own, params))
+        meant = phrase.decode_request(WireRequest(own, decode_params(own, params)), state)
+        said = WireRequest(phrase.encode_request(meant, state).method, decode_params(own, params))
         stream: Any = said.method
         gather = stream.gather if isinstance(stream, Stream) else None
         return DecodedRequest(found[0].contract, meant, said, phrase, None if gather is None else gather(said.params))
 
-    def has_mapping(self, method: str, scene: LinkState) -> bool:
+    def has_mapping(self, method: str, state: LinkState) -> bool:
         """Returns whether there is a phrase for a request of this name, whatever its params."""
-        return method in CONTRACT_METHODS if self.mapping is None else any(self._find(method, scene))
+        return method in CONTRACT_METHODS if self.mapping is None else any(self._find(method, state))
 
-    def contract_methods(self, method: str, scene: LinkState) -> frozenset[str]:
+    def contract_methods(self, method: str, state: LinkState) -> frozenset[str]:
         """Returns the contract's methods that are asked for under this name."""
         if self.mapping is None:
             return frozenset()
-        return frozenset(found.contract.name for found in self._find(method, scene) if not found.is_dialect_only)
+        return frozenset(found.contract.name for found in self._find(method, state) if not found.is_dialect_only)
 
-    def _find(self, method: str, scene: LinkState) -> Iterator[MappingMatch]:
+    def _find(self, method: str, state: LinkState) -> Iterator[MappingMatch]:
         assert self.mapping is not None
         for name, phrase in self.mapping.methods.items():
-            for own in phrase.wire_methods(scene):
+            for own in phrase.wire_methods(state):
                 if own.name == method and (name in CONTRACT_METHODS or name == method):
                     yield MappingMatch(CONTRACT_METHODS.get(name, own), phrase, own, name not in CONTRACT_METHODS)
 
     def decode_notification(
-        self, method: str, params: Raw | None, scene: LinkState
+        self, method: str, params: Raw | None, state: LinkState
     ) -> tuple[Notification[Any], Any] | None:
         """Returns the contract's notification, and its params, for one that belongs to no request; None if it has
         none."""
@@ -252,7 +252,7 @@ class ReverseMapping:
         for name, tale in self.mapping.notifications.items():
             if tale.wire_name == method and name in CONTRACT_NOTIFICATIONS:
                 value = None if params is None else decode_json(params)
-                return CONTRACT_NOTIFICATIONS[name], tale.decode(value, scene)
+                return CONTRACT_NOTIFICATIONS[name], tale.decode(value, state)
         return None
 
 

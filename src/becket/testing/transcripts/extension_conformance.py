@@ -13,7 +13,7 @@ from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HookEvent
 from becket.contract.providers import PROVIDER_STREAM, ProviderDone
 from becket.contract.tools import TOOL_CALL
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.errors import BecketError, RemoteError, RpcError
 from becket.extension.server import ExtensionServer
 from becket.jsonrpc.messages import Failure, NotificationMessage, Request, Success
@@ -97,9 +97,9 @@ class ExtensionConformanceRun(ConformanceRun):
 
     def _find_declared(self) -> Capabilities:
         """Returns what the recorded one has declared, without what it served by handlers of its own."""
-        declared, scene = self._handshake.capabilities, self._link_state
+        declared, state = self._handshake.capabilities, self._link_state
         replaced = frozenset[str]().union(
-            *(self.recorded.mapping.contract_methods(name, scene) for name in self._handled)
+            *(self.recorded.mapping.contract_methods(name, state) for name in self._handled)
         )
         return Capabilities(
             () if TOOL_CALL.name in replaced else declared.tools,

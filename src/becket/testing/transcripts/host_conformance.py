@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from becket.contract.memory import MEMORY_APPEND
 from becket.contract.tools import TOOL_CALL
-from becket.dialects.phrases import LinkState
+from becket.dialects.mapping import LinkState
 from becket.errors import BecketError, RemoteError
 from becket.host.extension import Extension
 from becket.host.serving.client import ContractClient, MappedStream
@@ -20,7 +20,7 @@ from becket.host.starting.connect import ExtensionOptions, connect_extension_ove
 from becket.jsonrpc.messages import Failure, NotificationMessage, Request, Success
 from becket.methods.registry import Registry
 from becket.methods.streams import Stream
-from becket.permissions.gate import PERMISSIONS
+from becket.permissions.names import PERMISSIONS
 from becket.stores.in_memory import InMemoryStore
 from becket.testing.transcripts.conformance import (
     MESSAGE_TIMEOUT,
@@ -93,12 +93,12 @@ class HostConformanceRun(ConformanceRun):
 
     def _find_times(self) -> Iterator[int]:
         recorded = self.recorded
-        scene = LinkState(recorded.id, extra=recorded.extra)
+        state = LinkState(recorded.id, extra=recorded.extra)
         for request in recorded.requests(LinkEnd.HOST):
-            asked = recorded.decode_request(request, scene)
+            asked = recorded.decode_request(request, state)
             answer = recorded.find_response(request, LinkEnd.HOST)
             if asked is not None and asked.contract is MEMORY_APPEND and isinstance(answer, Success):
-                yield asked.decode_result(answer.result, scene).timestamp_ms
+                yield asked.decode_result(answer.result, state).timestamp_ms
 
     def _build_methods(self) -> Registry:
         """Returns those methods that the extension asks for and that are none of the contract's."""

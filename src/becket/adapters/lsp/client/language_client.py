@@ -19,8 +19,7 @@ from becket.adapters.lsp.client.documents import TextDocument, find_language, pa
 from becket.adapters.lsp.client.server_requests import ServerRequestHandlers
 from becket.adapters.lsp.client.subscriptions import AsyncOpener, Subscription
 from becket.adapters.lsp.conversion import convert
-from becket.adapters.lsp.dialect import LSP
-from becket.adapters.lsp.limits import LSP_LIMITS
+from becket.adapters.lsp.dialect import LSP, LSP_LIMITS
 from becket.adapters.lsp.progress import WorkProgress, add_tokens, create_token_counter, decode_work_done
 from becket.errors import BadValue, BecketError, HandshakeFailed, LocalProtocolError
 from becket.methods.descriptors import Method, Notification

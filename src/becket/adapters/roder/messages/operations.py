@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.adapters.roder.rust_debug import format_text
-from becket.dialects.phrases import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import JSON_ERRORS, Meaning, RpcError
 
 __all__ = ["MAX_IDLE", "OPERATION_FAILED_CODE", "OperationKind"]
@@ -42,14 +42,14 @@ class OperationKind(Struct, frozen=True, eq=False):
         if given != wanted:
             raise ValueError(f"acknowledged {self.name} {format_text(given)} but {format_text(wanted)} was requested")
 
-    def encode_ack(self, saying: WireRequest, scene: LinkState) -> Struct:
+    def encode_ack(self, wire_request: WireRequest, state: LinkState) -> Struct:
         """Returns the acknowledgement of a request.
 
         Raises:
             RpcError: NOT_READY, before the handshake."""
-        if scene.extra is None:
-            raise RpcError(Meaning.NOT_READY, f"not ready: `{saying.method.name}` was sent before the handshake")
-        return self.ack_type(self.get_id(saying.params))
+        if state.extra is None:
+            raise RpcError(Meaning.NOT_READY, f"not ready: `{wire_request.method.name}` was sent before the handshake")
+        return self.ack_type(self.get_id(wire_request.params))
 
     def _decode_id(self, raw: Raw) -> str:
         return self.get_id(msgspec.json.decode(raw, type=self.ack_type))
