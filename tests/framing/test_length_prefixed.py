@@ -65,7 +65,7 @@ def test_text_where_a_length_belongs_is_called_text(text: bytes) -> None:
     assert framing.error is not None
     assert framing.error.problem == "text where a length belongs"
     assert framing.error.found == repr(text[:4])[1:]
-    assert framing.error.hint
+    assert framing.error.hint == "is this another framing, or a print()?"
 
 
 def test_input_that_ends_in_a_length_or_body_says_how_much_is_missing() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.jsonrpc.links import LOST, codes, failure, frame, link, read, receive, receive_request, request, success
 
 from becket.errors import ERROR_CODES, Busy, Meaning, RpcError
-from becket.jsonrpc.budget import Budget, SharedBudget, measure_params
+from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_enough
 from becket.jsonrpc.connection import Connection, InboundRequest
 from becket.limits import Limits
 
@@ -248,3 +248,18 @@ def test_a_batch_of_notifications_and_errors_holds_nothing() -> None:
     connection = link(limits=SMALL)
     receive(connection, [request(1, "x"), failure(7)])
     assert connection.budget.used == 0
+
+
+def test_a_budget_says_what_it_counts() -> None:
+    assert (Budget(1).what, SharedBudget(1).what) == ("bytes held for you", "bytes held for you and others")
+    assert (Budget(1, "frames").what, SharedBudget(1, "frames").what) == ("frames", "frames")
+
+
+@pytest.mark.parametrize(
+    ("limit", "requests", "size"), [(6_600, 1, 100), (6_600, 0, 100), (6_701, 1, 101), (66_000, 10, 100)]
+)
+def test_params_need_no_count_while_all_requests_together_take_half_of_the_budget(
+    limit: int, requests: int, size: int
+) -> None:
+    found = small_enough(limit, requests)
+    assert (found, type(found)) == (size, int)
