@@ -36,6 +36,7 @@ from becket.errors import (
     ManifestError,
     Meaning,
     MethodNotFound,
+    MissingExtra,
     NotDeclared,
     NotPermitted,
     NotRunning,
@@ -76,6 +77,7 @@ EXAMPLES: list[tuple[BecketError, list[str]]] = [
         BadFile("/a/grants.toml", [("/notes", "is no table"), ("", "is old")]),
         ["/a/grants.toml", "/notes: is no table", "/: is old"],
     ),
+    (MissingExtra("pygls", "lsp"), ["pygls", "becket[lsp]"]),
     (ManifestError("/a/becket.toml", [("/id", "is missing")]), ["/a/becket.toml", "/id: is missing"]),
     (
         RevocationNotPersistent("notes", ["memory.write"], "/a/grants.toml", [("", "cannot be written")]),

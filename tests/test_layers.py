@@ -24,6 +24,7 @@ RANKS = {
     "errors": 0,
     "host_errors": 0,
     "limits": 0,
+    "_extras": 0.5,
     "framing": 1,
     "jsonrpc": 2,
     "conversion": 2,

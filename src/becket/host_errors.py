@@ -24,6 +24,7 @@ __all__ = [
     "ExtensionRefused",
     "HandshakeFailed",
     "ManifestError",
+    "MissingExtra",
     "NotDeclared",
     "NotRunning",
     "PeerCrashed",
@@ -66,6 +67,15 @@ class BadFile(BecketError):
 
 class ManifestError(BadFile):
     """A manifest cannot be used, and its extension with it. All problems, each with its JSON pointer."""
+
+
+class MissingExtra(BecketError, ImportError):
+    """A dependency is not installed that only one adapter needs. `extra` is the one of becket that installs it."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        self.module = module
+        self.extra = extra
+        super().__init__(f"`{module}` is not installed: pip install 'becket[{extra}]'")
 
 
 class RevocationNotPersistent(BadFile):

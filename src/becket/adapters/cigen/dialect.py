@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from becket._extras import needs_extra
 from becket.dialects.dialect import make_dialect
 from becket.dialects.host_defaults import HostDefaults
 from becket.framing.length_prefixed import LengthPrefixed
@@ -22,7 +23,8 @@ MIB = 1024 * 1024
 
 
 def load_codec(limits: Limits) -> Codec:
-    from becket.adapters.cigen.codec import CigenCodec  # it needs protobuf, and the record must be had without
+    with needs_extra("cigen"):
+        from becket.adapters.cigen.codec import CigenCodec  # it needs protobuf, and the record must be had without
 
     return CigenCodec(limits)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from becket._extras import needs_extra
 from becket._lazy import import_module, lazy_exports
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ find_export, _ = lazy_exports(globals(), EXPORTS)
 
 
 def __getattr__(name: str) -> object:
-    return getattr(import_module("becket.adapters.lsp.methods"), name) if name.isupper() else find_export(name)
+    with needs_extra("lsp"):
+        return getattr(import_module("becket.adapters.lsp.methods"), name) if name.isupper() else find_export(name)
 
 
 def __dir__() -> list[str]:
-    from becket.adapters.lsp import methods
+    with needs_extra("lsp"):
+        from becket.adapters.lsp import methods
 
     return [*(name for names in EXPORTS.values() for name in names.split()), *methods.__all__]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any, Final, cast
 
+from becket._extras import needs_extra
 from becket._text import join_pointer, quote_path, truncate
 from becket.conversion.files.reader import load_bytes
 from becket.conversion.problems import is_array, is_object
@@ -39,7 +40,8 @@ def parse_yaml(data: bytes, path: str | os.PathLike[str]) -> Any:
     Raises:
         BadFile: they are no YAML, or unlike any that a person writes.
     """
-    import yaml
+    with needs_extra("yaml"):
+        import yaml
 
     try:
         text = data.decode()

@@ -1,0 +1,76 @@
+"""What one adapter needs is an extra: without it becket works, and what needs it names the extra."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from becket import _extras
+from becket.errors import MissingExtra
+
+
+def run_without(modules: list[str], program: str) -> str:
+    """Returns what a program prints in a fresh interpreter in which these modules are not installed."""
+    blocked = "; ".join(f"sys.modules[{module!r}] = None" for module in modules)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    command = [sys.executable, "-c", f"import sys; {blocked}\n{program}"]
+    return subprocess.run(
+        command, capture_output=True, check=True, timeout=60, env=environment, encoding="utf-8"
+    ).stdout
+
+
+CATCH = "\nexcept becket.errors.MissingExtra as error:\n  print(error, isinstance(error, ImportError))"
+CASES = [
+    ("lsprotocol", "lsp", "from becket.adapters.lsp import LanguageClient"),
+    ("lsprotocol", "lsp", "from becket.adapters import lsp; lsp.TEXT_DOCUMENT_HOVER"),
+    ("pygls", "lsp", "from becket.adapters.lsp import serve"),
+    ("google", "cigen", "becket.Peer; becket.DIALECTS['cigen'].build_connection(becket.Limits())"),
+    ("yaml", "yaml", "from becket.conversion.files.yaml import parse_yaml; parse_yaml(b'a: 1', 'x.yaml')"),
+]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("module", "extra", "use"), CASES)
+def test_what_needs_an_extra_that_is_not_installed_names_it(module: str, extra: str, use: str) -> None:
+    printed = run_without([module], f"import becket.errors\ntry:\n  {use}{CATCH}")
+
+    assert printed.strip() == f"`{module}` is not installed: pip install 'becket[{extra}]' True"
+
+
+@pytest.mark.process
+def test_the_host_the_command_line_and_every_dialect_do_without_extras() -> None:
+    program = (
+        "import becket, becket.host.host, becket.testing, becket.cli.main\n"
+        "for name in becket.DIALECTS:\n"
+        "  dialect = becket.DIALECTS[name]\n"
+        "  dialect.load_mapping and dialect.load_mapping()\n"
+        "print(len(becket.DIALECTS))"
+    )
+
+    assert run_without(["lsprotocol", "pygls", "google", "yaml", "pydantic"], program).strip() == "9"
+
+
+@pytest.mark.process
+def test_the_command_line_is_part_of_the_default_install() -> None:
+    program = "sys.argv = ['becket', '--version']; import becket.cli.entry; becket.cli.entry.main()"
+
+    assert "becket" in run_without(["lsprotocol", "pygls", "google", "yaml", "pydantic"], program)
+
+
+@pytest.mark.parametrize("extra", ["all", "cigen", "lsp", "pydantic", "yaml"])
+def test_the_extras_that_errors_name_exist(extra: str) -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert extra in project["optional-dependencies"]
+
+
+def test_a_module_of_our_own_that_is_missing_is_no_extra() -> None:
+    with pytest.raises(ModuleNotFoundError) as caught, _extras.needs_extra("lsp"):
+        import becket.no_such_module  # type: ignore[import-not-found]  # noqa: F401
+
+    assert not isinstance(caught.value, MissingExtra)
