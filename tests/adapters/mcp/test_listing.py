@@ -69,6 +69,18 @@ def test_a_folder_to_work_in_is_the_folder_of_the_server(tmp_path: Path) -> None
     assert found.folder == str(tmp_path / "inner")
 
 
+def test_only_the_files_that_its_command_names_count_for_the_consent_to_a_server(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    for name in ("server.py", "notes.sqlite"):
+        (tmp_path / "inner" / name).touch()
+    server = {"command": "python3", "args": ["server.py"], "cwd": "inner"}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": server}}), encoding="utf-8")
+
+    [found] = discover_extensions([tmp_path]).candidates
+
+    assert found.files == (str(tmp_path / "inner" / "server.py"),)
+
+
 @pytest.mark.parametrize(
     ("entry", "pointers"),
     [

@@ -197,6 +197,16 @@ def test_the_folder_of_a_manifest_is_its_own_unless_it_is_that_of_the_project(wo
     assert (shared.folder, shared.owns_folder) == (str(workspace), False)
 
 
+def test_of_an_extension_in_the_folder_of_the_project_its_manifest_and_its_program_count(workspace: Path) -> None:
+    (workspace / "demo.toml").write_text(MANIFEST, encoding="utf-8")
+    (workspace / "main.py").touch()
+    (workspace / ".roder" / "config.toml").write_text(entry(manifest="demo.toml", args=["main.py"]), encoding="utf-8")
+
+    [found] = discover(workspace, depth=0).candidates
+
+    assert found.files == (str(workspace / "main.py"), str(workspace / "demo.toml"))
+
+
 @pytest.mark.parametrize(
     ("command", "program"),
     [

@@ -47,6 +47,7 @@ from becket.host.starting.manifest import (
     ScopedFiles,
     SearchFolder,
     is_below,
+    list_named_files,
     normalize_id,
     parse_table,
 )
@@ -307,11 +308,13 @@ def build_from_entry(entry: ProcessExtension, base: str, nearby: ScopedFiles) ->
     cwd = base if entry.cwd is None else os.path.normpath(os.path.join(base, entry.cwd))
     loaded = LoadedManifest.from_bytes(manifest, data, event_filter=entry.event_filter, cwd=entry.cwd, folder=folder)
     command = (resolve_program(entry.command, base, folder), *(argument_in(word, cwd, folder) for word in entry.args))
+    owns_folder = not is_below(base, folder)  # else it is the project
     return FoundExtension(
         manifest=build_manifest(manifest, command, entry.env, entry.startup_timeout_ms),
         extra=loaded,
         folder=folder,
-        owns_folder=not is_below(base, folder),  # else it is the project
+        owns_folder=owns_folder,
+        files=None if owns_folder else (*list_named_files(folder, command), path),
         path=path,
         cwd=cwd,
         declared=find_declared_capabilities(manifest),

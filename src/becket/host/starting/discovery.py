@@ -36,6 +36,7 @@ from becket.host.starting.manifest import (
     ScopedFiles,
     is_below,
     is_id,
+    list_named_files,
 )
 from becket.host.starting.manifest_formats import MANIFEST_READERS
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -457,8 +458,8 @@ class DiscoveryWalk:
             self._report(ProblemCode.ID_INVALID, path, problem, hint, Severity.ERROR)
             return
         files = found.files
-        if files is None and is_listed and found.folder is None:
-            files = tuple(list_named_files(folder, manifest.command))
+        if files is None and is_listed and found.path is None:
+            files = tuple(list_named_files(found.folder or folder, manifest.command))
         self.found.append(
             Candidate(
                 manifest,
@@ -577,17 +578,6 @@ def build_marks(readers: Sequence[ManifestReader]) -> dict[str, list[tuple[tuple
                 order = (is_list, number, place)
                 marks.setdefault(name.partition("/")[0], []).append((order, ManifestMarker(reader, name, is_list)))
     return marks
-
-
-def list_named_files(folder: str, command: Sequence[str]) -> Iterator[str]:
-    """Yields the files in a folder that the words of a command name, and those that links among them lead to."""
-    for word in command:
-        path = os.path.normpath(os.path.join(folder, word))
-        if is_below(path, folder) and os.path.isfile(path):
-            yield path
-            real = os.path.realpath(path)
-            if real != path and is_below(real, folder):
-                yield real
 
 
 def build_diagnostics(error: BadFile, reader: ManifestReader) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -59,6 +59,7 @@ __all__ = [
     "hint_for",
     "is_below",
     "is_id",
+    "list_named_files",
     "load_manifest",
     "normalize_id",
     "parse_manifest",
@@ -421,6 +422,17 @@ def is_id(text: str) -> bool:
 def is_below(path: str, root: str) -> bool:
     """Returns whether a path is the root or lies in it; both without links. `data-evil` does not lie in `data`."""
     return path == root or path.startswith(root if root.endswith(os.sep) else root + os.sep)
+
+
+def list_named_files(folder: str, command: Sequence[str]) -> Iterator[str]:
+    """Yields the files in a folder that the words of a command name, and those that links among them lead to."""
+    for word in command:
+        path = os.path.normpath(os.path.join(folder, word))
+        if is_below(path, folder) and os.path.isfile(path):
+            yield path
+            real = os.path.realpath(path)
+            if real != path and is_below(real, folder):
+                yield real
 
 
 class BecketToml(ManifestReader):
