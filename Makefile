@@ -45,7 +45,7 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help chromium docs release-check language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz prove cover clean
+.PHONY: help chromium docs release-check language-servers node mcp-kit demo test tests test-all test-plain lint types layers wheel check bench fuzz prove cover clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -158,6 +158,10 @@ tests-3.%: .venv-3.%/.ready-test
 	.venv-3.$*/bin/python $(RUN_PYTEST) --quick $(VERSIONED) $(ARGS)
 
 .PRECIOUS: .venv-3.%/.ready-test
+
+# docs/architecture.md names the private APIs that these variables switch off.
+test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without private APIs of other packages
+	BECKET_PLAIN_LOOP=1 BECKET_PLAIN_IMPORTS=1 $(PYTEST) $(PARALLEL) --quick tests/peer tests/extension tests/host $(ARGS)
 
 # -- what must hold before a commit
 

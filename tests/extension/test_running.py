@@ -180,7 +180,8 @@ async def test_a_host_on_becket_starts_it_and_ends_it(face: str) -> None:
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "asyncio"])
-def test_it_imports_no_event_loop_that_it_does_not_need(plain: bool) -> None:
+def test_it_imports_no_event_loop_that_it_does_not_need(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BECKET_PLAIN_IMPORTS", raising=False)  # which has it import `logging` at once
     answers, _ = converse(program("blocking" if plain else "asyncio"), HELLO, use(2, "modules"))
 
     loops = {"asyncio", "trio", "anyio", "uvloop"} & set(answers[2])

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from becket.peer.loops._asyncio_shields import ShieldAwareCanceller, is_anyio_shielded
+from becket.peer.loops._asyncio_fast import ShieldAwareCanceller, is_anyio_shielded
 
 
 async def test_a_task_is_cancelled_at_once_where_nothing_shields_it() -> None:
@@ -69,6 +69,16 @@ async def test_a_task_that_leaves_one_shield_for_the_next_is_cancelled_after_the
     with pytest.raises(asyncio.CancelledError):
         await task
     assert seen == [0, 1, 2]
+
+
+async def test_anyio_keeps_the_scopes_of_a_task_where_they_are_looked_up() -> None:
+    # If this fails, anyio has changed: a handler that is cancelled within a shield would be torn out of it.
+    task = asyncio.current_task()
+    assert task is not None
+    with anyio.CancelScope(shield=True), anyio.CancelScope():
+        await asyncio.sleep(0)
+        assert is_anyio_shielded(task)
+    assert not is_anyio_shielded(task)
 
 
 async def test_a_scope_without_a_shield_is_none() -> None:

@@ -24,7 +24,7 @@ from becket.framing.content_length import ContentLength
 from becket.framing.json_lines import JsonLines
 from becket.framing.length_prefixed import LengthPrefixed
 from becket.methods.streams import EventReader, Stream
-from becket.peer.loops import async_loops
+from becket.peer.loops import asyncio_loop
 from becket.testing import check_dialect
 from becket.testing.transcripts import conformance
 from becket.testing.transcripts.file import Transcript, parse_transcript
@@ -138,7 +138,7 @@ async def test_a_conversation_in_our_own_dialect_is_held_from_both_sides() -> No
 
 async def test_the_time_that_a_busy_machine_takes_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = count()
-    for module, name in ((async_loops, "monotonic"), (trio, "current_time")):
+    for module, name in ((asyncio_loop, "monotonic"), (trio, "current_time")):
         clock = getattr(module, name)
         monkeypatch.setattr(module, name, lambda clock=clock: clock() + 0.002 * next(looks))  # 2 ms between two looks
 

@@ -421,7 +421,7 @@ class Link:
         if self._is_coalescing:
             self._buffer.append(frame)
             size = self._buffered = self._buffered + len(frame)
-            if size > self._max_coalesced_bytes:
+            if size > self._max_coalesced_bytes or len(self._buffer) >= FLUSH_AFTER_FRAMES:
                 self.flush()
         elif self._has_written_this_turn:
             if self.close_reason is None:

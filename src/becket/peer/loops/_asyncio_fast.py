@@ -1,37 +1,32 @@
-"""Holds every private API of asyncio and anyio: inline wake-ups, eager tasks, shielded cancellation.
+"""Every use of private APIs of asyncio and anyio: futures that resume tasks early, and shields that are respected.
 
-asyncio wakes a task in the next turn of its loop, and a turn costs as much as all that a call does. So whoever waits
-for the link waits for an `FastFuture`, which asyncio takes for a future (`asyncio.isfuture` says what makes one), and
-the callbacks that read are run by `InlineWakeups.run_callback`: whom they wake goes on when they are done. No task runs
-then, so any can go on. Whatever is woken from elsewhere waits for its turn, as usual."""
+asyncio resumes a task in the next turn of its loop, and a turn costs as much as all that a call does. A `FastFuture`
+resumes it at the end of the read callback instead, where no other task runs: asyncio takes it for a future
+(`asyncio.isfuture` says what makes one), and `InlineWakeups.run_callback` runs the callbacks. A future that is set
+from elsewhere resumes its task in the next turn, as usual. `BECKET_PLAIN_LOOP=1` in the environment turns this off
+(`asyncio_loop`).
+
+`Task.cancel` of asyncio reaches into shielded scopes of anyio, which keeps the scopes of a task to itself. They are
+looked up where it keeps them, when a task is cancelled; a version that keeps them elsewhere shields nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from functools import partial
 from itertools import repeat
 from time import monotonic, thread_time
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from becket.limits import DEFAULT_LIMITS
 from becket.peer.transport.rate import Account, Charge, Ledger, charge_nobody
 
-__all__ = ["FastFuture", "InlineWakeups", "ledger_of"]
-
-ledgers: WeakKeyDictionary[asyncio.AbstractEventLoop, Ledger] = WeakKeyDictionary()
-
-
-def ledger_of(loop: asyncio.AbstractEventLoop) -> Ledger:
-    """Returns the ledger that all links of this loop share."""
-    ledger = ledgers.get(loop)
-    if ledger is None:
-        ledger = ledgers[loop] = Ledger()
-    return ledger
+__all__ = ["FastFuture", "InlineWakeups", "ShieldAwareCanceller"]
 
 
 class InlineWakeups:
@@ -129,7 +124,7 @@ class FastFuture(Struct, eq=False):
 
     def __repr__(self) -> str:
         state = "pending" if not self._is_done else "done" if self._cancelled is None else "cancelled"
-        return f"<Awaited {state}>"  # without its task, which shows it in its own text
+        return f"<FastFuture {state}>"  # without its task, which shows it in its own text
 
     def __await__(self) -> Any:  # an iterator is enough, and no generator takes its time
         if self._is_done:
@@ -215,3 +210,43 @@ def nothing() -> None:
 
 def raise_cancelled(said: tuple[object, ...]) -> None:
     raise asyncio.CancelledError(*said)
+
+
+# -- shields of anyio
+
+
+class ShieldAwareCanceller:
+    """Cancels tasks of one loop, each once for each time it is asked to, where no shield keeps it off."""
+
+    __slots__ = ("_deferred", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._deferred: set[asyncio.Task[None]] = set()  # those that are cancelled when they leave their shield
+
+    def cancel(self, task: asyncio.Task[None]) -> None:
+        """Cancels a task now, or as soon as it waits for something that nothing shields."""
+        if task not in self._deferred:
+            self._cancel_or_defer(task)
+
+    def _cancel_or_defer(self, task: asyncio.Task[None]) -> None:
+        if not is_anyio_shielded(task):
+            self._deferred.discard(task)
+            task.cancel()  # which does nothing to one that is done
+            return
+        self._deferred.add(task)
+        # Whatever wakes the task calls it first and this function then: it is looked at after each of its steps.
+        awaited: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
+        if awaited is None:
+            self._loop.call_soon(self._cancel_or_defer, task)
+        else:
+            awaited.add_done_callback(lambda _: self._cancel_or_defer(task))
+
+
+def is_anyio_shielded(task: asyncio.Task[None]) -> bool:
+    """Returns whether a task is within a shielded scope of anyio, which it has entered itself."""
+    states: Any = getattr(sys.modules.get("anyio._backends._asyncio"), "_task_states", {})
+    scope: Any = getattr(states.get(task), "cancel_scope", None)
+    while scope is not None and not scope.shield:
+        scope = getattr(scope, "_parent_scope", None)
+    return scope is not None
