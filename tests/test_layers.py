@@ -73,12 +73,7 @@ BACK_REFERENCES = {
     ("becket.peer.outbound", "becket.peer.streams"),
     ("becket.peer.context", "becket.peer.inbound"),
     ("becket.peer.context", "becket.peer.peer"),
-    ("becket.extension.runtime_async", "becket.extension.runtime_blocking"),
-    ("becket.extension.runtime_blocking", "becket.extension.runtime_async"),
-    ("becket.extension.host_client", "becket.extension.session"),
     ("becket.extension.runner", "becket.extension.server"),
-    ("becket.adapters.lsp.client.documents", "becket.adapters.lsp.client.language_client"),
-    ("becket.adapters.mcp.client.connector", "becket.adapters.mcp.client.mcp_client"),
 }
 """Imports for annotations alone that close a circle: a part names the whole that holds it. So may all of `protocols`,
 which nothing imports for more than its types."""

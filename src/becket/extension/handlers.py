@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
     from becket.dialects.mapping import LinkState
-    from becket.extension.runtime_blocking import Runtime
+    from becket.extension.runtime import Runtime
     from becket.extension.tool_input.validation import InputSchemaValidator
 
 __all__ = ["ExtensionHandlers", "register_handler"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from becket.contract.argument_checks import check_strs
 from becket.errors import LocalProtocolError
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from becket.contract.handshake import HostInfo
     from becket.contract.log import LogLevel
     from becket.contract.memory import Appended, Record
-    from becket.extension.runtime_blocking import CoroutineRunner, Runtime
-    from becket.extension.session import ExtensionSession
+    from becket.extension.runtime import Runtime
+    from becket.extension.runtime_blocking import CoroutineRunner
     from becket.peer.options import CallOptions
 
     LogLevelName = LogLevel | Literal["debug", "info", "warning", "error", "critical"]
@@ -46,10 +46,19 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+class SessionInfo(Protocol):
+    """What a client reads of its session."""
+
+    @property
+    def extension_id(self) -> str: ...
+    @property
+    def host_info(self) -> HostInfo | None: ...
+
+
 class HostClient:
     """The host, for an `async def`: `await self.host.memory.query(content_contains="milk")`."""
 
-    def __init__(self, runtime: Runtime, session: ExtensionSession) -> None:
+    def __init__(self, runtime: Runtime, session: SessionInfo) -> None:
         self._runtime = runtime
         self._session = session
         self._memory = MemoryClient(runtime, self)

@@ -134,7 +134,7 @@ class AsyncRuntime:
             await self.peer.notify(tale.method, tale.params)
 
     def can_log(self) -> bool:
-        return can_log(self)
+        return can_log(self.peer, self.client_mapping)
 
     def notify_or_fallback(
         self, notification: Notification[Any], params: object, otherwise: Callable[[], None]

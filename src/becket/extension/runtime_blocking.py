@@ -18,13 +18,11 @@ from becket.errors import BecketError, LocalProtocolError
 from becket.methods.descriptors import Notification
 
 if TYPE_CHECKING:
-    from typing import Protocol, TypeAlias
+    from typing import Protocol
 
     from becket.extension.mapping import HostCallMapping
-    from becket.extension.runtime_async import AsyncRuntime
     from becket.peer.blocking_peer import BlockingContext, BlockingPeer
-
-    Runtime: TypeAlias = "AsyncRuntime | BlockingRuntime"
+    from becket.peer.peer import Peer
 
     class CoroutineRunner(Protocol):
         """Calls a function that returns an awaitable, waits for that, and returns what it comes to."""
@@ -121,7 +119,7 @@ class BlockingRuntime:
             self.peer.notify(tale.method, tale.params)
 
     def can_log(self) -> bool:
-        return can_log(self)
+        return can_log(self.peer, self.client_mapping)
 
     def notify_or_fallback(
         self, notification: Notification[Any], params: object, otherwise: Callable[[], None]
@@ -207,13 +205,13 @@ class BlockingShutdown:
                 wake()
 
 
-def can_log(face: Runtime) -> bool:
+def can_log(peer: Peer | BlockingPeer, client_mapping: HostCallMapping | None) -> bool:
     """Returns whether the host takes messages for its log over the link."""
-    if face.client_mapping is None:
-        return "log" in face.peer.features
+    if client_mapping is None:
+        return "log" in peer.features
     from becket.contract.log import LOG
 
-    return face.client_mapping.can_notify(LOG)
+    return client_mapping.can_notify(LOG)
 
 
 def start_daemon_thread(function: Callable[..., object], *arguments: object) -> None:

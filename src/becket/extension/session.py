@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from becket.extension.handlers import AsyncHandler
     from becket.extension.host_client import HostClient
     from becket.extension.mapping import SessionMapping
-    from becket.extension.runtime_blocking import Runtime
+    from becket.extension.runtime import Runtime
 
 __all__ = ["ExtensionDefinition", "ExtensionSession"]
 

@@ -5,9 +5,9 @@ Whatever is done here is told to the server in the way that it has asked for; no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -21,7 +21,7 @@ from becket.errors import CallTimeout, RemoteError
 from becket.methods.descriptors import Notification
 
 if TYPE_CHECKING:
-    from becket.adapters.lsp.client.language_client import LanguageClient
+    from becket.peer.peer import Peer
 
 __all__ = ["TextDocument", "find_language", "path_of", "uri_of"]
 
@@ -85,10 +85,27 @@ def path_of(uri: str) -> Path:
     return Path(unquote(parts.path))
 
 
+class DocumentClient(Protocol):
+    """What a document uses of its `LanguageClient`."""
+
+    server_capabilities: types.ServerCapabilities
+
+    @property
+    def peer(self) -> Peer: ...
+    @property
+    def encoding(self) -> str: ...
+    @property
+    def is_restarting(self) -> bool: ...
+    async def ready(self) -> None: ...
+    def call(self, method: Any, params: Any, *, timeout: float) -> Awaitable[Any]: ...
+    def notify(self, method: Notification[P], params: P) -> Awaitable[None]: ...
+    def remove_document(self, document: TextDocument) -> None: ...
+
+
 class TextDocument:
     """One open document. Made by `LanguageClient.open_document`."""
 
-    def __init__(self, client: LanguageClient, uri: str, language: str, text: str) -> None:
+    def __init__(self, client: DocumentClient, uri: str, language: str, text: str) -> None:
         self.uri = uri
         self.language = language
         self.version = 1

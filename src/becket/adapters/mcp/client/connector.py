@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import Any, Final, Generic, Protocol, TypedDict, TypeVar
 
 from msgspec import Raw
 
@@ -28,9 +28,6 @@ from becket.limits import Limits
 from becket.methods.descriptors import Notification
 from becket.methods.registry import Registry
 from becket.peer.peer import Peer, PeerConnector
-
-if TYPE_CHECKING:
-    from becket.adapters.mcp.client.mcp_client import McpClient
 
 __all__ = ["SERVER_NOTIFICATIONS", "ClientOptions", "McpConnector"]
 
@@ -61,21 +58,34 @@ class ClientOptions(TypedDict, total=False):
     handshake: float
 
 
-class McpConnector:
+class ConnectedClient(Protocol):
+    """What a connector needs of the client that it makes."""
+
+    async def aclose(self) -> None: ...
+    async def dispatch_event(self, event: Any) -> None: ...
+
+
+C = TypeVar("C", bound=ConnectedClient)
+
+
+class McpConnector(Generic[C]):
     """A client that is about to be: `async with` it, or `await` it and close it yourself."""
 
     def __init__(
-        self, kind: type[McpClient], connect: Callable[[Registry, Limits], PeerConnector], options: ClientOptions
+        self,
+        kind: Callable[[Peer, ClientCallbacks, McpInitializeResult], C],
+        connect: Callable[[Registry, Limits], PeerConnector],
+        options: ClientOptions,
     ) -> None:
         self._kind = kind
         self._connect = connect
         self._options = options
-        self._client: McpClient | None = None
+        self._client: C | None = None
 
-    def __await__(self) -> Generator[Any, Any, McpClient]:
+    def __await__(self) -> Generator[Any, Any, C]:
         return self._open().__await__()
 
-    async def __aenter__(self) -> McpClient:
+    async def __aenter__(self) -> C:
         self._client = await self._open()
         return self._client
 
@@ -83,7 +93,7 @@ class McpConnector:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _open(self) -> McpClient:
+    async def _open(self) -> C:
         options = self._options
         duties = ClientCallbacks(
             roots=options.get("roots"),
@@ -111,7 +121,7 @@ class ServerEventForwarder:
     """Takes what a server tells. What comes before the handshake is over has nobody to hear it."""
 
     def __init__(self) -> None:
-        self.client: McpClient | None = None
+        self.client: ConnectedClient | None = None
 
     def methods(self) -> Registry:
         methods = Registry()

@@ -98,7 +98,7 @@ class McpClient:
         on_stderr: Callable[[str], None] | None = None,
         name: str | None = None,
         **options: Unpack[ClientOptions],
-    ) -> McpConnector:
+    ) -> McpConnector[McpClient]:
         """Starts a server and shakes hands with it; closing the client ends its process.
 
         The server sees a short list of environment variables and `env`, or all with `inherit_env`.
@@ -128,7 +128,7 @@ class McpClient:
     @classmethod
     def over(
         cls, transport: Transport | ByteStream, *, name: str = "server", **options: Unpack[ClientOptions]
-    ) -> McpConnector:
+    ) -> McpConnector[McpClient]:
         """Shakes hands with a server over a byte stream of anyio, or over a transport of becket's own kind."""
         return McpConnector(
             cls,
