@@ -12,7 +12,7 @@ import pytest
 from becket.adapters import cigen
 from becket.errors import BecketError, ConnectionLost
 from becket.host import Host, RestartPolicy, SupervisionPolicy
-from becket.host.supervised import ExtensionHandle
+from becket.host.extension import Extension
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
@@ -204,7 +204,7 @@ class Meeting:
 class Load:
     """Calls one extension again and again, and counts what came of it. In the middle it waits for all others."""
 
-    def __init__(self, extension: ExtensionHandle, middle: Meeting, *, crashes: bool) -> None:
+    def __init__(self, extension: Extension, middle: Meeting, *, crashes: bool) -> None:
         self.right = 0
         self.errors: list[BecketError] = []
         self._extension = extension

@@ -184,7 +184,8 @@ async def test_who_was_never_declared_is_not_asked(provider: str, model: str, wh
         assert caught.value.what.startswith(what)
         assert caught.value.name == name
         with pytest.raises(NotDeclared):
-            notes.stream(provider, model, messages=[])
+            async with notes.stream(provider, model, messages=[]):
+                pass
         assert script.unheard() == []
 
 

@@ -155,8 +155,8 @@ async def test_what_is_declared_can_be_looked_at() -> None:
         assert [tool.name for tool in notes.tools] == ["echo"]
         assert [model.id for provider in notes.providers for model in provider.models] == ["small"]
         assert [capability.params for capability in notes.capabilities] == [{"any": 1}]
-        assert repr(notes) == "<Extension notes: 1 tools, 1 providers, open>"
-    assert repr(notes).endswith("closed>")
+        assert repr(notes) == "<Extension notes: ready, 1 tools, 1 providers>"
+    assert "stopped" in repr(notes)
 
 
 # -- info.get

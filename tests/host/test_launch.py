@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from becket.host.starting.connect import ExtensionConnector
 from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings, LaunchSpec, launch_extension
 from becket.host.starting.manifest import Manifest
@@ -23,8 +24,11 @@ async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LI
     """Returns the limits that a program of SynapsCLI is connected with."""
     given: list[dict[str, Any]] = []
 
-    async def connect(command: object, **options: Any) -> None:
+    async def open() -> None: ...
+
+    def connect(command: object, **options: Any) -> ExtensionConnector:
         given.append(options)
+        return ExtensionConnector(cast("Any", open))
 
     monkeypatch.setattr("becket.host.starting.launch.connect_extension", connect)
     candidate = Candidate(MANIFEST, "/notes", "/notes/plugin.json", 0)

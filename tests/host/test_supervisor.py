@@ -115,7 +115,7 @@ class Copy:
             raise self.peer.close_reason
         return "done"
 
-    async def shutdown(self) -> None:
+    async def shutdown(self, reason: str = "") -> None:
         self.was_asked = True
         if self.may_end is not None:
             await self.may_end.wait()

@@ -958,3 +958,28 @@ def test_a_look_that_takes_long_is_given_up_soon() -> None:
     assert validator.find_problems_within_budget(["a", 1]) == [("/1", "expected `string`, got `integer`")]
     assert validator.find_problems_within_budget(["a"] * 20_000) is None
     assert validator.find_problems(["a"] * 20_000) == []
+
+
+PLAIN_VALUES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 1.5, "", "a"]) | st.just([])
+PLAIN_TYPES = st.sampled_from(["null", "boolean", "integer", "number", "string", "array", "object"])
+TYPE_LISTS = st.lists(PLAIN_TYPES, min_size=1, unique=True)
+FLAT_SCHEMAS = st.fixed_dictionaries(
+    {
+        "type": st.just("object"),
+        "properties": st.dictionaries(
+            st.sampled_from("abc"), st.fixed_dictionaries({"type": PLAIN_TYPES | TYPE_LISTS})
+        ),
+    },
+    optional={
+        "required": st.lists(st.sampled_from("abcd"), unique=True),
+        "additionalProperties": st.booleans() | st.just({"type": "string"}),
+        "minProperties": st.integers(0, 2),
+    },
+)
+
+
+@given(FLAT_SCHEMAS, st.dictionaries(st.sampled_from("abcd"), PLAIN_VALUES) | PLAIN_VALUES)
+def test_the_quick_check_of_plain_objects_agrees_with_the_keywords(schema: object, value: object) -> None:
+    validator = compile_schema(schema)
+    problems = validator.find_problems(value)
+    assert validator.find_problems_within_budget(value) == problems

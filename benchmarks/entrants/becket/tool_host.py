@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from becket.contract.tools import TOOL_CALL, ToolCall
-from becket.host import ExtensionHandle, Host
+from becket.host import Extension, Host
 from becket.host.host_config import ExtensionConfig
 from becket.json_schema.validator import compile_schema
 from benchmarks.hosting.asynchronous import AsyncioLoop, run_host
@@ -32,7 +32,7 @@ settings = load_settings()
 class Hosted:
     """A host with one extension. Tool calls alone are measured of it."""
 
-    def __init__(self, host: Host, extension: ExtensionHandle) -> None:
+    def __init__(self, host: Host, extension: Extension) -> None:
         self.host = host
         self.extension = extension
 

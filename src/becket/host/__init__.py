@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         connect_extension_over as connect_extension_over,
     )
     from becket.host.starting.consent_request import ConsentChanges as ConsentChanges, ConsentRequest as ConsentRequest
-    from becket.host.supervised import ExtensionHandle as ExtensionHandle
     from becket.host.supervisor import SupervisionPolicy as SupervisionPolicy
     from becket.host.timeouts import Timeouts as Timeouts
 
@@ -39,7 +38,6 @@ EXPORTS = {
     "becket.host.sidecar": "connect_sidecar Sidecar",
     "becket.host.starting.connect": "connect_extension connect_extension_over",
     "becket.host.starting.consent_request": "ConsentChanges ConsentRequest",
-    "becket.host.supervised": "ExtensionHandle",
     "becket.host.supervisor": "SupervisionPolicy",
     "becket.host.timeouts": "Timeouts",
 }

@@ -103,10 +103,12 @@ class Breaker:
             self._trials += 1
         return Ticket(self._period)
 
-    def record(self, ticket: Ticket, outcome: CallOutcome, now: float) -> None:
-        """Takes in what came of a call. One that was let through before the circuit last changed tells nothing new."""
+    def record(self, ticket: Ticket, outcome: CallOutcome, now: float) -> bool:
+        """Counts what came of a call, and returns whether that has opened or closed the circuit.
+
+        One that was let through before the circuit last changed tells nothing new."""
         if ticket.period != self._period:
-            return
+            return False
         if self._is_open:
             self._trials -= 1
         if outcome is CallOutcome.APPLICATION_ERROR and self._policy.trips_on_application_errors:
@@ -115,6 +117,7 @@ class Breaker:
             self._fail(now)
         elif outcome is not CallOutcome.UNKNOWN:
             self._succeed()
+        return ticket.period != self._period
 
     def _fail(self, now: float) -> None:
         self._failures += 1

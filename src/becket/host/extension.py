@@ -1,16 +1,18 @@
 """`Extension`: the host's handle on one extension; calls its tools, models, commands and hooks.
 
-A façade: what runs on which permission is `permitted`'s, events are those of `runs`, memory and configuration are
-`services`. It never starts anything; that is `connecting`'s.
+A handle takes a connection for each call from its `source`: the supervisor of a host, which starts another process when
+one ends, or the only connection there is. Notifications and streams are those of `serving`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Unpack, cast
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
 from becket._deprecated import RenamedMember
@@ -56,138 +58,255 @@ from becket.contract.settings import (
 )
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, format_tool_result
 from becket.dialects.handshake import HandshakeResult
-from becket.errors import BecketError, CallTimeout, ConnectionLost, NotDeclared, NotSupported, PermissionDenied
+from becket.errors import BecketError, CallTimeout, ConnectionLost, NotRunning, NotSupported, PermissionDenied
 from becket.host.asking import build_call_record, resolve_model
-from becket.host.serving.audited_gate import AuditSink, record_event
-from becket.host.serving.client import ContractClient
-from becket.host.serving.revocation import RevocableCalls
-from becket.host.serving.stream_state import ExtensionNotifications
-from becket.host.serving.streams import ExtensionStream, ExtensionStreams
-from becket.host.serving.tool_inputs import ToolInputSchemas
-from becket.host.timeouts import Timeouts
-from becket.limits import Limits
+from becket.host.connection import ExtensionConnection
+from becket.host.lifecycle import ExtensionState, Health
+from becket.host.serving.audited_gate import record_event
+from becket.host.serving.streams import ExtensionStream, build_notification_handler, check_notification_types
 from becket.methods.descriptors import Method
 from becket.peer.outbound import UNSET, Unset
 from becket.permissions.gate import Gate
 
 if TYPE_CHECKING:
+    from becket.host.supervisor import Supervisor
     from becket.peer.options import StreamOptions
     from becket.peer.peer import Peer
 
-__all__ = ["Extension", "ExtensionParts"]
+__all__ = ["ConnectionSource", "Extension", "OpenCommand"]
 
 K = TypeVar("K")
 P = TypeVar("P")
+T = TypeVar("T")
 TOOLS_PERMISSION = "tools.register"
 PROVIDERS_PERMISSION = "providers.register"
 TRANSFORM_PERMISSION = "tools.transform_output"
+NO_HANDSHAKE = HandshakeResult(capabilities=Capabilities())
+
+OpenCommand: TypeAlias = Callable[
+    ["Extension", str, Iterable[str], Mapping[str, Any]], ExtensionStream[CommandEvent, Any] | None
+]
+"""Returns a run of a command of an extension that the host runs itself; None where the extension does."""
 
 
-class ExtensionParts(Struct, frozen=True, kw_only=True):
-    """What an extension's handle is made of."""
+class ConnectionSource(Protocol):
+    """Where a handle gets its connection from: a `Supervisor`, or a `SingleConnection`."""
 
-    client: ContractClient
-    gate: Gate
-    revocable_calls: RevocableCalls
-    streams: ExtensionStreams
-    notifications: ExtensionNotifications
-    handshake: HandshakeResult
-    tool_inputs: ToolInputSchemas
-    timeouts: Timeouts
-    limits: Limits
-    audit: AuditSink | None
-    root: str | None = None
-    environment: Mapping[str, str] = {}
-    cleanups: tuple[Callable[[], object], ...] = ()
-    on_end: Callable[[], object] | None = None
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> ExtensionState: ...
+    @property
+    def restarts(self) -> int: ...
+    @property
+    def restarts_on_errors(self) -> bool: ...
+    @property
+    def resends_hooks(self) -> bool: ...
+    def health(self) -> Health: ...
+    def current(self) -> ExtensionConnection | None: ...
+    def add_initializer(self, initialize: Callable[[ExtensionConnection], object], /) -> None: ...
+    def acquire(self) -> AbstractAsyncContextManager[ExtensionConnection]: ...
+    async def call(self, action: Callable[[ExtensionConnection], Awaitable[T]], *, repeat: bool = False) -> T: ...
+    async def replace_failed(self, connection: ExtensionConnection | None, error: BecketError, /) -> bool: ...
+    async def start(self) -> ExtensionConnection: ...
+    async def stop(self, reason: str = "") -> None: ...
+    async def reload(self) -> None: ...
+    async def aclose(self, because: str = "") -> None: ...
 
 
 class Extension:
-    """A running extension: its tools, providers, commands and hooks, to be called.
+    """An extension: its tools, providers, commands and hooks, to be called.
 
-    `peer` is the link itself, for methods of your own; `gate` holds what the extension may do, and can grant and revoke
-    it; `about` is what the extension told of itself at its start, `own_id` the id in its code where that is another
-    than `id`, and `hooks` the kinds of hooks that it has announced. `version` and `plugin` are what it said of itself
-    in a system without manifests. What its dialect has no word for raises `NotSupported`, and nothing is sent."""
+    That of a host stands for whichever process runs: a call waits for one that is about to run, and with `repeat=True`
+    it is made again with the next one when the one at work dies. That of `connect_extension` stands for one process.
 
-    def __init__(self, parts: ExtensionParts) -> None:
-        self.id = parts.gate.extension
-        self.peer: Peer = parts.client.peer
-        self.gate = parts.gate
-        self.about: ExtensionInfo | None = parts.handshake.info
-        self.hooks: tuple[HookKind, ...] = parts.handshake.hooks
-        self.own_id = parts.handshake.own_id
-        self.version: str | None = parts.handshake.version
-        self.plugin: Mapping[str, Any] = parts.handshake.plugin
-        self._parts = parts
-        self._client = parts.client
-        self._permitted = parts.revocable_calls
-        self._timeouts = parts.timeouts
-        self._tools = {strip_whitespace(tool.name): tool for tool in parts.handshake.capabilities.tools}
+    `gate` holds what the extension may do, and can grant and revoke it. What the dialect has beyond the contract is
+    called by `call`, or on `peer`, the link itself. What the dialect has no word for raises `NotSupported`, and nothing
+    is sent. Every call raises `RemoteError`, `CallTimeout`, `ConnectionLost`, `Busy` and `BadReply` as `Peer.call`
+    does; that of a host also `CircuitOpen` where too many calls have failed lately, and `NotRunning`, or whatever the
+    extension has failed with, where it does not run."""
+
+    def __init__(self, source: ConnectionSource, gate: Gate, open_command: OpenCommand | None = None) -> None:
+        self.id = source.id
+        self.gate = gate
+        self._source = source
+        self._open_command = open_command
         self._numbers = count(1)
 
-    # -- what it has declared
+    # -- how it does
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """What starts, watches and restarts it in a host; see `Supervisor`."""
+        return cast("Supervisor", self._source)
+
+    @property
+    def state(self) -> ExtensionState:
+        """Where it stands."""
+        return self._source.state
+
+    @property
+    def health(self) -> Health:
+        """How it does, in one word."""
+        return self._source.health()
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again."""
+        return self._source.restarts
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no link to it is open."""
+        current = self._source.current()
+        return current is None or current.peer.is_closed
+
+    @property
+    def peer(self) -> Peer:
+        """The link to the process that runs now.
+
+        Raises:
+            NotRunning: none does.
+        """
+        current = self._source.current()
+        if current is None:
+            raise NotRunning(self.id, self.state, "start it first")
+        return current.peer
+
+    # -- what it has declared: nothing where none runs
+
+    @property
+    def _handshake(self) -> HandshakeResult:
+        current = self._source.current()
+        return NO_HANDSHAKE if current is None else current.handshake
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that it offers."""
-        return self._parts.handshake.capabilities.tools
+        return self._handshake.capabilities.tools
 
     @property
     def disabled_tools(self) -> Mapping[str, str]:
-        """The tools that it declares and nobody can call, since their schemas cannot be applied: each with why."""
-        return self._parts.tool_inputs.disabled
+        """The declared tools that cannot be called, since their schemas cannot be applied: each with why."""
+        current = self._source.current()
+        return {} if current is None else current.tool_inputs.disabled
 
     @property
     def providers(self) -> tuple[Provider, ...]:
         """The providers of models that it offers."""
-        return self._parts.handshake.capabilities.providers
+        return self._handshake.capabilities.providers
 
     @property
     def capabilities(self) -> tuple[DeclaredCapability, ...]:
         """What else it can do, in words of its own."""
-        return self._parts.handshake.capabilities.capabilities
+        return self._handshake.capabilities.capabilities
+
+    @property
+    def hooks(self) -> tuple[HookKind, ...]:
+        """The kinds of hooks that it has announced."""
+        return self._handshake.hooks
 
     @property
     def subscriptions(self) -> tuple[HookSubscription, ...]:
         """The hooks that it has announced, with the events of each that it wants."""
-        announced = self._parts.handshake.capabilities.hooks
-        return announced or tuple(HookSubscription(kind) for kind in self.hooks)
+        current = self._source.current()
+        return () if current is None else current.subscriptions
 
     @property
     def features(self) -> frozenset[str]:
-        """What is used on the link beyond the contract of old."""
-        return self.peer.features
+        """What is used on the link beyond the first version of the contract."""
+        current = self._source.current()
+        return frozenset() if current is None else current.features
+
+    @property
+    def about(self) -> ExtensionInfo | None:
+        """What it has reported about its build at its start."""
+        return self._handshake.info
+
+    @property
+    def own_id(self) -> str:
+        """The id in its code, where that is another than `id`."""
+        return self._handshake.own_id
+
+    @property
+    def version(self) -> str | None:
+        """Its version, where it reports one at its start: in a system without manifests."""
+        return self._handshake.version
+
+    @property
+    def plugin(self) -> Mapping[str, Any]:
+        """What it has reported about itself, in a system without manifests."""
+        return self._handshake.plugin
 
     @property
     def extra(self) -> Any:
-        """What its dialect's own handshake and manifest have told, in a class of that dialect's."""
-        return self._client.link_state.extra
+        """What the dialect's own handshake and manifest say beyond ours, in a class of that dialect."""
+        current = self._source.current()
+        return None if current is None else current.extra
 
     @property
     def root(self) -> str | None:
         """The folder that it was started from, None where it has none."""
-        return self._parts.root
+        current = self._source.current()
+        return None if current is None else current.root
 
     @property
     def environment(self) -> Mapping[str, str]:
         """The variables that its process was given."""
-        return self._parts.environment
+        current = self._source.current()
+        return {} if current is None else current.environment
 
-    @property
-    def inputs(self) -> ToolInputSchemas:
-        """The schemas that inputs of its tools are checked against."""
-        return self._parts.tool_inputs
+    # -- its life
 
-    def replace_tools(self, declared: Capabilities, inputs: ToolInputSchemas) -> None:
-        """Puts other tools in the place of those that it has offered so far: it has said that they have changed."""
-        self._parts = replace(
-            self._parts, handshake=replace(self._parts.handshake, capabilities=declared), tool_inputs=inputs
-        )
-        self._tools = {strip_whitespace(tool.name): tool for tool in declared.tools}
-        self._client.link_state.capabilities = declared
+    async def start(self) -> None:
+        """Starts it, unless it runs. Raises why it cannot be started."""
+        await self._source.start()
+
+    async def stop(self, reason: str = "") -> None:
+        """Requests it to end, gives it a moment, and ends its process. From any task, and twice.
+
+        In a host it stays known, and can be started again. The reason is sent where the dialect has a place for it."""
+        await self._source.stop(reason)
+
+    shutdown = stop
+
+    async def aclose(self, because: str = "") -> None:
+        """Ends its process; one that nobody supervises without a request. Pending calls fail with the reason."""
+        await self._source.aclose(because)
+
+    async def reload(self) -> None:
+        """Puts a new process in the place of the running one. Calls that are made meanwhile wait for it.
+
+        Raises:
+            NotSupported: it is not one of a host.
+        """
+        await self._source.reload()
+
+    async def __aenter__(self) -> Extension:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
 
     # -- tools
+
+    async def call(
+        self,
+        method: str | Method[Any, Any],
+        params: object = None,
+        *,
+        returns: Any = Any,
+        timeout: float | Unset | None = UNSET,
+        repeat: bool = False,
+    ) -> Any:
+        """Calls a method of the extension's own, by its name or by a descriptor."""
+
+        def call(connection: ExtensionConnection) -> Awaitable[Any]:
+            if isinstance(method, str):
+                return connection.peer.call(method, params, returns=returns, timeout=timeout)
+            return connection.peer.call(method, params, timeout=timeout)
+
+        return await self._source.call(call, repeat=repeat)
 
     async def call_tool(
         self,
@@ -196,6 +315,7 @@ class Extension:
         *,
         timeout: float | Unset | None = UNSET,
         meta: Mapping[str, Any] | None = None,
+        repeat: bool = False,
     ) -> str:
         """Runs a tool and returns what a model reads of its result.
 
@@ -206,9 +326,8 @@ class Extension:
             NotSupported: its dialect has no word for tools.
             BadValue: the input does not fit the tool's schema. Nothing was sent.
             PermissionDenied: it does not hold `tools.register`, or lost it before the tool had ended.
-            RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
         """
-        return format_tool_result(await self.call_tool_json(name, input, timeout=timeout, meta=meta))
+        return format_tool_result(await self.call_tool_json(name, input, timeout=timeout, meta=meta, repeat=repeat))
 
     async def call_tool_json(
         self,
@@ -217,19 +336,24 @@ class Extension:
         *,
         timeout: float | Unset | None = UNSET,
         meta: Mapping[str, Any] | None = None,
+        repeat: bool = False,
     ) -> Any:
         """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
-        self._client.check_supported(TOOL_CALL)
-        tool = self._tools.get(strip_whitespace(name))
-        if tool is None:
-            raise NotDeclared(self.id, "tool", name, [*self._tools])
-        given = copy_input(input)
-        await self._parts.tool_inputs.check(strip_whitespace(name), given)
-        seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
-        params = self._client.attach_meta(ToolCall(tool.name, given), meta)
-        return await self._permitted.call(
-            TOOL_CALL.name, TOOLS_PERMISSION, lambda: self._client.call(TOOL_CALL, params, timeout=seconds)
-        )
+
+        async def call(connection: ExtensionConnection) -> Any:
+            client = connection.client
+            client.check_supported(TOOL_CALL)
+            own_name = strip_whitespace(name)
+            tool = connection.find_tool(own_name)
+            given = copy_input(input)
+            await connection.tool_inputs.check(own_name, given)
+            params = client.attach_meta(ToolCall(tool.name, given), meta)
+            seconds = connection.timeouts.tool if isinstance(timeout, Unset) else timeout
+            return await connection.revocable_calls.call(
+                TOOL_CALL.name, TOOLS_PERMISSION, partial(client.call, TOOL_CALL, params, timeout=seconds)
+            )
+
+        return await self._source.call(call, repeat=repeat)
 
     # -- providers
 
@@ -245,38 +369,37 @@ class Extension:
         max_tokens: int | None = None,
         thinking_budget: int = 0,
         timeout: float | Unset | None = UNSET,
+        repeat: bool = False,
     ) -> ProviderResult:
-        """Asks a model and returns its whole answer.
+        """Calls a model and returns its whole completion.
 
         Raises:
             NotDeclared: the extension has no such provider, or that no such model.
-            PermissionDenied: it does not hold `providers.register`, or lost it before the answer came.
-            RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call; the last too without content.
+            PermissionDenied: it does not hold `providers.register`, or lost it before the result came.
+            BadReply: as for any call, and where the result has no content.
         """
-        request = ProviderRequest(
-            *self._resolve_model(provider, model),
-            tuple(messages),
-            system_prompt,
-            tuple(tools),
-            temperature,
-            max_tokens,
-            thinking_budget,
-        )
-        seconds = self._timeouts.complete if isinstance(timeout, Unset) else timeout
-        try:
-            result = await self._permitted.call(
-                PROVIDER_COMPLETE.name,
-                PROVIDERS_PERMISSION,
-                lambda: self._client.call(PROVIDER_COMPLETE, request, timeout=seconds),
-            )
-            check_complete_result(self.id, result)
-        except BecketError as error:
-            self._record(request, None, error, streamed=False)
-            raise
-        self._record(request, result, None, streamed=False)
-        return result
+        details = (tuple(messages), system_prompt, tuple(tools), temperature, max_tokens, thinking_budget)
 
-    def stream(
+        async def call(connection: ExtensionConnection) -> ProviderResult:
+            request = build_provider_request(connection, provider, model, *details)
+            seconds = connection.timeouts.complete if isinstance(timeout, Unset) else timeout
+            try:
+                result = await connection.revocable_calls.call(
+                    PROVIDER_COMPLETE.name,
+                    PROVIDERS_PERMISSION,
+                    partial(connection.client.call, PROVIDER_COMPLETE, request, timeout=seconds),
+                )
+                check_complete_result(self.id, result)
+            except BecketError as error:
+                record_completion(connection, request, None, error)
+                raise
+            record_completion(connection, request, result, None)
+            return result
+
+        return await self._source.call(call, repeat=repeat)
+
+    @asynccontextmanager
+    async def stream(
         self,
         provider: str,
         model: str,
@@ -288,70 +411,81 @@ class Extension:
         max_tokens: int | None = None,
         thinking_budget: int = 0,
         **options: Unpack[StreamOptions],
-    ) -> ExtensionStream[ProviderEvent, ProviderResult]:
-        """Returns an answer of a model to be opened, whose pieces come as events: `async with ... as answer`.
+    ) -> AsyncGenerator[ExtensionStream[ProviderEvent, ProviderResult], None]:
+        """Opens a completion of a model, whose parts come as events: `async with ... as answer`.
 
-        Where the extension has not announced features, the events of two answers cannot be told apart: the second waits
-        until the first has ended.
+        Where the extension has not announced features, the events of two completions cannot be told apart: the second
+        waits until the first has ended.
 
         Raises:
             NotDeclared: the extension has no such provider, or that no such model.
-            PermissionDenied, NotSent: when entered.
+            PermissionDenied, NotSent: it cannot be opened.
         """
-        request = ProviderRequest(
-            *self._resolve_model(provider, model),
-            tuple(messages),
-            system_prompt,
-            tuple(tools),
-            temperature,
-            max_tokens,
-            thinking_budget,
-        )
-        self._add_timeouts(options)
-        return ExtensionStream(
-            self._parts.streams,
-            self._client.stream(PROVIDER_STREAM, request, **options),
-            is_marked=bool(self.features),
-            permission=PROVIDERS_PERMISSION,
-            ended=lambda result, error: self._record(request, result, error, streamed=True),
-        )
-
-    def _resolve_model(self, provider: str, model: str) -> tuple[str, str, str]:
-        self._client.check_supported(PROVIDER_COMPLETE)
-        return resolve_model(self.id, self.providers, provider, model)
-
-    def _record(
-        self, request: ProviderRequest, result: ProviderResult | None, error: BecketError | None, *, streamed: bool
-    ) -> None:
-        record_event(self._parts.audit, build_call_record(self.id, request, result, error, streamed=streamed))
+        details = (tuple(messages), system_prompt, tuple(tools), temperature, max_tokens, thinking_budget)
+        async with self._source.acquire() as connection:
+            request = build_provider_request(connection, provider, model, *details)
+            add_timeouts(connection, options)
+            run = ExtensionStream(
+                connection.streams,
+                connection.client.stream(PROVIDER_STREAM, request, **options),
+                is_marked=bool(connection.features),
+                permission=PROVIDERS_PERMISSION,
+                ended=partial(record_completion, connection, request, streamed=True),
+            )
+            async with run:
+                yield run
 
     # -- commands
 
-    def invoke_command(
+    @asynccontextmanager
+    async def invoke_command(
         self, name: str, args: Iterable[str] = (), **options: Unpack[StreamOptions]
-    ) -> ExtensionStream[CommandEvent, Any]:
-        """Returns a run of a command to be opened, whose output and tasks come as events: `async with ... as run`.
+    ) -> AsyncGenerator[ExtensionStream[CommandEvent, Any], None]:
+        """Opens a run of a command, whose output and tasks come as events: `async with ... as run`.
 
-        `done` says that no more output will come; the run ends with the answer.
+        `done` says that no more output will come; the run ends with the response. With `restarts_on_errors` a command
+        that fails is run once more by the next process, and the run goes on with the events of that. A command that
+        its manifest leaves to the host is run by the host: a program, or a tool with its hooks.
 
         Raises:
             TypeError: `args` are one text: they are a list of words.
+            NotSupported: the manifest has it as a skill.
+            StartFailed, CommandFailed: its program cannot be started, or has failed.
         """
-        params = CommandInvoke(name, check_strs(args, "the words of a command"), f"run-{next(self._numbers)}")
-        self._add_timeouts(options)
-        spoken = self._client.stream(COMMAND_INVOKE, params, **options)
-        return ExtensionStream(self._parts.streams, spoken, is_marked=bool(self.features))
+        words = args if isinstance(args, str) else [*args]  # of which a second run needs them, too
+        own = None if self._open_command is None else self._open_command(self, name, words, options)
+        if own is not None:
+            async with own as run:
+                yield run
+            return
 
-    def _add_timeouts(self, options: StreamOptions) -> None:
-        options.setdefault("timeout", self._timeouts.total)
-        options.setdefault("idle_timeout", self._timeouts.idle)
+        async def resend(failed: ExtensionConnection, error: BecketError) -> ExtensionStream[CommandEvent, Any] | None:
+            if not await self._source.replace_failed(failed, error):
+                return None
+            connection = await connections.enter_async_context(self._source.acquire())
+            return self._build_command_run(connection, name, words, options)
+
+        async with AsyncExitStack() as connections:
+            connection = await connections.enter_async_context(self._source.acquire())
+            run = self._build_command_run(connection, name, words, options)
+            if self._source.restarts_on_errors:
+                run.resend_with(partial(resend, connection))
+            yield await connections.enter_async_context(run)
+
+    def _build_command_run(
+        self, connection: ExtensionConnection, name: str, args: Iterable[str], options: StreamOptions
+    ) -> ExtensionStream[CommandEvent, Any]:
+        params = CommandInvoke(name, check_strs(args, "the words of a command"), f"run-{next(self._numbers)}")
+        add_timeouts(connection, options)
+        mapped = connection.client.stream(COMMAND_INVOKE, params, **options)
+        return ExtensionStream(connection.streams, mapped, is_marked=bool(connection.features))
 
     # -- hooks
 
     async def handle_hook(self, event: HookEvent) -> HookResult:
-        """Asks the extension about something that the host is about to do or has done.
+        """Consults the extension about something that the host is about to do or has done.
 
-        A hook fails open: no answer in time, an error, or an answer that cannot be understood or is not allowed lets
+        A hook fails open: no response in time, an error, or a result that cannot be understood or is not allowed lets
         things go on, and the log says why. Only a malformed `modify` blocks. `consult_hook` also returns what was
         wrong.
 
@@ -362,118 +496,147 @@ class Extension:
         return (await self.consult_hook(event)).result
 
     async def consult_hook(self, event: HookEvent) -> HookOutcome:
-        """Asks like `handle_hook`, and returns beside the result what was wrong. Raises what that raises."""
-        self._client.check_supported(HOOK_HANDLE)
-        permission = HOOKS[event.kind].permission
+        """Consults like `handle_hook`, and returns beside the result what was wrong. Raises what that raises.
+
+        Where the process crashes before it responds, the next one is consulted once more, if the policy says so."""
+        send = partial(send_hook, event)
+        first = await self._source.call(send)
+        if not first.is_lost or not self._source.resends_hooks:
+            return first
         try:
-            answer: Any = await self._permitted.call(
-                HOOK_HANDLE.name,
-                permission,
-                lambda: self._client.call(HOOK_HANDLE, event, returns=Raw, timeout=self._timeouts.hook),
-            )
+            second = await self._source.call(send)
         except (NotSupported, PermissionDenied):
             raise
-        except BecketError as error:
-            self._warn("hook %s: %s", event.kind, error)
-            return HookOutcome(
-                Continue(),
-                f"{type(error).__name__}: {error}",
-                timed_out=isinstance(error, CallTimeout),
-                is_lost=isinstance(error, ConnectionLost),
-            )
-        reading = decode_any_result(answer) if isinstance(answer, Raw) else HookOutcome(answer)
-        may_transform = self.gate.allows(TRANSFORM_PERMISSION)
-        reading = judge_reading(reading, event.kind, may_transform=may_transform, limits=self._parts.limits)
-        if reading.problem is not None:
-            self._warn("hook %s: %s", event.kind, reading.problem)
-        return reading
-
-    def _warn(self, text: str, *parts: object) -> None:
-        host_logger().warning(f"%s: {text}", self.id, *parts)
+        except BecketError as error:  # there is no next process
+            second = HookOutcome(Continue(), f"{type(error).__name__}: {error}")
+        problem = second.problem and f"{first.problem}; sent once more after a restart: {second.problem}"
+        return replace(second, problem=problem, crash=first.problem)
 
     # -- the rest
 
     async def info(self) -> ExtensionInfo:
-        """Asks the extension about its build, its capabilities and its models.
+        """Requests what the extension reports about its build, its capabilities and its models.
 
-        Where its dialect has no word for that, it is what the extension told at its start."""
-        if self.about is not None and not self._client.supports(INFO_GET):
-            return self.about
-        return await self._client.call(INFO_GET, None, timeout=self._timeouts.info)
+        Where its dialect has no word for that, it is what the extension reported at its start."""
+
+        async def call(connection: ExtensionConnection) -> ExtensionInfo:
+            about = connection.handshake.info
+            if about is not None and not connection.client.supports(INFO_GET):
+                return about
+            return await connection.client.call(INFO_GET, None, timeout=connection.timeouts.info)
+
+        return await self._source.call(call, repeat=True)
 
     async def sidecar_args(self) -> SidecarArgs:
-        """Asks how the extension's sidecar is to be started."""
-        return await self._client.call(SIDECAR_SPAWN_ARGS, None, timeout=self._timeouts.info)
+        """Requests how the extension's sidecar is to be started."""
+
+        def call(connection: ExtensionConnection) -> Awaitable[SidecarArgs]:
+            return connection.client.call(SIDECAR_SPAWN_ARGS, None, timeout=connection.timeouts.info)
+
+        return await self._source.call(call, repeat=True)
 
     async def open_editor(self, category: str, field: str) -> EditorRender | None:
         """Opens the extension's own editor of a field and returns what it shows.
 
-        What it shows later, which value it has and that it is to be closed, the extension tells by itself: see `on`."""
-        return await self._call_editor(SETTINGS_EDITOR_OPEN, EditorOpen(category, field))
+        What it shows later, which value it has and that it is to be closed come as notifications: see `on`."""
+        return parse_render(await self._call_editor(SETTINGS_EDITOR_OPEN, EditorOpen(category, field)))
 
     async def press_editor_key(self, category: str, field: str, key: str) -> EditorRender | None:
         """Passes on a key that was pressed in an open editor; returns what that shows now, None if nothing new."""
-        return await self._call_editor(SETTINGS_EDITOR_KEY, EditorKey(category, field, key))
+        return parse_render(await self._call_editor(SETTINGS_EDITOR_KEY, EditorKey(category, field, key)))
 
     async def commit_editor(self, category: str, field: str, value: Any) -> EditorTaken:
         """Gives the extension the value that was taken in an open editor; returns the value to store, and the rest."""
-        params = EditorCommit(category, field, value)
-        response = await self._client.call(SETTINGS_EDITOR_COMMIT, params, timeout=self._timeouts.editor)
-        return read_taken(response, value)
+        return read_taken(await self._call_editor(SETTINGS_EDITOR_COMMIT, EditorCommit(category, field, value)), value)
 
-    async def _call_editor(self, method: Method[P, Any], params: P) -> EditorRender | None:
-        return parse_render(await self._client.call(method, params, timeout=self._timeouts.editor))
+    async def _call_editor(self, method: Method[P, Any], params: P) -> Any:
+        def call(connection: ExtensionConnection) -> Awaitable[Any]:
+            return connection.client.call(method, params, timeout=connection.timeouts.editor)
+
+        return await self._source.call(call)
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
         """Registers the decorated plain function for notifications of the extension, also for those that belong to a
-        running command. All functions that are registered for a class receive each of them.
+        running command. All functions that are registered for a class receive each of them, over all restarts.
 
         The classes are those of tasks (`TaskUpdated`), of widgets (`WidgetUpsert`) and of the editor of a setting
-        (`EditorRender`, `EditorCommitted`, `EditorClosed`)."""
-        return self._parts.notifications.on(*kinds)
+        (`EditorRender`, `EditorCommitted`, `EditorClosed`).
 
-    # -- the end
+        Raises:
+            TypeError: there are no notifications of such a class, or the function is `async def`.
+        """
+        check_notification_types(kinds)
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the link has ended."""
-        return self.peer.is_closed
+        def register(function: Callable[[K], Any]) -> Callable[[K], Any]:
+            handler = build_notification_handler(function)
+            self._source.add_initializer(lambda connection: connection.notifications.add(kinds, handler))
+            return function
 
-    async def shutdown(self, reason: str = "") -> None:
-        """Asks the extension to end, gives it a moment, and ends its process. From any task, and twice.
-
-        The reason is told where the dialect has a place for it."""
-        self._client.link_state.shutdown_reason = reason
-        try:
-            await self._client.request_shutdown(self._timeouts.shutdown)
-        finally:
-            await self.aclose()
-
-    async def aclose(self, because: str = "") -> None:
-        """Ends the link and the process behind it, without asking. Calls that are pending fail with the reason."""
-        for end in self._parts.cleanups:
-            end()
-        try:
-            await self.peer.aclose(because)
-        finally:
-            if self._parts.on_end is not None:
-                self._parts.on_end()
-
-    async def __aenter__(self) -> Extension:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.shutdown()
+        return register
 
     def __repr__(self) -> str:
-        state = "closed" if self.is_closed else "open"
-        return f"<Extension {self.id}: {len(self.tools)} tools, {len(self.providers)} providers, {state}>"
+        return f"<Extension {self.id}: {self.state}, {len(self.tools)} tools, {len(self.providers)} providers>"
 
     particulars = RenamedMember("extra")
+
+
+def build_provider_request(
+    connection: ExtensionConnection, provider: str, model: str, *details: Any
+) -> ProviderRequest:
+    """Returns the request to a model of an extension. Raises NotSupported or NotDeclared where there is none."""
+    connection.client.check_supported(PROVIDER_COMPLETE)
+    declared = connection.handshake.capabilities.providers
+    return ProviderRequest(*resolve_model(connection.id, declared, provider, model), *details)
+
+
+def record_completion(
+    connection: ExtensionConnection,
+    request: ProviderRequest,
+    result: ProviderResult | None,
+    error: BecketError | None,
+    *,
+    streamed: bool = False,
+) -> None:
+    record_event(connection.audit, build_call_record(connection.id, request, result, error, streamed=streamed))
+
+
+def add_timeouts(connection: ExtensionConnection, options: StreamOptions) -> None:
+    options.setdefault("timeout", connection.timeouts.total)
+    options.setdefault("idle_timeout", connection.timeouts.idle)
+
+
+async def send_hook(event: HookEvent, connection: ExtensionConnection) -> HookOutcome:
+    """Consults one process about an event. What goes wrong stands in the outcome."""
+    client = connection.client
+    client.check_supported(HOOK_HANDLE)
+    try:
+        answer: Any = await connection.revocable_calls.call(
+            HOOK_HANDLE.name,
+            HOOKS[event.kind].permission,
+            partial(client.call, HOOK_HANDLE, event, returns=Raw, timeout=connection.timeouts.hook),
+        )
+    except (NotSupported, PermissionDenied):
+        raise
+    except BecketError as error:
+        host_logger().warning("%s: hook %s: %s", connection.id, event.kind, error)
+        return HookOutcome(
+            Continue(),
+            f"{type(error).__name__}: {error}",
+            timed_out=isinstance(error, CallTimeout),
+            is_lost=isinstance(error, ConnectionLost),
+        )
+    outcome = decode_any_result(answer) if isinstance(answer, Raw) else HookOutcome(answer)
+    may_transform = connection.gate.allows(TRANSFORM_PERMISSION)
+    outcome = judge_reading(outcome, event.kind, may_transform=may_transform, limits=connection.limits)
+    if outcome.problem is not None:
+        host_logger().warning("%s: hook %s: %s", connection.id, event.kind, outcome.problem)
+    return outcome
 
 
 def copy_input(input: object) -> Any:
     """Returns the input of a tool as it is sent. From a hook of another system it may be any JSON value."""
     if input is None:
         return {}
+    if type(input) is dict:  # nearly always, and found out at once
+        return cast("dict[str, Any]", input).copy()
     return dict(cast("Mapping[str, Any]", input)) if isinstance(input, Mapping) else input

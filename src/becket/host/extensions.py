@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
+from becket.host.connection import ExtensionConnection
 from becket.host.diagnostics import REFUSAL_SEVERITIES, Diagnostic, ProblemCode, Severity, without_id
 from becket.host.events import (
     EventBus,
@@ -26,7 +27,7 @@ from becket.host.events import (
     ExtensionStartRefused as ExtensionWasRefused,
     ProblemFound,
 )
-from becket.host.extension import Extension
+from becket.host.extension import Extension, OpenCommand
 from becket.host.heartbeats import Heartbeats
 from becket.host.hook_plan import Hooks, HookStatus
 from becket.host.lifecycle import ExtensionState, Health
@@ -37,7 +38,6 @@ from becket.host.starting.consent import ConsentController, ManagedExtension, wr
 from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings, build_supervision_policy
 from becket.host.starting.start_order import StartOrder, build_start_order, find_dependents
-from becket.host.supervised import ExtensionHandle, OpenCommand
 from becket.host.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -95,15 +95,15 @@ class ExtensionSet:
         events: EventBus,
         problems: list[Diagnostic],
         watch: WatchMode | None,
-        launch: Callable[[ManagedExtension], Awaitable[Extension]],
-        register: Callable[[Candidate, ExtensionHandle, Extension], None],
+        launch: Callable[[ManagedExtension], Awaitable[ExtensionConnection]],
+        register: Callable[[Candidate, Extension, ExtensionConnection], None],
         offer: Callable[[str, Capabilities], None],
-        expect: Callable[[Candidate, ExtensionHandle], None],
+        expect: Callable[[Candidate, Extension], None],
         hooks: Hooks,
         open_command: OpenCommand,
         loop: Loop,
     ) -> None:
-        self.extensions: dict[str, ExtensionHandle] = {}  # also those that were refused and may be agreed to later
+        self.extensions: dict[str, Extension] = {}  # also those that were refused and may be agreed to later
         self.candidates: dict[str, Candidate] = {}
         self._name = name
         self._consent = door
@@ -161,13 +161,13 @@ class ExtensionSet:
             heartbeats=self._heartbeats,
             clock=self._clock,
         )
-        extension = self.extensions[id] = ExtensionHandle(supervisor, guest.gate, self._open_command)
+        extension = self.extensions[id] = Extension(supervisor, guest.gate, self._open_command)
         supervisor.add_initializer(lambda copy: self._register(self.candidates[id], extension, copy))
         self._start_attempted[id] = anyio.Event()
         if not guest.needs_consent:
             self._expect(guest.candidate, extension)
 
-    async def _start_copy(self, guest: ManagedExtension) -> Extension:
+    async def _start_copy(self, guest: ManagedExtension) -> ExtensionConnection:
         extension = await self._launch(guest)
         if writes_in_root(guest.candidate):
             self._tasks.start_soon(self._clean_up, self._consent.remove_discarded, guest.id)
@@ -200,7 +200,7 @@ class ExtensionSet:
         self._problems.append(diagnostic)
         self._events.publish(ProblemFound(diagnostic))
 
-    def __getitem__(self, id: str) -> ExtensionHandle:
+    def __getitem__(self, id: str) -> Extension:
         """Returns the handle on an extension. Raises what `Host.__getitem__` raises."""
         if id in self._refused:
             raise self._refused[id]
@@ -211,7 +211,7 @@ class ExtensionSet:
     def __iter__(self) -> Iterator[str]:
         return iter([id for id in self.extensions if id not in self._refused])
 
-    async def ready(self, id: str) -> ExtensionHandle:
+    async def ready(self, id: str) -> Extension:
         """Waits until an extension runs, also until somebody has agreed to it. Raises why it does not run."""
         extension = self[id]
         await self._start_attempted[id].wait()
@@ -537,18 +537,16 @@ class ExtensionSet:
         ]
         return tuple(sorted([*found, *refused], key=lambda status: status.id))
 
-    def _status_of(self, id: str, extension: ExtensionHandle, now: float) -> ExtensionStatus:
-        peer = extension.peer
-        process = None if peer is None else peer.process
+    def _status_of(self, id: str, extension: Extension, now: float) -> ExtensionStatus:
         guest, supervisor = self._consent.extensions[id], extension.supervisor
-        copy = supervisor.current()
+        process = None if extension.is_closed else extension.peer.process
         hooks = self._hooks.status(id, now)
         because = silent_hooks(hooks) if supervisor.failure is None else str(supervisor.failure)
         return ExtensionStatus(
             id,
             extension.state,
             extension.health,
-            supervisor.version if copy is None or copy.version is None else copy.version,
+            extension.version or supervisor.version,
             None if process is None else process.pid,
             extension.restarts,
             supervisor.in_flight,
@@ -558,7 +556,7 @@ class ExtensionSet:
             self.candidates[id].manifest.dialect,
             self._consent.unwritten_revocations(id),
             hooks,
-            {} if copy is None else copy.plugin,
+            extension.plugin,
         )
 
 

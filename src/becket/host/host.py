@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from signal import Signals
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -37,6 +38,7 @@ from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.command_lines import CommandLines, command_lines_of
+from becket.host.connection import ExtensionConnection
 from becket.host.data_dir import DataDir, default_data_dir
 from becket.host.data_files import Persistence, open_persistence
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
@@ -73,7 +75,6 @@ from becket.host.starting.launch import LaunchSettings, WrapCommand, launch_exte
 from becket.host.starting.manifest import Environment, LimitOverrides, is_below
 from becket.host.starting.secrets import move_secrets
 from becket.host.starting.start_check import StartDecision
-from becket.host.supervised import ExtensionHandle
 from becket.host.supervisor import SupervisionPolicy
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.tool_calls import run_tool
@@ -336,7 +337,7 @@ class Host:
         )
         await self._extension_set.add_candidates(self.report.candidates)
 
-    async def _launch(self, guest: ManagedExtension) -> Extension:
+    async def _launch(self, guest: ManagedExtension) -> ExtensionConnection:
         """Starts a copy of an extension, by the files that were agreed to."""
         way = await self._consent.resolve_launch(guest)
         try:
@@ -455,25 +456,26 @@ class Host:
             found = add_bundled_servers(found, notes)
         return apply_extension_configs(self._overrides, found, notes)
 
-    def _register(self, candidate: Candidate, extension: ExtensionHandle, copy: Extension) -> None:
+    def _register(self, candidate: Candidate, extension: Extension, copy: ExtensionConnection) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
         wishes = narrow_hooks(copy.subscriptions, wishes_of(candidate))
         found = [
             *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
-            *self.providers.add(extension.id, copy.providers),
+            *self.providers.add(extension.id, copy.handshake.capabilities.providers),
             *self.hooks.add(extension.id, wishes, extension.gate.allows),
             *list_disabled(copy),
         ]
         is_named_by_operator = candidate.manifest_path == candidate.folder  # in the configuration, without a manifest
-        if copy.own_id and not is_named_by_operator:
-            found.append(describe_mismatch(candidate, copy.own_id))
+        own_id = copy.handshake.own_id
+        if own_id and not is_named_by_operator:
+            found.append(describe_mismatch(candidate, own_id))
         for problem in found:
             if problem not in self.problems:  # as of an earlier copy
                 self._report(problem)
         if candidate.manifest.dialect == MCP:
             self._hosted_mcp_servers().on_ready(copy)
 
-    def _expect(self, candidate: Candidate, extension: ExtensionHandle) -> None:
+    def _expect(self, candidate: Candidate, extension: Extension) -> None:
         """An extension may start. The hooks of it that must not be skipped count from now on, before it runs."""
         required = [wish for wish in wishes_of(candidate) if wish.required]
         if required:
@@ -483,7 +485,7 @@ class Host:
         self.problems += self.tools.add(id, declared.tools)
 
     def _open_command(
-        self, extension: ExtensionHandle, name: str, args: Iterable[str], options: Mapping[str, Any]
+        self, extension: Extension, name: str, args: Iterable[str], options: Mapping[str, Any]
     ) -> ExtensionStream[CommandEvent, Any] | None:
         """Returns a run of a command that the manifest of an extension leaves to its host; None for any other."""
         candidate = self._extensions.candidates[extension.id]
@@ -520,7 +522,7 @@ class Host:
             )
         return self._hosted_servers
 
-    def _on_tools_changed(self, extension: Extension) -> None:
+    def _on_tools_changed(self, extension: ExtensionConnection) -> None:
         self.problems += self.tools.add(extension.id, extension.tools)
         self.events.publish(ExtensionToolsChanged(extension.id, len(extension.tools)))
 
@@ -663,7 +665,7 @@ class Host:
             raise LocalProtocolError(NOT_STARTED)
         return self._extension_set
 
-    def __getitem__(self, id: str) -> ExtensionHandle:
+    def __getitem__(self, id: str) -> Extension:
         """Returns the handle on an extension, whether it runs or not.
 
         Raises:
@@ -675,7 +677,7 @@ class Host:
     def __iter__(self) -> Iterator[str]:
         return iter(() if self._extension_set is None else self._extension_set)
 
-    async def ready(self, id: str) -> ExtensionHandle:
+    async def ready(self, id: str) -> Extension:
         """Waits until an extension runs and returns the handle on it.
 
         Raises:
@@ -752,7 +754,7 @@ class Host:
         is what you tell the tool about the call beside its input, where its dialect has a place for that.
 
         Raises:
-            NotDeclared: no extension that runs has it; and what `ExtensionHandle.call_tool` raises.
+            NotDeclared: no extension that runs has it; and what `Extension.call_tool` raises.
             ToolBlocked: a hook has blocked the call. The tool has not run.
             ToolFailed: it failed, and a hook has replaced what it failed with.
         """
@@ -771,14 +773,16 @@ class Host:
     ) -> Any:
         """Runs a tool and returns its result as JSON, or the text that a hook has put in its place; otherwise like
         `call_tool`."""
+        tool = self.tools.get(name)
+        call_own = partial(
+            self._extensions.extensions[tool.extension].call_tool_json, timeout=timeout, meta=meta, repeat=repeat
+        )
+        if not hooks or not self.hooks.is_asked_about_tools:
+            return await call_own(tool.tool.name, input)
 
         async def call(tool: RegisteredTool, input: Any) -> Any:
-            extension = self._extensions.extensions[tool.extension]
-            return await extension.call_tool_json(tool.tool.name, input, timeout=timeout, meta=meta, repeat=repeat)
+            return await call_own(tool.tool.name, input)
 
-        tool = self.tools.get(name)
-        if not hooks or not self.hooks.is_asked_about_tools:
-            return await call(tool, input)
         outcome = await run_tool(tool, dict(input or {}), call, self.run_hooks, limits=self._limits)
         return outcome.unwrap()
 
@@ -915,7 +919,7 @@ def wishes_of(candidate: Candidate) -> list[HookWish]:
     return [HookWish(hook.hook, hook.matcher, hook.required) for hook in candidate.manifest.hooks]
 
 
-def list_disabled(copy: Extension) -> list[Diagnostic]:
+def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:
     """Returns what is wrong with the tools of a copy that cannot be called."""
     hint = "correct its `input_schema`; until then it is not offered"
     return [
@@ -926,7 +930,7 @@ def list_disabled(copy: Extension) -> list[Diagnostic]:
             hint=hint,
             severity=Severity.WARNING,
         )
-        for name, because in copy.disabled_tools.items()
+        for name, because in copy.tool_inputs.disabled.items()
     ]
 
 

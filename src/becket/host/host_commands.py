@@ -37,7 +37,7 @@ from becket.host.tool_calls import run_tool
 from becket.host.tools import RegisteredTool
 
 if TYPE_CHECKING:
-    from becket.host.supervised import ExtensionHandle
+    from becket.host.extension import Extension
     from becket.peer.protocols import Loop
 
 __all__ = ["HostCommand", "HostCommands", "find_host_command"]
@@ -92,7 +92,7 @@ class HostCommands:
         self,
         command: HostCommand,
         candidate: Candidate,
-        extension: ExtensionHandle,
+        extension: Extension,
         args: tuple[str, ...],
         options: Mapping[str, Any],
     ) -> ExtensionStream[CommandEvent, Any]:
@@ -133,7 +133,7 @@ class HostCommands:
         )
         return ExtensionStream(self._runs_of(extension), spoken, is_marked=True)
 
-    def _runs_of(self, extension: ExtensionHandle) -> ExtensionStreams:
+    def _runs_of(self, extension: Extension) -> ExtensionStreams:
         if extension.id not in self._runs:
             self._runs[extension.id] = ExtensionStreams(
                 RevocableCalls(extension.gate, self._loop), self._loop, patience=None
@@ -171,7 +171,7 @@ class ProgramRun:
         ask: RunHooks,
         command: HostCommand,
         candidate: Candidate,
-        extension: ExtensionHandle,
+        extension: Extension,
     ) -> None:
         self._settings = settings
         self._hooks = hooks

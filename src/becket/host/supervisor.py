@@ -7,7 +7,6 @@ pure functions (`lifecycle`, `restart`, `breaker`, `heartbeat`); here it is done
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import copy
@@ -29,7 +28,8 @@ from becket.errors import (
     RemoteError,
     StartFailed,
 )
-from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, classify_error
+from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, Ticket, classify_error
+from becket.host.connection import ExtensionConnection
 from becket.host.diagnostics import without_id
 from becket.host.events import (
     EventBus,
@@ -48,7 +48,6 @@ from becket.host.events import (
     ExtensionStopped,
     HostStalled,
 )
-from becket.host.extension import Extension
 from becket.host.heartbeat import HeartbeatDecision, HeartbeatPolicy, Liveness
 from becket.host.heartbeats import Heartbeats
 from becket.host.lifecycle import ON_START, ON_STOP, Drain, ExtensionState, Health, Lifecycle, RequestAction
@@ -114,7 +113,7 @@ class Supervisor:
     def __init__(
         self,
         id: str,
-        start: Callable[[], Awaitable[Extension]],
+        start: Callable[[], Awaitable[ExtensionConnection]],
         *,
         events: EventBus,
         care: SupervisionPolicy | None = None,
@@ -142,19 +141,20 @@ class Supervisor:
         self._history = RestartHistory()
         self._breaker = Breaker(id, self.supervision.breaker)
         self._metrics = MetricsRecorder()
-        self._extension: Extension | None = None
-        self._replaced: Extension | None = None  # by a reload, though it had calls to answer
+        self._extension: ExtensionConnection | None = None
+        self._replaced: ExtensionConnection | None = None  # by a reload, though it had calls to answer
         self._is_draining = False  # a copy that was replaced ends
         self._not_reloaded: BecketError | None = None  # why the last reload left the running copy in its place
-        self._initializers: list[Callable[[Extension], object]] = []
+        self._initializers: list[Callable[[ExtensionConnection], object]] = []
         self._wants_running = False
         self.was_stopped = False  # by hand: only a hand starts it again
         self._intent = Intent.NONE
+        self._stop_reason = ""
         self._exit_cause: ExitCause | None = None  # of the running copy
         self._generation = 0
         self._is_closing = False
         self._is_closed = False
-        self._calls: Counter[Extension] = Counter()  # in flight, by copy
+        self._calls: dict[ExtensionConnection, int] = {}  # in flight, by copy
         self._changed = anyio.Event()
         self._on_start_settled: Callable[[], object] | None = None
         self._starting: anyio.CancelScope | None = None
@@ -174,7 +174,7 @@ class Supervisor:
     @property
     def in_flight(self) -> int:
         """How many calls it has not answered yet."""
-        return self._calls.total()
+        return sum(self._calls.values())
 
     def metrics(self, asked: int = 0) -> ExtensionMetrics:
         """Returns how often it is called, and how long its answers take; it has called its host `asked` times."""
@@ -189,13 +189,23 @@ class Supervisor:
         has_stayed_up = ready_at is not None and self._clock() - ready_at >= self.supervision.restart.healthy_after
         return 0 if has_stayed_up else self._history.consecutive
 
-    def current(self) -> Extension | None:
+    def current(self) -> ExtensionConnection | None:
         """Returns the handle of the copy that runs now, None where none does."""
         return self._extension
 
+    @property
+    def restarts_on_errors(self) -> bool:
+        """Whether a copy that responds with an error is replaced, and the call sent once more."""
+        return self.supervision.restarts_on_errors
+
+    @property
+    def resends_hooks(self) -> bool:
+        """Whether a hook whose copy has died is sent once more."""
+        return bool(self.supervision.resends_hooks)
+
     # -- asking
 
-    async def start(self) -> Extension:
+    async def start(self) -> ExtensionConnection:
         """Starts the extension, unless it runs or is about to, and returns the handle on it.
 
         Raises:
@@ -240,9 +250,10 @@ class Supervisor:
         """Whether it was asked to end, and is still there."""
         return self._intent is Intent.STOP and self.state not in INACTIVE_STATES
 
-    async def stop(self) -> None:
+    async def stop(self, reason: str = "") -> None:
         """Ends the extension in good order; returns when its process is gone. Twice is once."""
         self._wants_running, self.was_stopped = False, True
+        self._stop_reason = reason
         life = self._generation  # somebody may start it again at once: that is another life, and not waited for
         if ON_STOP[self.state] is RequestAction.BEGIN:
             self._intent = Intent.STOP
@@ -252,6 +263,10 @@ class Supervisor:
         await self._wait_while(
             lambda: self.state not in INACTIVE_STATES and self._generation == life and not self._is_closed
         )
+
+    async def aclose(self, because: str = "") -> None:
+        """Ends the extension like `stop`."""
+        await self.stop(because)
 
     async def reload(self) -> None:
         """Starts a new copy of the files that are there now, and ends the running one when the new one is ready.
@@ -315,7 +330,7 @@ class Supervisor:
         if self.state is not ExtensionState.FAILED:
             self._transition(ExtensionState.FAILED)
 
-    async def ready(self, *, patience: float | None = READY_TIMEOUT) -> Extension:
+    async def ready(self, *, patience: float | None = READY_TIMEOUT) -> ExtensionConnection:
         """Waits until the extension runs, and returns the handle on it.
 
         Raises:
@@ -334,6 +349,13 @@ class Supervisor:
             raise NotRunning(self.id, self.state, "start it first")
         raise CallTimeout(f"the start of {self.id}", patience or 0.0)
 
+    def _running(self) -> ExtensionConnection | None:
+        """Returns the copy that can be called at once."""
+        current = self._extension
+        if current is not None and self._lifecycle.state in RUNNING_STATES and current.peer.close_reason is None:
+            return current
+        return None
+
     def _is_transitional(self) -> bool:
         """Whether things will be otherwise in a moment: it starts, ends, or is dead and its owner does not know yet."""
         is_dead = self._extension is None or self._extension.peer.close_reason is not None
@@ -345,13 +367,13 @@ class Supervisor:
             self._breaker = Breaker(self.id, care.breaker)
         self.supervision, self.command, self.version = care, command, version
 
-    def add_initializer(self, arrangement: Callable[[Extension], object]) -> None:
+    def add_initializer(self, arrangement: Callable[[ExtensionConnection], object]) -> None:
         """Does something with every copy of the extension from its first moment: the one that runs, and later ones."""
         self._initializers.append(arrangement)
         if self._extension is not None:
             arrangement(self._extension)
 
-    async def call(self, action: Callable[[Extension], Awaitable[T]], *, repeat: bool = False) -> T:
+    async def call(self, action: Callable[[ExtensionConnection], Awaitable[T]], *, repeat: bool = False) -> T:
         """Does something with the running copy, waiting for it where it is about to run, and returns what came of it.
 
         With `repeat` it is done again with the next copy when this one dies in the midst of it; with
@@ -362,17 +384,25 @@ class Supervisor:
         """
         may_resend = self.supervision.restarts_on_errors
         while True:
-            extension: Extension | None = None
+            extension: ExtensionConnection | None = None
             try:
-                async with self.acquire() as extension:
-                    return await action(extension)
+                extension = self._running() or await self.ready()
+                began = self._clock()
+                ticket = self._begin_call(extension, began)
+                try:
+                    result = await action(extension)
+                except BaseException as error:
+                    self._end_call(extension, ticket, began, error)
+                    raise
+                self._end_call(extension, ticket, began, None)
+                return result
             except (ConnectionLost, RemoteError) as error:
                 is_repeated = repeat and isinstance(error, ConnectionLost)
                 if not (is_repeated or may_resend) or not await self.replace_failed(extension, error):
                     raise
                 may_resend = may_resend and is_repeated
 
-    async def replace_failed(self, extension: Extension | None, error: BecketError) -> bool:
+    async def replace_failed(self, extension: ExtensionConnection | None, error: BecketError) -> bool:
         """Ends a copy that has responded with an error, and waits until it, or one that has died, runs no more.
 
         Returns whether another may follow it; after any other failure, or where somebody has stopped it, none does."""
@@ -383,37 +413,49 @@ class Supervisor:
         await self._wait_while(partial(self._is_current, extension))
         return True
 
-    def _is_current(self, extension: Extension | None) -> bool:
+    def _is_current(self, extension: ExtensionConnection | None) -> bool:
         return self._extension is extension
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncGenerator[Extension, None]:
+    async def acquire(self) -> AsyncGenerator[ExtensionConnection, None]:
         """Yields the running copy, and takes what happens in the block for a call: it is counted, and waited for."""
-        extension = await self.ready()
-        began = loop_time()
-        ticket = self._breaker.admit(began)
-        self._calls[extension] += 1
-        error: BaseException | None = None
+        extension = self._running() or await self.ready()
+        began = self._clock()
+        ticket = self._begin_call(extension, began)
         try:
             yield extension
-        except ConnectionLost as lost:
-            error = lost
-            if extension is self._replaced and lost.reason is DisconnectReason.LOCAL_CLOSE:
-                raise ConnectionLost(
-                    DisconnectReason.LOCAL_CLOSE, f"{self.id} was reloaded before it responded"
-                ) from lost
+        except BaseException as error:
+            self._end_call(extension, ticket, began, error)
             raise
-        except BaseException as failure:
-            error = failure
-            raise
-        finally:
-            self._calls[extension] -= 1
-            if not self._calls[extension]:
-                del self._calls[extension]
-            ended = loop_time()
-            self._breaker.record(ticket, classify_error(error), ended)
-            self._metrics.record(began, ended, failed=error is not None)
+        self._end_call(extension, ticket, began, None)
+
+    def _begin_call(self, extension: ExtensionConnection, now: float) -> Ticket:
+        ticket = self._breaker.admit(now)
+        self._calls[extension] = self._calls.get(extension, 0) + 1
+        return ticket
+
+    def _end_call(
+        self, extension: ExtensionConnection, ticket: Ticket, began: float, error: BaseException | None
+    ) -> None:
+        """Counts what came of a call. Raises for one that a reload has cut off, since its own error is about the link.
+
+        No task is woken by a call, unless the circuit has changed or the copy is drained."""
+        left = self._calls[extension] - 1
+        if left:
+            self._calls[extension] = left
+        else:
+            del self._calls[extension]
+        ended = self._clock()
+        has_changed = self._breaker.record(ticket, classify_error(error), ended)
+        self._metrics.record(began, ended, failed=error is not None)
+        if has_changed or (not left and (self._is_draining or self.state is ExtensionState.RESTARTING)):
             self._notify_waiters()
+        if (
+            extension is self._replaced
+            and isinstance(error, ConnectionLost)
+            and error.reason is DisconnectReason.LOCAL_CLOSE
+        ):
+            raise ConnectionLost(DisconnectReason.LOCAL_CLOSE, f"{self.id} was reloaded before it responded") from error
 
     # -- the owner
 
@@ -445,10 +487,10 @@ class Supervisor:
 
     async def _run_until_stopped(self) -> None:
         """One life: from the first start until the extension was stopped, or has failed."""
-        self._intent = Intent.NONE
+        self._intent, self._stop_reason = Intent.NONE, ""
         self._generation += 1
         self._transition(ExtensionState.SPAWNING)
-        began = loop_time()
+        began = self._clock()
         try:
             started = await self._start_instance()
         except BecketError as error:
@@ -458,7 +500,7 @@ class Supervisor:
             await self._stop_instance()
             return
         self._transition(ExtensionState.READY)
-        self._events.publish(ExtensionStarted(self.id, self._pid(), loop_time() - began, self.version))
+        self._events.publish(ExtensionStarted(self.id, self._pid(), self._clock() - began, self.version))
         while self.state is not ExtensionState.STOPPED and self.state is not ExtensionState.FAILED:
             ending = await self._wait_for_exit_or_intent()
             if ending.intent is Intent.STOP:
@@ -478,10 +520,10 @@ class Supervisor:
         self._adopt_copy(extension)
         return self._intent is not Intent.STOP
 
-    async def _open_copy(self) -> Extension | None:
+    async def _open_copy(self) -> ExtensionConnection | None:
         """Starts a process beside the one that may run; returns None where somebody wants it to end meanwhile."""
         self._events.publish(ExtensionStarting(self.id, self.command))
-        extension: Extension | None = None
+        extension: ExtensionConnection | None = None
         with anyio.CancelScope() as self._starting:
             try:
                 extension = await self._start()
@@ -490,10 +532,10 @@ class Supervisor:
                 self._notify_waiters()
         return extension
 
-    def _adopt_copy(self, extension: Extension) -> None:
+    def _adopt_copy(self, extension: ExtensionConnection) -> None:
         self._extension, self._exit_cause = extension, None
         self._breaker.reset()
-        self._history = self._history.became_ready(loop_time())
+        self._history = self._history.became_ready(self._clock())
         for arrangement in self._initializers:
             arrangement(extension)
 
@@ -528,14 +570,14 @@ class Supervisor:
 
     def _watch_breaker(self, was_open: bool) -> bool:
         """Calls the extension degraded while its circuit is open; returns whether it is."""
-        is_open = self._breaker.state(loop_time()) is not BreakerState.CLOSED
+        is_open = self._breaker.state(self._clock()) is not BreakerState.CLOSED
         if is_open and not was_open:
             self._mark_degraded("too many of its calls fail")
         elif was_open and not is_open:
             self._mark_recovered()
         return is_open
 
-    def _keep_heartbeat(self, extension: Extension) -> Callable[[], object]:
+    def _keep_heartbeat(self, extension: ExtensionConnection) -> Callable[[], object]:
         """Calls `_on_dead` when the extension is dead; returns what stops the heartbeat."""
         policy = self.supervision.heartbeat
         if policy is None or "ping" not in extension.features:
@@ -551,7 +593,7 @@ class Supervisor:
         elif (
             beat.liveness is Liveness.ALIVE
             and self.state is ExtensionState.DEGRADED
-            and self._breaker.state(loop_time()) is BreakerState.CLOSED
+            and self._breaker.state(self._clock()) is BreakerState.CLOSED
         ):
             self._mark_recovered()
 
@@ -568,12 +610,12 @@ class Supervisor:
     async def _restart_or_fail(self, ending: ExitCause) -> None:
         """The copy has ended by itself, or is dead: another is started, if it may."""
         lost = ending.lost
-        ended_at = loop_time()
+        ended_at = self._clock()
         await self._close_instance(hung_because=ending.reason if ending.is_hung else "")
         self._events.publish(build_exit_event(self.id, lost, expected=False))
         because: BecketError = lost or ConnectionLost(DisconnectReason.LOCAL_CLOSE, ending.reason)
         while True:
-            decision = decide_restart(self.supervision.restart, self._history, now=loop_time(), random=self._random)
+            decision = decide_restart(self.supervision.restart, self._history, now=self._clock(), random=self._random)
             self._history = decision.history
             if isinstance(decision, GiveUp):
                 self._fail(because, decision.because)
@@ -598,21 +640,23 @@ class Supervisor:
                 await self._stop_instance()
                 return
             self._transition(ExtensionState.READY)
-            self._events.publish(ExtensionRestarted(self.id, self._pid(), self._history.total, loop_time() - ended_at))
+            self._events.publish(
+                ExtensionRestarted(self.id, self._pid(), self._history.total, self._clock() - ended_at)
+            )
             return
 
     async def _wait_restart_delay(self, delay: float) -> bool:
         """Waits before a restart; returns False where somebody wants the extension to end meanwhile."""
         with anyio.move_on_after(delay):
             await self._wait_while(lambda: self._intent is not Intent.STOP)
-        if self._stagger is not None and (wait := self._stagger.reserve(loop_time())):
+        if self._stagger is not None and (wait := self._stagger.reserve(self._clock())):
             with anyio.move_on_after(wait):
                 await self._wait_while(lambda: self._intent is not Intent.STOP)
         return self._intent is not Intent.STOP
 
     async def _reload_copy(self) -> None:
         """Starts a new copy, lets it take the calls from then on, and ends the one before it."""
-        began = loop_time()
+        began = self._clock()
         old = self._extension
         try:
             new = await self._open_copy()
@@ -631,15 +675,15 @@ class Supervisor:
         self._intent = Intent.NONE
         self._notify_waiters()
         cut_off = 0 if old is None else await self._drain_copy(old)
-        self._events.publish(ExtensionReloaded(self.id, loop_time() - began, cut_off))
+        self._events.publish(ExtensionReloaded(self.id, self._clock() - began, cut_off))
 
-    async def _drain_copy(self, old: Extension) -> int:
+    async def _drain_copy(self, old: ExtensionConnection) -> int:
         """Ends a copy whose place is taken, after the calls that it has; returns how many were cut off."""
         self._is_draining = True
         try:
             with anyio.move_on_after(self.supervision.drain_timeout):
-                await self._wait_while(lambda: self._calls[old] > 0 and self._intent is not Intent.STOP)
-            cut_off = self._calls[old]
+                await self._wait_while(lambda: old in self._calls and self._intent is not Intent.STOP)
+            cut_off = self._calls.get(old, 0)
             self._replaced = old
             await old.shutdown()
         finally:
@@ -650,10 +694,10 @@ class Supervisor:
         return cut_off
 
     async def _replace_instance(self) -> None:
-        began = loop_time()
+        began = self._clock()
         self._transition(ExtensionState.RESTARTING)
         drain = Drain(began, self.supervision.drain_timeout)
-        with anyio.move_on_after(drain.remaining(loop_time())):
+        with anyio.move_on_after(drain.remaining(self._clock())):
             await self._wait_while(lambda: self.in_flight > 0 and self._intent is not Intent.STOP)
         cut_off = self.in_flight
         self._replaced = self._extension
@@ -672,7 +716,7 @@ class Supervisor:
             return
         self._intent = Intent.NONE
         self._transition(ExtensionState.READY)
-        self._events.publish(ExtensionReloaded(self.id, loop_time() - began, cut_off))
+        self._events.publish(ExtensionReloaded(self.id, self._clock() - began, cut_off))
 
     async def _stop_instance(self) -> None:
         self._transition(ExtensionState.STOPPING)
@@ -690,7 +734,10 @@ class Supervisor:
         if extension is not None:
             if hung_because and extension.peer.process is not None:
                 extension.peer.process.kill()  # it does not read: the end of its stdin and SIGTERM would be waited out
-            await (extension.shutdown() if is_asked else extension.aclose(hung_because and f"{self.id} {hung_because}"))
+            if is_asked:
+                await extension.shutdown(self._stop_reason)
+            else:
+                await extension.aclose(hung_because and f"{self.id} {hung_because}")
 
     def _fail(self, error: BecketError, because: str = "") -> None:
         self.failure = error
@@ -709,7 +756,7 @@ class Supervisor:
 
     def _transition(self, to: ExtensionState) -> None:
         before = self.state
-        self._lifecycle = self._lifecycle.transition(to, loop_time())
+        self._lifecycle = self._lifecycle.transition(to, self._clock())
         self._events.publish(ExtensionStateChanged(self.id, before, to))
         self._notify_waiters()
 

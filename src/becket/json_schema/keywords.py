@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module
 from itertools import islice
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 from becket._text import join_pointer, truncate
 from becket.conversion.problems import MAX_PROBLEMS, is_array, is_object
@@ -63,6 +63,49 @@ def build_constant_node(*applied: tuple[str, Any]) -> SchemaNode:
 
 TRUE_SCHEMA = build_constant_node()  # the schema `true`
 FALSE_SCHEMA = build_constant_node(("not", TRUE_SCHEMA))  # the schema `false`
+
+
+# -- objects of plain values
+
+FLAT_KEYWORDS = {"type", "properties", "required", "additionalProperties"}
+
+
+class FlatObject:
+    """The schema of an object whose properties have types and no other rules, as most tools declare their inputs."""
+
+    __slots__ = ("_required", "_types")
+
+    def __init__(self, types: dict[str, frozenset[type]], required: list[str]) -> None:
+        self._types = types
+        self._required = required
+
+    def fits(self, value: object) -> bool:
+        """Returns True for a value that surely fits, in one pass. False means that the keywords must be applied."""
+        if value.__class__ is not dict:
+            return False
+        members = cast("dict[str, Any]", value)
+        types = self._types
+        for name, member in members.items():
+            if name not in types or member.__class__ not in types[name]:
+                return False
+        return all(name in members for name in self._required)
+
+
+def build_flat_object(root: SchemaNode) -> FlatObject | None:
+    """Returns a quick check of a compiled schema; None where it has other rules."""
+    applied = dict(root.applied)
+    if len(applied) < len(root.applied) or applied.keys() - FLAT_KEYWORDS:
+        return None
+    if applied.get("type") != ("object",) or "properties" not in applied:
+        return None
+    types: dict[str, frozenset[type]] = {}
+    for name, node in applied["properties"]:
+        if [keyword for keyword, _ in node.applied] != ["type"]:
+            return None
+        names: tuple[str, ...] = node.applied[0][1]
+        kinds = {kind for kind, type_name in JSON_TYPES.items() if type_name in names}
+        types[name] = frozenset(kinds | {int} if "number" in names else kinds)
+    return FlatObject(types, applied.get("required", []))
 
 
 # -- one run of a schema over a value

@@ -107,7 +107,9 @@ class Gate:
 
     def consults(self, chain: Sequence[Gate] = ()) -> bool:
         """Returns whether a policy has a say about a call, and may take its time."""
-        return self._policy is not None or any(gate._policy is not None for gate in chain)
+        if self._policy is not None:
+            return True
+        return bool(chain) and any(gate._policy is not None for gate in chain)
 
     def record(self, decision: Decision) -> None:
         """Hands a decision to the audit."""

@@ -22,8 +22,8 @@ from becket.contract.handshake import Capabilities
 from becket.contract.providers import Message, ProviderResult
 from becket.dialects.mapping import WireRequest
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
+from becket.host.connection import ExtensionConnection
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
-from becket.host.extension import Extension
 from becket.host.serving.tool_inputs import compile_inputs
 from becket.host.slices import Slices
 from becket.host.starting.discovery import Candidate
@@ -100,8 +100,8 @@ def find_bundled_servers(owner: Candidate, notes: list[Diagnostic]) -> list[Cand
 
 
 class HostedMcpServers:
-    """What one host does for its MCP servers. `complete` asks one of its `models`; `current` returns the handle on the
-    copy of an extension that runs; `redeclared` is told that its tools are others now."""
+    """What one host does for its MCP servers. `complete` asks one of its `models`; `current` returns the
+    connection of an extension that runs; `redeclared` is told that its tools are others now."""
 
     def __init__(
         self,
@@ -109,8 +109,8 @@ class HostedMcpServers:
         *,
         models: Callable[[], Sequence[str]],
         complete: Callable[..., Awaitable[ProviderResult]],
-        current: Callable[[str], Extension | None],
-        redeclared: Callable[[Extension], None],
+        current: Callable[[str], ExtensionConnection | None],
+        redeclared: Callable[[ExtensionConnection], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         slices: Slices,
     ) -> None:
@@ -153,7 +153,7 @@ class HostedMcpServers:
 
         return methods
 
-    def on_ready(self, extension: Extension) -> None:
+    def on_ready(self, extension: ExtensionConnection) -> None:
         """A copy of a server is ready: what it has told while it was starting is looked after now."""
         if extension.peer in self._stale:
             self._schedule_refresh(extension.id)
@@ -175,7 +175,7 @@ class HostedMcpServers:
         finally:
             self._refreshing.discard(id)
 
-    async def _refresh(self, extension: Extension) -> None:
+    async def _refresh(self, extension: ExtensionConnection) -> None:
         try:
             await refresh_tools(extension, self._slices)
         except BecketError as error:
@@ -226,7 +226,7 @@ def to_provider_block(piece: SamplingContent) -> dict[str, Any]:
             raise InvalidParams([("/messages", "only texts and pictures can be given to a model here")])
 
 
-async def refresh_tools(extension: Extension, slices: Slices) -> None:
+async def refresh_tools(extension: ExtensionConnection, slices: Slices) -> None:
     """Asks a running server for its tools, and puts them in the place of those that it had.
 
     Raises:
@@ -242,7 +242,7 @@ async def refresh_tools(extension: Extension, slices: Slices) -> None:
         except StopIteration as stop:
             async with slices:
                 tools, names = convert_tools(stop.value)
-                before = extension.inputs
+                before = extension.tool_inputs
                 inputs = await compile_inputs(extension.id, tools, before.mode, slices, is_tolerant=True, before=before)
             break
         assert isinstance(step, WireRequest)  # nothing is told

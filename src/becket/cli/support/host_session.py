@@ -17,7 +17,7 @@ from becket.host.host_config import ExtensionConfig, apply_extension_configs
 from becket.host.starting.discovery import DEFAULT_SETTINGS, Candidate, discover_extensions
 
 if TYPE_CHECKING:
-    from becket.host.supervised import ExtensionHandle
+    from becket.host.extension import Extension
 
 __all__ = ["find_required", "open_extension", "open_host", "wait_and_report"]
 
@@ -30,7 +30,7 @@ async def open_extension(
     trace: Path | None = None,
     with_hooks: bool = False,
     command: str | None = None,
-) -> AsyncGenerator[tuple[Host, ExtensionHandle], None]:
+) -> AsyncGenerator[tuple[Host, Extension], None]:
     """Starts an extension, waits until it is ready, and ends it in good order. What is said is recorded to `trace`.
 
     With `with_hooks` all extensions that may have hooks of tools run by then, and also for a `command` that the host

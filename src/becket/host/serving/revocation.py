@@ -41,19 +41,24 @@ class RevocableCalls:
         Raises:
             NotPermitted: it may not.
         """
+        if self._gate.consults():
+            await self._consult(method, permission)
+        else:
+            self._check_now(method, permission)
+
+    def _check_now(self, method: str, permission: str | None) -> None:
         try:
-            if self._gate.consults():
-                await self._consult(method, permission)
-            else:
-                self._gate.check(method, permission)
+            self._gate.check(method, permission)
         except PermissionDenied as error:
-            raise NotPermitted(error.permission, method=method, extension=self._gate.extension) from None
+            raise self._build_error(error.permission, method) from None
 
     async def _consult(self, method: str, permission: str | None) -> None:
         # On a loop of its own: that of the link may end meanwhile, and nothing would end the wait.
         loop = await current_loop()
         try:
             self._gate.enforce(await decide_with_policies(loop, self._gate, method, permission))
+        except PermissionDenied as error:
+            raise self._build_error(error.permission, method) from None
         finally:
             loop.close()
 
@@ -63,7 +68,8 @@ class RevocableCalls:
 
     def remove(self, permission: str, one: Revocable) -> None:
         """It has ended by itself."""
-        self._by_permission.get(permission, set()).discard(one)
+        if permission in self._by_permission:
+            self._by_permission[permission].discard(one)
 
     async def call(self, method: str, permission: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Makes a call that needs a permission of the extension, and returns its result.
@@ -71,7 +77,10 @@ class RevocableCalls:
         Raises:
             NotPermitted: the extension does not hold it, or lost it before the answer came.
         """
-        await self.check(method, permission)
+        if self._gate.consults():
+            await self._consult(method, permission)
+        else:
+            self._check_now(method, permission)
         scoped = RevocableCall()
         self.add(permission, scoped)
         try:
@@ -90,8 +99,8 @@ class RevocableCalls:
         for one in self._by_permission.pop(permission, set()):
             one.end(self._build_error(permission))
 
-    def _build_error(self, permission: str) -> NotPermitted:
-        return NotPermitted(permission, extension=self._gate.extension)
+    def _build_error(self, permission: str, method: str = "") -> NotPermitted:
+        return NotPermitted(permission, method=method, extension=self._gate.extension)
 
     def close(self) -> None:
         """Hears of no more revocations."""

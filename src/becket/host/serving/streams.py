@@ -7,26 +7,41 @@ still belongs to it, as the contract allows. Where events cannot be told apart, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import anyio
 from msgspec import Raw
 
 from becket._deprecated import RenamedMember
-from becket.contract.commands import CommandDone
-from becket.contract.providers import ProviderDone
+from becket._loggers import host_logger
+from becket.contract.commands import COMMAND_INVOKE, CommandDone
+from becket.contract.providers import PROVIDER_STREAM, ProviderDone
+from becket.contract.settings import SETTINGS_EDITOR_CLOSE, SETTINGS_EDITOR_COMMITTED, SETTINGS_EDITOR_RENDER
+from becket.contract.tasks import TASK_READERS
+from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
+from becket.conversion.decode import get_result_decoder
 from becket.errors import JSON_ERRORS, BecketError, LocalProtocolError, NotSent
 from becket.host.serving.client import EventStream, MappedStream
 from becket.host.serving.revocation import RevocableCalls
+from becket.methods.registry import Registry
+from becket.methods.streams import EventReader
+from becket.peer.context import BaseContext
 from becket.peer.event_routing import EventHandler
 from becket.peer.streams import Gap
 
 if TYPE_CHECKING:
     from becket.peer.protocols import Loop
 
-__all__ = ["ExtensionStream", "ExtensionStreams"]
+__all__ = [
+    "ExtensionNotifications",
+    "ExtensionStream",
+    "ExtensionStreams",
+    "build_notification_handler",
+    "check_notification_types",
+]
 
 E = TypeVar("E")
 K = TypeVar("K")
@@ -36,6 +51,22 @@ R = TypeVar("R")
 TRAIL_GRACE = 0.02  # seconds for events that an old extension sends after its answer, unless it said `done`
 MAX_TRAILING = 1_024  # events that are kept for a consumer that does not ask for them
 DONE_EVENTS = (CommandDone, ProviderDone)
+READERS: Final[Mapping[str, EventReader[Any]]] = MappingProxyType(
+    {
+        **TASK_READERS,
+        **{
+            told.name: EventReader(get_result_decoder(told.params), (told.params,))
+            for told in (
+                SETTINGS_EDITOR_RENDER,
+                SETTINGS_EDITOR_COMMITTED,
+                SETTINGS_EDITOR_CLOSE,
+                WIDGET_UPSERT,
+                WIDGET_DISMISS,
+            )
+        },
+    }
+)
+NOTIFICATION_TYPES: Final = frozenset(kind for reader in READERS.values() for kind in reader.types)
 
 
 class ExtensionStreams:
@@ -363,3 +394,63 @@ class ExtensionStream(Generic[E, R]):
             await self._arrived.wait()
 
     take_ready = RenamedMember("batch_nowait")
+
+
+# -- notifications
+
+
+class ExtensionNotifications:
+    """The notifications of one extension: all of those that functions may subscribe to, and the late ones of runs."""
+
+    def __init__(self, runs: ExtensionStreams) -> None:
+        self.skipped = 0
+        self._runs = runs
+        self._handlers: list[tuple[tuple[type, ...], EventHandler]] = []
+
+    def register(self, methods: Registry) -> None:
+        """Adds a handler for each of them. Those without functions are handled only where no running call receives
+        them: a stream of such events stays on the fast path."""
+        for name in {*READERS, *COMMAND_INVOKE.events, *PROVIDER_STREAM.events}:
+            methods.on(name, unless_streamed=name not in READERS)(self._handler(name))
+
+    def _handler(self, name: str) -> Callable[[Raw, BaseContext], None]:
+        def take(params: Raw, ctx: BaseContext) -> None:
+            if not ctx.is_streamed:
+                self._runs.accept_trailing(name, params)
+            if self._handlers and name in READERS:
+                self._dispatch(READERS[name], params)
+
+        return take
+
+    def _dispatch(self, reader: EventReader[Any], raw: Raw) -> None:
+        try:
+            event = reader.decode(raw)
+        except JSON_ERRORS:
+            self.skipped += 1
+            return
+        for kinds, listener in tuple(self._handlers):
+            if isinstance(event, kinds):
+                try:
+                    listener.function(*((event,) if listener.arity else ()))
+                except Exception:  # the others receive it all the same
+                    host_logger().exception("a function for `%s` failed", type(event).__name__)
+
+    def add(self, kinds: tuple[type, ...], handler: EventHandler) -> None:
+        """Calls a handler with notifications of these classes."""
+        self._handlers.append((kinds, handler))
+
+
+def check_notification_types(kinds: Iterable[type]) -> None:
+    """Raises TypeError for a class of which there are no notifications."""
+    for kind in kinds:
+        if kind not in NOTIFICATION_TYPES:
+            known = ", ".join(sorted(known.__name__ for known in NOTIFICATION_TYPES))
+            raise TypeError(f"an extension sends no `{kind.__name__}` to functions of `on`, only: {known}")
+
+
+def build_notification_handler(function: Callable[..., Any]) -> EventHandler:
+    """Returns a handler that calls a plain function. Raises TypeError for one that is `async def`."""
+    handler = EventHandler(function)
+    if handler.is_async:
+        raise TypeError(f"{handler.function!r} is `async def`: functions of `on` must be plain")
+    return handler

@@ -12,7 +12,7 @@ from becket._loggers import host_logger
 from becket._text import join_problems
 from becket.contract.names import strip_whitespace
 from becket.contract.tools import Tool
-from becket.errors import BadSchema, BadValue, Problem
+from becket.errors import BadSchema, BadValue
 from becket.host.slices import Slices
 from becket.json_schema.validator import SchemaMode, Validator, compile_schema
 
@@ -42,7 +42,12 @@ class ToolInputSchemas:
             BadValue: it does not fit the schema, and the mode is to enforce it. All problems, each with its pointer.
         """
         compiled = self.compiled.get(tool)
-        problems = [] if compiled is None else await find_problems(compiled.validator, input)
+        if compiled is None:
+            return
+        validator = compiled.validator
+        problems = validator.find_problems_within_budget(input)
+        if problems is None:
+            problems = await anyio.to_thread.run_sync(validator.find_problems, input)
         if problems and self.mode is SchemaMode.ENFORCE:
             raise BadValue(f"input of the tool {tool!r}", problems)
         if problems:
@@ -92,8 +97,3 @@ async def compile_inputs(
         text = "%s: the tool %r %s, its schema cannot be applied: %s"
         host_logger().warning(text, extension, name, becomes, because, extra=marks)
     return ToolInputSchemas(extension, mode, compiled, unusable if disables else None)
-
-
-async def find_problems(validator: Validator, input: Any) -> list[Problem]:
-    problems = validator.find_problems_within_budget(input)
-    return await anyio.to_thread.run_sync(validator.find_problems, input) if problems is None else problems

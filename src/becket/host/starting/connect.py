@@ -24,15 +24,15 @@ from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext
 from becket.dialects.mapping import LinkState
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
-from becket.host.extension import Extension, ExtensionParts
+from becket.host.connection import ExtensionConnection, SingleConnection
+from becket.host.extension import Extension
 from becket.host.logs import ExtensionLog
 from becket.host.redaction import redact_command
 from becket.host.serving.audited_gate import AuditedGate, AuditSink, record_event
 from becket.host.serving.client import ContractClient
 from becket.host.serving.revocation import RevocableCalls
 from becket.host.serving.services import ExtensionServices
-from becket.host.serving.stream_state import ExtensionNotifications
-from becket.host.serving.streams import ExtensionStreams
+from becket.host.serving.streams import ExtensionNotifications, ExtensionStreams
 from becket.host.serving.tool_inputs import compile_inputs
 from becket.host.slices import Slices
 from becket.host.starting.environment import build_default_environment, build_variable_policy, prefer_own_python
@@ -183,21 +183,27 @@ def connect_extension_over(
 
 
 class ExtensionConnector:
-    """An extension that is about to be connected: `async with` it, or `await` it and shut it down yourself."""
+    """An extension that is about to be connected: `async with` it, or `await` it and stop it yourself.
 
-    def __init__(self, start: Callable[[], Awaitable[Extension]]) -> None:
-        self._start = start
+    `open` returns the bare connection, for a supervisor."""
+
+    def __init__(self, open: Callable[[], Awaitable[ExtensionConnection]]) -> None:
+        self.open = open
         self._extension: Extension
 
     def __await__(self) -> Generator[Any, Any, Extension]:
-        return self._start().__await__()
+        return self._connect().__await__()
+
+    async def _connect(self) -> Extension:
+        connection = await self.open()
+        return Extension(SingleConnection(connection), connection.gate)
 
     async def __aenter__(self) -> Extension:
-        self._extension = await self._start()
+        self._extension = await self._connect()
         return self._extension
 
     async def __aexit__(self, *_: object) -> None:
-        await self._extension.shutdown()
+        await self._extension.stop()
 
 
 # -- one start
@@ -256,8 +262,8 @@ class ExtensionStartup:
             return Gate(self._id, grants, asks=asks, known=self._known, require_parent=requires)
         return AuditedGate(self._id, grants, self._audit, asks=asks, known=self._known, require_parent=requires)
 
-    async def run(self) -> Extension:
-        """Starts the extension and returns the handle on it."""
+    async def run(self) -> ExtensionConnection:
+        """Starts the extension and returns the connection to it."""
         loop = await current_loop()  # of the link, which ends it
         permitted = RevocableCalls(self._gate, loop)
         ends: list[Callable[[], object]] = [permitted.close]
@@ -269,7 +275,9 @@ class ExtensionStartup:
             loop.close()
             raise
 
-    async def _run(self, loop: Loop, permitted: RevocableCalls, ends: list[Callable[[], object]]) -> Extension:
+    async def _run(
+        self, loop: Loop, permitted: RevocableCalls, ends: list[Callable[[], object]]
+    ) -> ExtensionConnection:
         runs = ExtensionStreams(permitted, loop, patience=self._timeouts.idle)
         told = ExtensionNotifications(runs)
         secrets = self._options.get("secrets")
@@ -329,23 +337,21 @@ class ExtensionStartup:
                 # It has refused, and may have written why: all of that is here now.
                 raise HandshakeFailed(self._id, error.because + last_stderr_line(peer)) from error.__cause__
             raise
-        return Extension(
-            ExtensionParts(
-                client=voice,
-                gate=self._gate,
-                revocable_calls=permitted,
-                streams=runs,
-                notifications=told,
-                handshake=greeted,
-                tool_inputs=inputs,
-                timeouts=self._timeouts,
-                limits=self._limits,
-                audit=self._audit,
-                root=self._root,
-                environment=self._environment,
-                cleanups=tuple(ends),
-                on_end=self._options.get("on_end"),
-            )
+        return ExtensionConnection(
+            voice,
+            self._gate,
+            greeted,
+            revocable_calls=permitted,
+            streams=runs,
+            notifications=told,
+            tool_inputs=inputs,
+            timeouts=self._timeouts,
+            limits=self._limits,
+            audit=self._audit,
+            root=self._root,
+            environment=self._environment,
+            cleanups=tuple(ends),
+            on_end=self._options.get("on_end"),
         )
 
     def _build_registry(self, services: ExtensionServices, told: ExtensionNotifications, scene: LinkState) -> Registry:

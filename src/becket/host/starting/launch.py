@@ -21,9 +21,9 @@ from becket.dialects import DIALECTS, find_dialect
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext, HostDefaults
 from becket.errors import ExtensionRefused
 from becket.host.breaker import BreakerPolicy
+from becket.host.connection import ExtensionConnection
 from becket.host.data_dir import DataDir
 from becket.host.events import EventBus
-from becket.host.extension import Extension
 from becket.host.log_events import LogEventPublisher
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.serving.audited_gate import AuditSink
@@ -139,7 +139,7 @@ async def launch_extension(
     configured: Mapping[str, object] | None = None,
     restarts: int = 0,
     ids: IdCounter | None = None,
-) -> Extension:
+) -> ExtensionConnection:
     """Starts an extension by this way and shakes hands with it.
 
     `configured` are its values in the host's own settings; `restarts` is how often it was started again, and
@@ -174,7 +174,7 @@ async def launch_extension(
         raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
     habitual = {**habits.limits, **habits.host_limits, **(habits.restart_limits if restarts else {})}
     usual = apply_host_defaults(settings.limits, DEFAULT_LIMITS, habitual)
-    return await connect_extension(
+    connector = connect_extension(
         way.command if settings.wrap is None else settings.wrap(id, way.command),
         id=id,
         env=environment,
@@ -207,6 +207,7 @@ async def launch_extension(
         on_link=None if settings.on_link is None else partial(settings.on_link, id, dialect.name),
         on_end=None if way.working is None else way.working.release,
     )
+    return await connector.open()
 
 
 def log_working_copy(id: str, folder: str, data: str) -> None:

@@ -14,7 +14,7 @@ from becket.contract.memory import MEMORY_APPEND
 from becket.contract.tools import TOOL_CALL
 from becket.dialects.mapping import LinkState
 from becket.errors import BecketError, RemoteError
-from becket.host.extension import Extension
+from becket.host.connection import ExtensionConnection
 from becket.host.serving.client import ContractClient, MappedStream
 from becket.host.starting.connect import ExtensionOptions, connect_extension_over
 from becket.jsonrpc.messages import Failure, NotificationMessage, Request, Success
@@ -54,7 +54,7 @@ class HostConformanceRun(ConformanceRun):
     def __init__(self, recorded: RecordedSession, options: Mapping[str, Any]) -> None:
         super().__init__(recorded)
         self._options = options
-        self._extension: Extension | None = None
+        self._extension: ExtensionConnection | None = None
         self._is_connected = anyio.Event()
         self._meanings: dict[int, tuple[str, Any]] = {}  # of entries: which request, and what it is to come to
         self._outcomes: dict[int, ObservedOutcome] = {}
@@ -77,7 +77,7 @@ class HostConformanceRun(ConformanceRun):
             **self._options,  # type: ignore[typeddict-item]
         }
         try:
-            self._extension = await connect_extension_over(self.ours, id=recorded.id, **options)
+            self._extension = await connect_extension_over(self.ours, id=recorded.id, **options).open()
             outcome = ObservedOutcome(describe_declared(self._extension))
         except BecketError as error:
             outcome = ObservedOutcome(error=error)
@@ -133,8 +133,8 @@ class HostConformanceRun(ConformanceRun):
         elif isinstance(message, NotificationMessage):
             await self._send_notification(message, extension)
 
-    def _send_request(self, number: int, request: Request, extension: Extension) -> None:
-        voice = extension._client  # pyright: ignore[reportPrivateUsage]
+    def _send_request(self, number: int, request: Request, extension: ExtensionConnection) -> None:
+        voice = extension.client
         if request.method == self.recorded.mapping.shutdown_method(voice.link_state):
             self.tasks.start_soon(extension.shutdown)
             return
@@ -144,7 +144,7 @@ class HostConformanceRun(ConformanceRun):
         else:
             self.tasks.start_soon(self._send_contract_request, number, asked, voice)
 
-    async def _send_dialect_request(self, number: int, request: Request, extension: Extension) -> None:
+    async def _send_dialect_request(self, number: int, request: Request, extension: ExtensionConnection) -> None:
         try:
             params = None if request.params is None else Raw(request.params)
             self._outcomes[number] = ObservedOutcome(await extension.peer.call(request.method, params))
@@ -170,7 +170,7 @@ class HostConformanceRun(ConformanceRun):
             outcome = ObservedOutcome(None, error, tuple(events))
         self._outcomes[number] = outcome
 
-    async def _send_notification(self, message: NotificationMessage, extension: Extension) -> None:
+    async def _send_notification(self, message: NotificationMessage, extension: ExtensionConnection) -> None:
         await extension.peer.notify(message.method, None if message.params is None else Raw(message.params))
 
     async def close(self) -> None:
@@ -196,8 +196,9 @@ class HostConformanceRun(ConformanceRun):
             await self._extension.aclose()
 
 
-def describe_declared(extension: Extension) -> dict[str, Any]:
-    declared = {"tools": extension.tools, "providers": extension.providers, "capabilities": extension.capabilities}
+def describe_declared(extension: ExtensionConnection) -> dict[str, Any]:
+    offered = extension.handshake.capabilities
+    declared = {"tools": offered.tools, "providers": offered.providers, "capabilities": offered.capabilities}
     return {name: list(value) for name, value in declared.items() if value}
 
 
