@@ -14,7 +14,7 @@ import click
 from becket._text import escape
 from becket.cli.support.event_format import build_event_object, format_event
 from becket.cli.support.exit_codes import ExitCode
-from becket.cli.support.logs import is_level_shown, show_logs
+from becket.cli.support.logs import is_level_enabled, show_logs
 from becket.cli.support.options import FILE, HostOptions, host_options, run_async
 from becket.cli.support.output import (
     console,
@@ -129,15 +129,15 @@ async def run_until_closed(options: HostOptions, more: dict[str, Any], as_json: 
     config = options.log_config()
     reader_gone = anyio.Event()
 
-    def tell(event: HostEvent) -> None:
-        if not isinstance(event, ExtensionLogged) or (logs and is_level_shown(event.level, config)):
+    def print_event(event: HostEvent) -> None:
+        if not isinstance(event, ExtensionLogged) or (logs and is_level_enabled(event.level, config)):
             try:
                 screen.on_event(event)
             except BrokenPipeError:
                 unsubscribe()
                 reader_gone.set()
 
-    unsubscribe = host.events.subscribe(HostEvent, tell)
+    unsubscribe = host.events.subscribe(HostEvent, print_event)
     with show_logs(config, screen.log, of_extensions=not logs):
         async with screen.active(host), host:
             await wait_for_all(host)

@@ -141,7 +141,7 @@ class AsyncRuntime:
     ) -> None:
         """Tells without waiting, from whatever thread; what cannot be told goes the other way."""
 
-        def tell_now() -> None:
+        def notify_now() -> None:
             try:
                 if self.client_mapping is None:
                     self.peer.notify_nowait(notification, params)
@@ -151,9 +151,9 @@ class AsyncRuntime:
                 otherwise()
 
         if get_ident() == self._thread:
-            tell_now()
+            notify_now()
         else:
-            self.workers.call_soon(tell_now)
+            self.workers.call_soon(notify_now)
 
     def add_notification_handler(
         self, notification: Notification[Any], function: Callable[[Any], Coroutine[Any, Any, None]]

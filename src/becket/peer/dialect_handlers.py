@@ -137,7 +137,7 @@ def register_method(spoken: Registry, handler: Handler, words: MethodBinding, ru
     def call(params: Any, ctx: Any) -> Any:
         return handler.function(*(params, ctx)[: handler.arity])
 
-    def answer(params: Any, ctx: Any) -> Any:
+    def respond(params: Any, ctx: Any) -> Any:
         saying, heard = words.decode_params(params)
         try:
             result = call(heard, words.context(ctx, saying))
@@ -149,7 +149,7 @@ def register_method(spoken: Registry, handler: Handler, words: MethodBinding, ru
             return result.translated(lambda outcome: words.respond(outcome, saying))
         return words.encode_result(result, saying)
 
-    async def answer_on_loop(params: Any, ctx: Any) -> Any:
+    async def respond_on_loop(params: Any, ctx: Any) -> Any:
         saying, heard = words.decode_params(params)
         try:
             result = await call(heard, words.context(ctx, saying))
@@ -190,7 +190,7 @@ def register_method(spoken: Registry, handler: Handler, words: MethodBinding, ru
         for tale in words.encode_end_events(result, error, saying):
             await ctx.peer.notify(tale.method, tale.params)
 
-    plain, on_loop = (acknowledge, acknowledge_on_loop) if is_acknowledged else (answer, answer_on_loop)
+    plain, on_loop = (acknowledge, acknowledge_on_loop) if is_acknowledged else (respond, respond_on_loop)
     asked: Method[Any, Any] = Method(own.name, own.params, Any, requires=handler.requires)
     spoken.handle(asked, thread=handler.is_threaded)(on_loop if handler.is_async else plain)
     if phrase.cancel_method is not None and phrase.cancel_method.name not in spoken:

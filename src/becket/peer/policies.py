@@ -29,14 +29,14 @@ async def decide_with_policies(
     try:
         question = next(deliberation)
         while True:
-            question = deliberation.send(await Consultation(loop, question).wait())
+            question = deliberation.send(await PolicyConsultation(loop, question).wait())
     except StopIteration as end:
         decision: Decision = end.value
     gate.record(decision)
     return decision
 
 
-class Consultation:
+class PolicyConsultation:
     """One question to a policy, and the task that waits for its verdict. No verdict in time is an objection."""
 
     def __init__(self, loop: Loop, question: PolicyQuestion) -> None:
@@ -73,7 +73,7 @@ class Consultation:
             wake(self._waiter)
 
     def _work(self) -> None:
-        objection = self._question.ask()
+        objection = self._question.evaluate()
         try:
             self._loop.call_from_thread(lambda: self._take(objection))
         except RuntimeError:

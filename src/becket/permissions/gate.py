@@ -99,7 +99,7 @@ class Gate:
         `chain` holds the gates of those on whose behalf it calls: all must allow it, so a chain never widens. Where a
         policy has a say this waits for its verdict; on a loop use `becket.peer.policies.decide_with_policies`."""
         if chain or self._policy is not None:
-            decision = answer_all(self.deliberate(method, requires, chain, handling))
+            decision = consult_policies(self.deliberate(method, requires, chain, handling))
         else:
             decision = self._decide_own(method, requires, (), handling)
         self.record(decision)
@@ -283,12 +283,12 @@ class Gate:
         return f"<Gate of {self.extension}: {', '.join(sorted(self._allowed)) or 'nothing'} granted>"
 
 
-def answer_all(deliberation: Deliberation) -> Decision:
+def consult_policies(deliberation: Deliberation) -> Decision:
     """Returns what a deliberation comes to, with each policy waited for in this thread."""
     try:
         question = next(deliberation)
         while True:
-            question = deliberation.send(question.ask_patiently())
+            question = deliberation.send(question.evaluate_in_worker())
     except StopIteration as end:
         decision: Decision = end.value
         return decision

@@ -69,14 +69,14 @@ class PolicyQuestion:
         """Whether the policy is to be awaited."""
         return is_async(self.policy)
 
-    def ask(self) -> str | None:
+    def evaluate(self) -> str | None:
         """Asks a plain policy in this thread, and returns why it objects, None if it does not."""
         try:
             return objection_in(self.policy(self.decision))
         except BaseException as error:  # whatever it is: in a worker, nothing else would report it
             return self.fail(error)
 
-    def ask_patiently(self) -> str | None:
+    def evaluate_in_worker(self) -> str | None:
         """Asks in a worker, and waits for it in this thread. Not for a loop: that would stand still."""
         from threading import Event
 
@@ -86,7 +86,7 @@ class PolicyQuestion:
         is_given = Event()
 
         def work() -> None:
-            verdicts.append(self.ask())
+            verdicts.append(self.evaluate())
             is_given.set()
 
         self.workers.submit(work)

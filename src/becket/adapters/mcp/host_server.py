@@ -75,13 +75,13 @@ class McpHostServer:
     async def notify_tool_changes(self, peer: Peer) -> None:
         """Tells the client when there are other tools, until it is gone."""
 
-        def hear(event: ExtensionEvent) -> None:
+        def on_event(event: ExtensionEvent) -> None:
             tools = self._list_host_tools()
             if self._is_ready and tools != self._announced_tools and not peer.is_closed:
                 self._announced_tools = tools
                 peer.notify_nowait(TOOLS_CHANGED, None)
 
-        unsubscribe = self._host.events.subscribe(ExtensionEvent, hear)
+        unsubscribe = self._host.events.subscribe(ExtensionEvent, on_event)
         try:
             await peer.wait_closed()
         finally:

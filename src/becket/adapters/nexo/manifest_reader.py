@@ -189,7 +189,7 @@ class NexoManifestReader(ManifestReader):
         try:
             plugin = msgspec.convert(table, NexoPluginToml)
         except msgspec.ValidationError as error:
-            problems = [*say_simply(find_problems(table, NexoPluginToml)), *self._find_rule_problems(table)]
+            problems = [*explain_nexo_patterns(find_problems(table, NexoPluginToml)), *self._find_rule_problems(table)]
             raise ManifestError(quote_path(path), problems) from error
         problems = [*self._find_rule_problems(table)]
         if problems or not isinstance(plugin.transport, NexoStdio):
@@ -313,7 +313,7 @@ def version_sort_key(version: str) -> tuple[Any, ...]:
 # -- what is said of a problem
 
 
-def say_simply(problems: list[Problem]) -> list[Problem]:
+def explain_nexo_patterns(problems: list[Problem]) -> list[Problem]:
     """Returns the problems with a sentence in the place of each pattern that a text does not match."""
     return [(pointer, PATTERN_MESSAGES.get(message, message)) for pointer, message in explain_patterns(problems)]
 

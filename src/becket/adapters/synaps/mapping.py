@@ -164,8 +164,8 @@ def encode_append(append: Append) -> Append:
     return replace(append, idem=None)
 
 
-def hear_append(raw: Raw, state: LinkState) -> Append:
-    hear_query(raw, state)  # whose namespace it is comes before the rest
+def decode_wire_append(raw: Raw, state: LinkState) -> Append:
+    decode_wire_query(raw, state)  # whose namespace it is comes before the rest
     return replace(decode_append(raw), namespace=state.extension)
 
 
@@ -180,7 +180,7 @@ def encode_append_result(appended: Appended, state: LinkState) -> Appended:
     return Appended(appended.ok, appended.timestamp_ms)
 
 
-def hear_query(raw: Raw, state: LinkState) -> Query:
+def decode_wire_query(raw: Raw, state: LinkState) -> Query:
     query = decode_query(raw)
     check_query(query, find_plugin_id(state))
     return replace(query, namespace=state.extension)
@@ -273,9 +273,9 @@ MAPPING: Final = ContractMapping(
         **{method.name: build_identity_mapping(method) for method in UNCHANGED_METHODS},
         HOOK_HANDLE.name: build_identity_mapping(RAW_HOOK_HANDLE, decode_hook_result),
         MEMORY_APPEND.name: build_host_method_mapping(
-            MEMORY_APPEND, encode_append, hear_append, encode_append_result, reject_append
+            MEMORY_APPEND, encode_append, decode_wire_append, encode_append_result, reject_append
         ),
-        MEMORY_QUERY.name: build_host_method_mapping(MEMORY_QUERY, pass_params, hear_query, encode_query_result),
+        MEMORY_QUERY.name: build_host_method_mapping(MEMORY_QUERY, pass_params, decode_wire_query, encode_query_result),
         CONFIG_GET.name: build_host_method_mapping(
             CONFIG_GET, pass_params, decode_config_get, encode_config_get_result
         ),

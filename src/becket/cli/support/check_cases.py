@@ -182,7 +182,7 @@ START: Final = Case(
 )
 
 
-def opening(method: str, title: str, *, params: Any) -> Case:
+def build_first_case(method: str, title: str, *, params: Any) -> Case:
     """Returns the case of the first request."""
     return Case(
         id="answer",
@@ -191,7 +191,7 @@ def opening(method: str, title: str, *, params: Any) -> Case:
         verdicts=(
             Verdict(Observed.RESULT, OK, "it responded to `{method}` in {ms} ms"),
             Verdict(Observed.ERROR, OK, "it responded to `{method}` in {ms} ms"),
-            Verdict(Observed.CRASH, ERROR, "it {ended} before it responded to `{method}`{last_words}"),
+            Verdict(Observed.CRASH, ERROR, "it {ended} before it responded to `{method}`{last_output}"),
             Verdict(
                 Observed.WRONG_FRAMING,
                 ERROR,
@@ -259,7 +259,7 @@ PING: Final = Case(
         Verdict(
             Observed.ERROR, ERROR, "it rejects the ping that it has announced: {message}", "respond with any result"
         ),
-        Verdict(Observed.CRASH, ERROR, "it {ended} when it was pinged{last_words}"),
+        Verdict(Observed.CRASH, ERROR, "it {ended} when it was pinged{last_output}"),
         Verdict(
             Observed.SILENCE,
             ERROR,
@@ -297,7 +297,7 @@ def calls(what: str, named: str, *, unknown: FindingLevel = FindingLevel.ERROR) 
         ),
         Verdict(Observed.ERROR, OK, f"{named} responded with an error: {{message}}"),
         Verdict(Observed.INVALID, ERROR, f"{named}: {{problem}}", "`becket schema` says what is expected"),
-        Verdict(Observed.CRASH, ERROR, f"it {{ended}} when {named} was called{{last_words}}"),
+        Verdict(Observed.CRASH, ERROR, f"it {{ended}} when {named} was called{{last_output}}"),
         Verdict(Observed.SILENCE, ERROR, f"{named} did not respond within {{seconds}} s (its input was {{input}})"),
     )
 
@@ -337,7 +337,7 @@ CANCEL: Final = Case(
     verdicts=(
         Verdict(Observed.RESULT, OK, "a cancelled call of `{tool}` was responded to"),
         Verdict(Observed.ERROR, OK, "a cancelled call of `{tool}` was responded to"),
-        Verdict(Observed.CRASH, ERROR, "it {ended} when a call of `{tool}` was cancelled{last_words}"),
+        Verdict(Observed.CRASH, ERROR, "it {ended} when a call of `{tool}` was cancelled{last_output}"),
         Verdict(
             Observed.SILENCE,
             ERROR,
@@ -355,7 +355,7 @@ CANCEL_OF_OTHERS: Final = Case(
         Verdict(Observed.RESULT, OK, "`{tool}` responds after a call of it was cancelled"),
         Verdict(Observed.ERROR, OK, "`{tool}` responds after a call of it was cancelled"),
         Verdict(Observed.INVALID, OK, "`{tool}` responds after a call of it was cancelled"),
-        Verdict(Observed.CRASH, ERROR, "it {ended} when a call of `{tool}` was cancelled{last_words}"),
+        Verdict(Observed.CRASH, ERROR, "it {ended} when a call of `{tool}` was cancelled{last_output}"),
         Verdict(Observed.SILENCE, ERROR, "`{tool}` does not respond any more after a call of it was cancelled"),
     ),
 )
@@ -463,7 +463,7 @@ GOODBYE: Final = Case(
 WIRE: Final = (FRAMING, STDOUT, MESSAGES)
 NATIVE_CASES: Final = (
     START,
-    opening(INITIALIZE.name, f"It responds to `{INITIALIZE.name}`.", params="$introduction"),
+    build_first_case(INITIALIZE.name, f"It responds to `{INITIALIZE.name}`.", params="$introduction"),
     HANDSHAKE,
     METHODS,
     NOTIFICATIONS,
@@ -479,7 +479,7 @@ NATIVE_CASES: Final = (
 """Programs that speak the contract in its own dialect."""
 PLAIN_CASES: Final = (
     START,
-    opening(NO_SUCH_METHOD, "It responds to a request.", params={}),
+    build_first_case(NO_SUCH_METHOD, "It responds to a request.", params={}),
     METHODS,
     NOTIFICATIONS,
     end_of_stdin(ERROR),
@@ -488,7 +488,7 @@ PLAIN_CASES: Final = (
 """Programs that speak JSON-RPC without a handshake."""
 ADAPTER_CASES: Final = (
     START,
-    opening("$opening", "It responds to the handshake of its dialect.", params="$introduction"),
+    build_first_case("$opening", "It responds to the handshake of its dialect.", params="$introduction"),
     HANDSHAKE,
     PING,
     tools(WARNING),

@@ -157,15 +157,15 @@ class Conversation:
         answer = answer or self._probe.response(id, timeout)
         if case.id == "answer":
             self._opening = answer
-        facts = {"method": method, **{name.removeprefix("$"): shown(value) for name, value in values.items()}}
-        return self._explain_silence(facts, timeout) if answer is None else observe_answer(answer, facts)
+        facts = {"method": method, **{name.removeprefix("$"): to_text(value) for name, value in values.items()}}
+        return self._explain_silence(facts, timeout) if answer is None else observe_response(answer, facts)
 
     def _explain_silence(self, facts: Mapping[str, object], timeout: float) -> Observation:
         """Returns why there was no response, as far as that can be said."""
         probe = self._probe
         if probe.has_ended():
-            last_words = f", its last words: {probe.last_stderr_line}" if probe.last_stderr_line else ""
-            ended = {"ended": describe_exit(probe.exit_code), "last_words": last_words}
+            last_output = f", its last words: {probe.last_stderr_line}" if probe.last_stderr_line else ""
+            ended = {"ended": describe_exit(probe.exit_code), "last_output": last_output}
             return Observation(Observed.CRASH, {**facts, **ended})
         if probe.stdout and not self._responded:
             facts = {**facts, "wrote": quote(probe.stdout)}
@@ -189,7 +189,7 @@ class Conversation:
         answer = self._opening
         assert answer is not None
         if answer.result is None:
-            yield observe_answer(answer, {})
+            yield observe_response(answer, {})
             return
         problems = [*find_declared_problems(self._subject, answer.result)]
         hint = SCHEMAS if problems else ASK_FOR_IT
@@ -301,7 +301,7 @@ def find_output_problem(outputs: list[Raw]) -> str | None:
 # -- what was observed
 
 
-def observe_answer(answer: ProbeResponse, facts: Mapping[str, object]) -> Observation:
+def observe_response(answer: ProbeResponse, facts: Mapping[str, object]) -> Observation:
     """Returns what a response is."""
     facts = {**facts, "ms": f"{answer.seconds * 1000:.0f}"}
     if answer.error is None:
@@ -340,5 +340,5 @@ def fill(template: Any, values: dict[str, Any]) -> Any:
     return {name: fill(value, values) for name, value in template.items()} if is_object(template) else template
 
 
-def shown(value: Any) -> str:
+def to_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

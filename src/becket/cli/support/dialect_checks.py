@@ -199,7 +199,7 @@ class Calls:
             return Observation(Observed.INVALID, {**facts, "problem": str(error)})
         except ConnectionLost:
             ended = describe_exit(exit_code_of(self._extension))
-            return Observation(Observed.CRASH, {**facts, "ended": ended, "last_words": self._watch.last_words})
+            return Observation(Observed.CRASH, {**facts, "ended": ended, "last_output": self._watch.last_output})
         except RemoteError as error:
             return Observation(Observed.ERROR, {**facts, "code": error.code, "message": error.message}, error.meaning)
         except BecketError as error:
@@ -236,7 +236,7 @@ class DialectObserver:
         self._response_seconds: float | None = None
         self._stderr = ""
         speech = replace(self.mapping, client_handshake=self._client_handshake)
-        self.dialect = replace(dialect, load_mapping=lambda: speech, framing=partial(ObservedFraming, self, dialect))
+        self.dialect = replace(dialect, load_mapping=lambda: speech, framing=partial(RecordedFraming, self, dialect))
 
     def limits_for(self, timeout: float) -> Limits:
         """Returns the limits of the dialect, with so many seconds for the first exchange, and for the end."""
@@ -285,7 +285,7 @@ class DialectObserver:
         return Observation(Observed.RESULT, {"method": self._first_method, "ms": f"{milliseconds:.0f}"})
 
     @property
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The last line of its stderr, for a sentence about its end."""
         return f", its last words: {self._stderr}" if self._stderr else ""
 
@@ -318,7 +318,7 @@ class DialectObserver:
         facts = {"method": self._first_method}
         if isinstance(error, StartFailed):
             ended = describe_exit(error.exit_code)
-            return Observation(Observed.CRASH, {**facts, "ended": ended, "last_words": self.last_words})
+            return Observation(Observed.CRASH, {**facts, "ended": ended, "last_output": self.last_output})
         if isinstance(error.__cause__, CallTimeout):
             wrote = f"; it wrote: {quote(self.output)}" if self.output else ""
             return Observation(Observed.SILENCE, {**facts, "seconds": f"{subject.timeout:g}", "wrote": wrote})
@@ -345,7 +345,7 @@ def is_message(frame: bytes) -> bool:
         return False
 
 
-class ObservedFraming:
+class RecordedFraming:
     """A framing that tells what it is fed; all else is the framing's own."""
 
     def __init__(self, watch: DialectObserver, dialect: Dialect, limits: Limits) -> None:

@@ -57,7 +57,7 @@ async def open_extension(
         extension = await host.ready(id)
         if guards:
             await host.settled()
-        say_problems(host, {id, *guards})
+        print_problems(host, {id, *guards})
         yield host, extension
 
 
@@ -106,10 +106,10 @@ async def wait_and_report(host: Host) -> None:
             await host.ready(id)
         except BecketError:
             continue  # it stands among the problems
-    say_problems(host)
+    print_problems(host)
 
 
-def say_problems(host: Host, ids: Collection[str] | None = None) -> None:
+def print_problems(host: Host, ids: Collection[str] | None = None) -> None:
     for problem in host.problems:
         if problem.severity is Severity.NOTE:  # which is as somebody has asked for
             continue

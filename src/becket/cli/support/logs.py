@@ -15,12 +15,12 @@ from becket.cli.support.output import escape_json
 if TYPE_CHECKING:
     from becket.host.host_config import LogConfig
 
-__all__ = ["is_level_shown", "show_logs"]
+__all__ = ["is_level_enabled", "show_logs"]
 
 EXTENSION_LOGGER_PREFIX = "becket.ext."
 
 
-def is_level_shown(level: str, config: LogConfig) -> bool:
+def is_level_enabled(level: str, config: LogConfig) -> bool:
     """Returns whether what is logged at this level is to be shown."""
     levels = logging.getLevelNamesMapping()
     return levels[level.upper()] >= levels[config.level.upper()]

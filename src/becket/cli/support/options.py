@@ -325,14 +325,14 @@ async def run_until_signal(function: Callable[..., Awaitable[T]], arguments: tup
     failures: list[Exception] = []
     async with anyio.create_task_group() as tasks:
 
-        async def hear(*, task_status: TaskStatus[None]) -> None:
+        async def watch(*, task_status: TaskStatus[None]) -> None:
             with anyio.open_signal_receiver(*without_ignored(STOP_SIGNALS)) as signals:
                 task_status.started()
                 async for number in signals:
                     heard.append(number)
                     tasks.cancel_scope.cancel()
 
-        await tasks.start(hear)
+        await tasks.start(watch)
         try:
             results.append(await function(*arguments))
         except Exception as error:  # raised again below: a group around it would say nothing more

@@ -113,7 +113,7 @@ class Probe:
         id = self._last_id
         self._waiting[id] = monotonic()
         self._sent_methods.add(method)
-        self._send({"jsonrpc": "2.0", "id": id, "method": method, **given(params)})
+        self._send({"jsonrpc": "2.0", "id": id, "method": method, **build_params_member(params)})
         return id
 
     def response(self, id: int, timeout: float) -> ProbeResponse | None:
@@ -123,7 +123,7 @@ class Probe:
 
     def notify(self, method: str, params: object) -> None:
         """Sends a notification."""
-        self._send({"jsonrpc": "2.0", "method": method, **given(params)})
+        self._send({"jsonrpc": "2.0", "method": method, **build_params_member(params)})
 
     def _send(self, message: object) -> None:
         """Sends a message as soon as the program reads; one that asks much and reads nothing is not answered."""
@@ -276,7 +276,7 @@ def open_framing(dialect: Dialect) -> Framing:
     return factory(DEFAULT_LIMITS)
 
 
-def given(params: object) -> dict[str, object]:
+def build_params_member(params: object) -> dict[str, object]:
     return {} if params is None else {"params": params}
 
 

@@ -39,7 +39,7 @@ def build_terminal_prompt(
 
     lock = anyio.Lock()
 
-    async def ask(question: str, request: ConsentRequest) -> bool | None:
+    async def prompt(question: str, request: ConsentRequest) -> bool | None:
         async with lock:
             with anyio.move_on_after(patience):
                 line = await (read or read_answer)(question)
@@ -47,7 +47,7 @@ def build_terminal_prompt(
         print_message("no answer: no")
         return None
 
-    return ask
+    return prompt
 
 
 def discard_typed() -> None:

@@ -64,7 +64,7 @@ class Screen:
         self._console = console()
         self._host: Host | None = None
         self._live: Live | None = None
-        self._prompt: Prompt | None = None
+        self._prompt: ConsolePrompt | None = None
         self._terminal = ExitStack()
 
     def on_event(self, event: HostEvent) -> None:
@@ -126,7 +126,7 @@ class Screen:
     async def read_answer(self, question: str) -> str | None:
         """Asks below the table, and returns the line that was typed; None at the end of the input."""
         discard_typed()
-        prompt = Prompt([escape(line) for line in question.split("\n")])
+        prompt = ConsolePrompt([escape(line) for line in question.split("\n")])
         if not prompt.fits(*self._console.size):
             self._console.print("\n".join(prompt.lines[:-1]), markup=False, soft_wrap=True)
             prompt.lines = prompt.lines[-1:]
@@ -141,7 +141,7 @@ class Screen:
             self.leave(prompt)
         return None if prompt.has_ended else prompt.typed.strip()
 
-    def leave(self, prompt: Prompt) -> None:
+    def leave(self, prompt: ConsolePrompt) -> None:
         """Writes a question and what was answered above the table, where it stays."""
         for line in [*prompt.lines[:-1], f"{prompt.lines[-1]} {ANSWER}{escape(prompt.typed)}"]:
             self._console.print(line, markup=False, soft_wrap=True)
@@ -151,7 +151,7 @@ class Screen:
 # -- the prompt
 
 
-class Prompt:
+class ConsolePrompt:
     """A question, and what was typed so far."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -218,7 +218,7 @@ def without_echo() -> Generator[None]:
 # -- the table
 
 
-def build_picture(host: Host, prompt: Prompt | None, width: int, height: int) -> Group:
+def build_picture(host: Host, prompt: ConsolePrompt | None, width: int, height: int) -> Group:
     """Returns all that is drawn: the table, with as many rows as there is room for, and the prompt."""
     from rich.console import Group
     from rich.text import Text

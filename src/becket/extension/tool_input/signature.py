@@ -86,7 +86,7 @@ class ToolInput:
         self._definitions: dict[str, Any] = derived.get("$defs", {})
         # A schema that is given may allow more than there are parameters; a class knows all of its members.
         self._known_schema = known = (
-            derived if given is None or whole is not None else allow_given_properties(derived, given)
+            derived if given is None or whole is not None else allow_declared_properties(derived, given)
         )
         self._names = frozenset(known["properties"])
         self._is_closed = known["additionalProperties"] is False
@@ -133,7 +133,7 @@ class ToolInput:
         return [(input_pointer(name), "is unknown") for name in given if name not in self._names]
 
 
-def allow_given_properties(derived: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def allow_declared_properties(derived: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Returns the schema of the parameters with the names beside them that a schema which was given allows."""
     ours: dict[str, Any] = derived["properties"]
     if given.get("additionalProperties") is not False or "patternProperties" in given:

@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from becket.limits import DEFAULT_LIMITS
-from becket.peer.transport.rate import Account, Charge, Ledger, charge_nobody
+from becket.peer.transport.rate import Account, Charge, Ledger, charge_nothing
 
 __all__ = ["FastFuture", "InlineWakeups", "ShieldAwareCanceller"]
 
@@ -38,7 +38,7 @@ class InlineWakeups:
         self._loop = loop
         self._ledger = ledger
         self.account = Account(ledger, DEFAULT_LIMITS)
-        self.charge: Charge = charge_nobody
+        self.charge: Charge = charge_nothing
         self.ready_futures: list[FastFuture] = []
         self._after: list[Callable[[], object]] = []
         self.is_in_callback = False  # a callback runs, and no task

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from becket.limits import DEFAULT_LIMITS
 from becket.peer.outbound import CURRENT_REQUEST
-from becket.peer.transport.rate import Charge, charge_nobody
+from becket.peer.transport.rate import Charge, charge_nothing
 
 if TYPE_CHECKING:
     import anyio
@@ -25,7 +25,7 @@ class AsyncLoop:
     workers = DEFAULT_LIMITS.workers
 
     def __init__(self) -> None:
-        self.charge: Charge = charge_nobody
+        self.charge: Charge = charge_nothing
         self._context = copy_reader_context()
         self._limiter: anyio.CapacityLimiter | None = None
 

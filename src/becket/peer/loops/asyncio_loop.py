@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from becket.limits import DEFAULT_LIMITS
 from becket.peer.loops._asyncio_fast import FastFuture, InlineWakeups, ShieldAwareCanceller
 from becket.peer.loops.async_base import AsyncLoop
-from becket.peer.transport.rate import Account, Charge, Ledger, charge_nobody
+from becket.peer.transport.rate import Account, Charge, Ledger, charge_nothing
 
 if TYPE_CHECKING:
     from becket.peer.protocols import LoopFuture, TaskHandle
@@ -128,7 +128,7 @@ class PlainWakeups:
     def __init__(self, loop: asyncio.AbstractEventLoop, ledger: Ledger) -> None:
         self._ledger = ledger
         self.account = Account(ledger, DEFAULT_LIMITS)
-        self.charge: Charge = charge_nobody
+        self.charge: Charge = charge_nothing
         self.call_after_wakeups = loop.call_soon
 
     def run_callback(self, callback: Callable[[], object]) -> None:

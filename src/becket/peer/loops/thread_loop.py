@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from becket.methods.dispatch import log_internal_error
-from becket.peer.transport.rate import Account, Charge, Ledger, charge_nobody
+from becket.peer.transport.rate import Account, Charge, Ledger, charge_nothing
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -130,7 +130,7 @@ class ThreadLoop:
 
     def __init__(self) -> None:
         self.time = time.monotonic
-        self.charge: Charge = charge_nobody
+        self.charge: Charge = charge_nothing
         self.ledger = Ledger()  # of this one link: no other shares its turns
         self.create_future: Callable[[], LoopFuture] = ThreadFuture
         self.before_wait: Callable[[], None] = no_op

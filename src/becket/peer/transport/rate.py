@@ -16,7 +16,7 @@ from becket.limits import Limits
 if TYPE_CHECKING:
     from becket.peer.protocols import AdjustableReader
 
-__all__ = ["Account", "AdaptiveReadSize", "Charge", "Ledger", "MessageRateLimiter", "charge_nobody"]
+__all__ = ["Account", "AdaptiveReadSize", "Charge", "Ledger", "MessageRateLimiter", "charge_nothing"]
 
 CallSoon = Callable[[Callable[[], object]], object]
 Charge = Callable[[float, float], object]
@@ -152,7 +152,7 @@ class Account:
         return pause
 
 
-def charge_nobody(used: float, elapsed: float) -> None:
+def charge_nothing(used: float, elapsed: float) -> None:
     """Stands where no link has said that it is to be charged: a server that accepts connections is none."""
 
 

@@ -203,13 +203,13 @@ def describe_declared(extension: ExtensionConnection) -> dict[str, Any]:
 
 
 def build_handler(waiting: deque[Success | Failure]) -> Callable[[Any], Any]:
-    def answer(params: Any) -> Any:
+    def respond(params: Any) -> Any:
         recorded = waiting.popleft()
         if isinstance(recorded, Failure):
             raise build_rpc_error(recorded)
         return Raw(recorded.result)
 
-    return answer
+    return respond
 
 
 def find_outcome_difference(meant: Any, outcome: ObservedOutcome | None) -> str | None:

@@ -230,7 +230,7 @@ def build_tool(cues: CallScripts) -> Any:
 
 
 def declare_provider(one: Provider, cues: CallScripts) -> Any:
-    async def answer(self: Any, request: ProviderRequest, out: ProviderStream) -> Any:
+    async def respond(self: Any, request: ProviderRequest, out: ProviderStream) -> Any:
         method = PROVIDER_STREAM if out.is_wanted else PROVIDER_COMPLETE
         return await cues.run(method.name, out)
 
@@ -241,7 +241,7 @@ def declare_provider(one: Provider, cues: CallScripts) -> Any:
         description=one.description,
         config_schema=one.config_schema,
     )
-    return declare(answer)
+    return declare(respond)
 
 
 def build_command(cues: CallScripts) -> Any:
@@ -252,10 +252,10 @@ def build_command(cues: CallScripts) -> Any:
 
 
 def build_hook(cues: CallScripts) -> Any:
-    async def answer_hook(self: Any, event: HookEvent) -> Any:
+    async def respond_to_hook(self: Any, event: HookEvent) -> Any:
         return await cues.run(HOOK_HANDLE.name)
 
-    return answer_hook
+    return respond_to_hook
 
 
 def build_method(name: str, cues: CallScripts) -> Any:
