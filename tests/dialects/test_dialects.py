@@ -15,17 +15,20 @@ from becket.dialects.native import FEATURES
 from becket.errors import ERROR_CODES, Meaning
 from becket.framing import ContentLength, JsonLines
 from becket.jsonrpc.connection import CancellationFormat, OutboundCall
+from becket.jsonrpc.json_values import encode_json
 from becket.limits import Limits
+
+BEFORE = FEATURES - {"no_params"}  # as programs announce that do not know it
 
 
 def read(params: str | bytes | None) -> CallMeta | None:
     if params is None:
-        return NATIVE.decode_meta(None)
-    return NATIVE.decode_meta(Raw(params.encode() if isinstance(params, str) else params))
+        return None
+    return NATIVE.split_meta(Raw(params.encode() if isinstance(params, str) else params), FEATURES)[0]
 
 
-def write(params: str | None, meta: CallMeta) -> Any:
-    written = NATIVE.insert_meta(None if params is None else params.encode(), meta)
+def write(params: str | None, meta: CallMeta, features: frozenset[str] = FEATURES) -> Any:
+    written = NATIVE.insert_meta(None if params is None else params.encode(), encode_json(meta), features)
     return None if written is None else json.loads(written)
 
 
@@ -68,7 +71,7 @@ def test_native_adds_what_both_sides_must_have_announced() -> None:
     assert NATIVE.cancellation == PLAIN.cancellation
     assert NATIVE.progress == PLAIN.progress
     assert (NATIVE.ping, NATIVE.credit) == ("$/ping", "$/credit")
-    assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping", "log"}
+    assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping", "log", "no_params"}
 
 
 def test_both_number_errors_as_becket_does() -> None:
@@ -207,8 +210,8 @@ def test_unknown_words_of_a_later_version_are_passed_over() -> None:
 
 
 def test_only_what_is_said_is_written() -> None:
-    assert write(None, CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1}}}
-    assert write("{}", CallMeta(timeout_ms=5)) == {"_meta": {"becket": {"timeout_ms": 5}}}
+    assert write(None, CallMeta(depth=1), BEFORE) == {"_meta": {"becket": {"depth": 1}}}
+    assert write("{}", CallMeta(timeout_ms=5), BEFORE) == {"_meta": {"becket": {"timeout_ms": 5}}}
     assert write('{"a":null}', CallMeta(idem="k")) == {"_meta": {"becket": {"idem": "k"}}, "a": None}
 
 
@@ -234,18 +237,42 @@ def test_it_is_merged_with_what_the_params_say_already(params: str, merged: obje
     assert write(params, CallMeta(depth=1)) == merged
 
 
-def without(params: str | bytes, meta: CallMeta) -> Any:
+def test_empty_and_absent_params_are_marked_where_both_sides_know_the_mark() -> None:
+    assert write(None, CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1, "no_params": True}}}
+    assert write("{}", CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1, "no_params": False}}}
+    assert write(None, CallMeta()) == {"_meta": {"becket": {"no_params": True}}}
+    assert write('{"a":1}', CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1}}, "a": 1}
+
+
+@pytest.mark.parametrize("space", ["", " ", "\n  "])
+@pytest.mark.parametrize("features", [FEATURES, BEFORE])
+def test_the_mark_means_the_same_in_any_white_space(space: str, features: frozenset[str]) -> None:
+    def params(mark: str) -> Raw:
+        return Raw(f'{{"_meta":{{"becket":{{"depth":1,"no_params":{mark}}}{space}}}{space}}}'.encode())
+
+    assert NATIVE.split_meta(params("true"), features) == (CallMeta(depth=1, no_params=True), None)
+    assert NATIVE.split_meta(params("false"), features) == (CallMeta(depth=1, no_params=False), Raw(b"{}"))
+
+
+def test_params_without_a_mark_are_an_empty_object_for_those_who_know_it_and_absent_for_others() -> None:
+    alone = Raw(b'{"_meta":{"becket":{"depth":1}}}')
+    assert NATIVE.split_meta(alone, FEATURES) == (CallMeta(depth=1), Raw(b"{}"))
+    assert NATIVE.split_meta(alone, BEFORE) == (CallMeta(depth=1), None)
+    assert NATIVE.split_meta(Raw(b'{"_meta":{"becket":{"depth":1}} }'), BEFORE) == (CallMeta(depth=1), Raw(b"{}"))
+
+
+def without(params: str | bytes, features: frozenset[str]) -> Any:
     text = params.encode() if isinstance(params, str) else params
-    left = NATIVE.strip_meta(Raw(text), meta)
+    _, left = NATIVE.split_meta(Raw(text), features)
     return None if left is None else bytes(left)
 
 
 @pytest.mark.parametrize("meta", [CallMeta(), CallMeta(depth=1), CallMeta(timeout_ms=5, parent="a", credit=1)])
+@pytest.mark.parametrize("features", [FEATURES, BEFORE])
 @pytest.mark.parametrize("params", [None, "{}", '{"a":null}', '{"a":{"_meta":{}}}', '{"a":"_meta","b":[1.0e2]}'])
-def test_what_was_written_is_taken_out_again(params: str | None, meta: CallMeta) -> None:
-    written = NATIVE.insert_meta(None if params is None else params.encode(), meta)
-    assert written is not None
-    assert without(written, meta) == (None if params is None else params.encode())
+def test_what_was_written_is_taken_out_again(params: str | None, features: frozenset[str], meta: CallMeta) -> None:
+    written = NATIVE.insert_meta(None if params is None else params.encode(), encode_json(meta), features)
+    assert without(written, features) == (None if params is None else params.encode())
 
 
 @pytest.mark.parametrize(
@@ -253,7 +280,7 @@ def test_what_was_written_is_taken_out_again(params: str | None, meta: CallMeta)
     [
         ('{ "_meta": {"becket": {"depth": 1}} }', None),
         ('{"a":1,"_meta":{"becket":{"depth":1}}}', b'{"a":1}'),
-        ('{"_meta":{"becket":{"depth":1,"later":2}},"a": [1e2]}', b'{"a":[1e2]}'),
+        ('{"_meta":{"becket":{"depth":1,"later":2}},"a": [1e2]}', b'{"a": [1e2]}'),
         ('{"_meta":{"progressToken":5,"becket":{"depth":1}}}', b'{"_meta":{"progressToken":5}}'),
         ('{"a":1,"_meta":{"becket":{"depth":1},"x":null}}', b'{"a":1,"_meta":{"x":null}}'),
         (b'{"\xff":1,"_meta":{"becket":{"depth":1}}}', b'{"\xff":1,"_meta":{"becket":{"depth":1}}}'),
@@ -261,7 +288,7 @@ def test_what_was_written_is_taken_out_again(params: str | None, meta: CallMeta)
     ],
 )
 def test_it_is_taken_out_however_it_was_written(params: str | bytes, left: bytes | None) -> None:
-    assert without(params, CallMeta(depth=1)) == left
+    assert without(params, BEFORE) == left
 
 
 NAMES = st.text(max_size=5) | st.sampled_from(["_meta", "becket", '"_meta"'])
@@ -276,7 +303,7 @@ METAS = st.builds(
     parent=st.none() | st.integers(-(2**53), 2**53) | st.text(max_size=5) | st.just(1.5),
     depth=st.integers(0, 99),
     credit=st.none() | st.integers(0, 2**53),
-    idem=st.none() | st.text(max_size=5),
+    idem=st.none() | st.text(max_size=5) | st.just("}}"),
 )
 
 
@@ -284,13 +311,13 @@ METAS = st.builds(
 def test_what_was_written_is_read_and_the_rest_of_the_params_is_as_it_was(
     params: dict[str, Any], meta: CallMeta
 ) -> None:
-    written = NATIVE.insert_meta(json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode(), meta)
-    assert written is not None
+    text = json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode()
+    written = NATIVE.insert_meta(text, encode_json(meta), BEFORE)
     after = json.loads(written)
     if isinstance(params.get("_meta", {}), dict):
-        assert NATIVE.decode_meta(Raw(written)) == meta
+        read, left = NATIVE.split_meta(Raw(written), BEFORE)
+        assert read == meta
         if "_meta" not in params:
-            left = NATIVE.strip_meta(Raw(written), meta)
             assert left is not None
             assert json.loads(bytes(left)) == params
         own = after.pop("_meta")

@@ -174,6 +174,7 @@ MEANT = {
     "credit": "`credit` beside them and `$/credit {id, n}`: how many events may be sent ahead",
     "ping": "`$/ping`: a request that is answered with null at once, whatever else is going on",
     "log": "`$/log {level, logger, message}`: a line for the host's log",
+    "no_params": "`no_params` beside them: there are no params, or they are an empty object",
 }
 
 

@@ -520,7 +520,7 @@ def test_ten_thousand_requests_leave_no_more_than_the_window() -> None:
 def test_while_closing_a_request_is_told_so_and_answers_still_come() -> None:
     connection = link()
     opened = call(connection)
-    connection.is_closing = True
+    connection.begin_closing()
     assert receive(connection, request(1), success(1)) == [opened]
     assert codes(said(connection)) == [(1, ERROR_CODES[Meaning.NOT_READY])]
 

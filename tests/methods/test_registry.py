@@ -23,6 +23,10 @@ class Add(Struct):
     b: int = 0
 
 
+def invoke(one: Handler, params: Raw | None, context: object) -> Any:
+    return one.function(*one.build_arguments(params, context))
+
+
 def handler(function: Any, **options: bool) -> Handler:
     """Returns what a registry makes of a function."""
     registry = Registry()
@@ -41,7 +45,7 @@ def add_up(params: Add) -> int:
 
 def call(function: Any, params: bytes | None) -> Any:
     """Returns what a handler returns for raw params."""
-    return handler(function).invoke(None if params is None else Raw(params), CONTEXT)
+    return invoke(handler(function), None if params is None else Raw(params), CONTEXT)
 
 
 # -- what a handler gets
@@ -386,60 +390,6 @@ def test_a_handler_knows_its_descriptor_and_what_that_requires() -> None:
     assert not add.is_for_notifications
 
 
-def test_a_handler_that_requires_a_permission_is_never_served_without_looking() -> None:
-    assert described(STOP, lambda: None).is_unrestricted
-    assert described(STOP, lambda: None).build_inline() is not None
-    assert not described(ADD, lambda params: None).is_unrestricted
-    assert described(ADD, lambda params: None).build_inline() is None
-
-
-def test_a_handler_that_needs_more_than_its_params_is_not_served_where_they_arrive() -> None:
-    async def wait(params: Any) -> None: ...
-
-    registry = Registry()
-    registry.handle("worker", thread=True)(lambda params: None)
-    worker = registry.get("worker")
-    assert worker is not None
-    for other in (handler(wait), handler(lambda params, ctx: None), worker, described(TICK, lambda params: None)):
-        assert other.build_inline() is None
-
-
-@pytest.mark.parametrize(
-    ("function", "params", "result"),
-    [
-        (lambda: "none", b"{}", "none"),
-        (lambda params: params, b'{"a":[1]}', {"a": [1]}),
-        (add_up, b'{"a":1,"b":2}', 3),
-    ],
-)
-def test_a_quick_handler_is_a_decoder_and_a_function(function: Any, params: bytes, result: object) -> None:
-    quick = handler(function).build_inline()
-    assert quick is not None
-    decode, call = quick
-    assert call(decode(Raw(params))) == result
-
-
-@pytest.mark.parametrize(
-    ("function", "error"),
-    [(lambda: 1, InvalidParams), (add_up, msgspec.ValidationError), (lambda params: 1, InvalidParams)],
-)
-def test_params_that_do_not_fit_a_quick_handler_are_refused_by_its_decoder(
-    function: Any, error: type[Exception]
-) -> None:
-    quick = handler(function).build_inline()
-    assert quick is not None
-    with pytest.raises(error):
-        quick[0](Raw(b'"text"'))
-
-
-def test_a_handler_that_was_taken_away_is_not_quick_any_more() -> None:
-    registry = Registry()
-    registry.handle("x")(lambda: 1)
-    registry.inline["x"] = (lambda raw: None, lambda value: 1)
-    registry.remove("x")
-    assert registry.inline == {}
-
-
 @pytest.mark.parametrize("descriptor", [ADD, RUN])
 def test_params_have_the_type_of_the_descriptor_where_the_function_has_none(descriptor: Any) -> None:
     def untyped(params, ctx):  # type: ignore[no-untyped-def]
@@ -452,11 +402,11 @@ def test_params_have_the_type_of_the_descriptor_where_the_function_has_none(desc
         return params
 
     raw = Raw(b'{"a":1}')
-    assert described(descriptor, untyped).invoke(raw, CONTEXT) == (Add(1), CONTEXT)
-    assert described(descriptor, loose).invoke(raw, CONTEXT) == Add(1)
-    assert described(descriptor, looser).invoke(raw, CONTEXT) == Add(1)
+    assert invoke(described(descriptor, untyped), raw, CONTEXT) == (Add(1), CONTEXT)
+    assert invoke(described(descriptor, loose), raw, CONTEXT) == Add(1)
+    assert invoke(described(descriptor, looser), raw, CONTEXT) == Add(1)
     with pytest.raises(InvalidParams):
-        described(descriptor, loose).invoke(Raw(b'{"a":"1"}'), CONTEXT)
+        invoke(described(descriptor, loose), Raw(b'{"a":"1"}'), CONTEXT)
 
 
 def test_a_function_may_repeat_the_type_of_the_descriptor() -> None:
@@ -469,18 +419,18 @@ def test_a_function_may_repeat_the_type_of_the_descriptor() -> None:
     def many(params: list[Add]) -> int:
         return len(params)
 
-    assert described(ADD, add).invoke(Raw(b'{"a":1,"b":2}'), CONTEXT) == Count(3)
-    assert described(TICK, tick).invoke(Raw(b'{"n":7}'), CONTEXT) == 7
-    assert described(Method("many", list[Add], int), many).invoke(Raw(b'[{"a":1}]'), CONTEXT) == 1
+    assert invoke(described(ADD, add), Raw(b'{"a":1,"b":2}'), CONTEXT) == Count(3)
+    assert invoke(described(TICK, tick), Raw(b'{"n":7}'), CONTEXT) == 7
+    assert invoke(described(Method("many", list[Add], int), many), Raw(b'[{"a":1}]'), CONTEXT) == 1
 
 
 def test_a_function_that_takes_nothing_still_has_its_callers_params_checked() -> None:
     nothing = described(ADD, lambda: 5)
-    assert nothing.invoke(Raw(b'{"a":1}'), CONTEXT) == 5
+    assert invoke(nothing, Raw(b'{"a":1}'), CONTEXT) == 5
     for bad in (b'{"a":"1"}', b"{}", b"[]"):
         with pytest.raises(InvalidParams):
-            nothing.invoke(Raw(bad), CONTEXT)
-    assert described(ANYTHING, lambda: 5).invoke(Raw(b'{"a":"1"}'), CONTEXT) == 5
+            invoke(nothing, Raw(bad), CONTEXT)
+    assert invoke(described(ANYTHING, lambda: 5), Raw(b'{"a":"1"}'), CONTEXT) == 5
 
 
 def test_a_method_without_params_gets_none_and_passes_over_members_of_a_later_version() -> None:
@@ -489,10 +439,10 @@ def test_a_method_without_params_gets_none_and_passes_over_members_of_a_later_ve
 
     for function, returned in ((stop, (None, CONTEXT)), (lambda params: params, None), (lambda: 5, 5)):
         for none in (None, Raw(b"{}"), Raw(b"[]"), Raw(b'{"a":1}')):
-            assert described(STOP, function).invoke(none, CONTEXT) == returned
+            assert invoke(described(STOP, function), none, CONTEXT) == returned
         for some in (b"[1]", b"5"):
             with pytest.raises(InvalidParams):
-                described(STOP, function).invoke(Raw(some), CONTEXT)
+                invoke(described(STOP, function), Raw(some), CONTEXT)
 
 
 def wants_count(params: Count) -> None:

@@ -51,7 +51,7 @@ def to_host(**frame: Any) -> dict[str, Any]:
 
 # -- our own dialect
 
-FEATURES = ["cancel", "progress", "deadline", "credit", "ping", "log"]
+FEATURES = ["cancel", "progress", "deadline", "credit", "ping", "log", "no_params"]
 TOOL = {"name": "echo", "description": "Echoes.", "input_schema": {"type": "object"}}
 MODEL = {"id": "small", "capabilities": {"streaming": True}}
 PROVIDER = {"id": "local", "display_name": "Local", "description": "A model.", "models": [MODEL]}
@@ -84,7 +84,8 @@ def tell_at_once() -> list[dict[str, Any]]:
 
 def meta(timeout: int, features: list[str] = FEATURES, **params: Any) -> dict[str, Any]:
     """Returns params as they travel with what belongs to the link."""
-    members = {"_meta": {"becket": {"timeout_ms": timeout}}, **params} if features else params
+    mark = {"no_params": True} if "no_params" in features and not params else {}
+    members = {"_meta": {"becket": {"timeout_ms": timeout, **mark}}, **params} if features else params
     return {"params": members} if members else {}
 
 

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION: Final = 1
-FEATURES: Final = ("cancel", "progress", "deadline", "credit", "ping", "log")
+FEATURES: Final = ("cancel", "progress", "deadline", "credit", "ping", "log", "no_params")
 """What a link may use beyond the contract of old, each only where both sides have announced it."""
 
 Version = Annotated[int, Meta(ge=0, le=2**32 - 1)]

@@ -38,7 +38,8 @@ def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -
         if len(raw) > LARGE and not has_two_colons(raw):
             return value
         text = bytes(raw)
-        if text.find(COLON, text.find(COLON) + 1) > 0 and text.count(COLON) != required:
+        colons = text.count(COLON)
+        if colons > 1 and colons != required:
             check_duplicates(text, decode_json(text))
         return value
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Set as AbstractSet
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
 from becket._lazy import import_module
@@ -17,7 +17,7 @@ from becket.framing.content_length import ContentLength
 from becket.framing.framing import FramingFactory
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.connection import CancellationFormat, Connection, IdCounter
-from becket.jsonrpc.json_values import decode_json, encode_json
+from becket.jsonrpc.json_values import encode_json
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -64,26 +64,16 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]  # more than any clock or counter, 
 
 
 class CallMeta(Struct, frozen=True, omit_defaults=True):
-    """What travels with one call beside its params, where both sides know the words."""
+    """What travels with one call beside its params, where both sides have announced it.
+
+    `no_params` says that there are no params; False, that they are an empty object. Other params need no such mark."""
 
     timeout_ms: Count | None = None
     parent: int | float | str | None = None  # an id, and ids may be fractions
     depth: Count = 0
     credit: Count | None = None
     idem: str | None = None
-
-
-class MetaMember(Struct, omit_defaults=True):
-    becket: CallMeta | UnsetType = UNSET
-
-
-class ParamsWithMeta(Struct, omit_defaults=True):
-    meta: MetaMember | UnsetType = msgspec.field(default=UNSET, name="_meta")
-
-
-@cache
-def meta_decoder() -> msgspec.json.Decoder[ParamsWithMeta]:
-    return msgspec.json.Decoder(ParamsWithMeta)  # for the first call that bears one
+    no_params: bool | None = None
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -156,65 +146,38 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
         return WireFormatCodec(limits, self.wire_format)
 
-    def decode_meta(self, params: Raw | None) -> CallMeta | None:
-        """Returns what travels with a request, None if nothing does. What is malformed counts as absent."""
-        if params is None or b'"_meta"' not in bytes(params):
-            return None
-        try:
-            meta = meta_decoder().decode(params).meta
-        except JSON_ERRORS:
-            return None
-        return None if meta is UNSET or meta.becket is UNSET else meta.becket
+    def split_meta(self, params: Raw, features: AbstractSet[str]) -> tuple[CallMeta | None, Raw | None]:
+        """Returns what travels with a request or a notification, None if nothing does, and its params without that.
 
-    def strip_meta(self, params: Raw, meta: CallMeta) -> Raw | None:
-        """Returns the params as the caller gave them, without the `meta` that `decode_meta` has found there."""
+        What is malformed counts as absent. `features` are those that both sides have announced."""
         text = bytes(params)
-        written = META_PREFIX + encode_json(meta)  # as our own kits write it
-        if text.startswith(written + b"},"):
-            return Raw(b"{" + text[len(written) + 2 :])
-        if text == written + b"}}":
-            return None
-        return EMPTY_OBJECT if text == written + EMPTY_PARAMS_SUFFIX else remove_meta(params)
+        if text.startswith(META_PREFIX):
+            # As our own kits write it: first, and alone in `_meta`. What decodes as a whole object is all of it.
+            end = text.find(b"}}", len(META_PREFIX)) + 1
+            try:
+                meta = decode_call_meta(text[len(META_PREFIX) : end])
+            except JSON_ERRORS:
+                return split_any_meta(params, features)
+            if text[end + 1 : end + 2] == b",":
+                return meta, Raw(b"{" + text[end + 2 :])
+            if text[end + 1 :] == b"}":
+                return meta, empty_params(text, meta, features)
+        elif b'"_meta"' not in text:
+            return None, params
+        return split_any_meta(params, features)
 
-    def insert_meta(self, params: bytes | None, meta: CallMeta) -> bytes | None:
-        """Returns the params with `_meta.becket` in them. Params by position have no room for it and stay as is."""
-        if params is None:
-            return META_PREFIX + encode_json(meta) + b"}}"
-        if params == b"{}":
-            return META_PREFIX + encode_json(meta) + EMPTY_PARAMS_SUFFIX
+    def insert_meta(self, params: bytes | None, meta: bytes, features: AbstractSet[str]) -> bytes:
+        """Returns the params with this JSON of a `CallMeta` in them. Params by position have no room for it."""
+        if params is None or params == b"{}":
+            if "no_params" in features:
+                mark = b'"no_params":true' if params is None else b'"no_params":false'
+                return b"%b%b%b%b}}}" % (META_PREFIX, meta[:-1], b"," if len(meta) > len(b"{}") else b"", mark)
+            return META_PREFIX + meta + (b"}}" if params is None else b"} }")
         if not params.startswith(b"{"):
             return params
         if b'"_meta"' in params or params[1:2] != b'"':  # the latter may be raw, with white space in it
             return merge_meta(params, meta)
-        return META_PREFIX + encode_json(meta) + b"}," + params[1:]
-
-    def insert_parent_id(self, params: bytes | None, parent: bytes) -> bytes | None:
-        """Returns the params of a notification that belongs to the request with this id, saying so."""
-        head = PARENT_PREFIX + parent + b"}}"
-        if params is None:
-            return head + b"}"
-        if params == b"{}":
-            return head + b" }"
-        if not params.startswith(b"{"):
-            return params
-        if b'"_meta"' in params or params[1:2] != b'"':
-            return merge_meta(params, CallMeta(parent=decode_json(parent)))
-        return head + b"," + params[1:]
-
-    def extract_parent_id(self, params: Raw) -> tuple[bytes | None, Raw | None]:
-        """Returns the id of the request that a notification belongs to, None if it does not say, and the params."""
-        text = bytes(params)
-        if text.startswith(PARENT_PREFIX):
-            parent, _, rest = text[len(PARENT_PREFIX) :].partition(b"}}")
-            if parent.isdigit():
-                if rest.startswith(b","):
-                    return parent, Raw(b"{" + rest[1:])
-                if rest == b"}":
-                    return parent, None
-        meta = self.decode_meta(params)
-        if meta is None or meta.parent is None:
-            return None, params
-        return encode_json(meta.parent), self.strip_meta(params, meta)
+        return b"%b%b},%b" % (META_PREFIX, meta, params[1:])
 
 
 def make_dialect(
@@ -267,32 +230,39 @@ def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bo
 
 
 META_PREFIX = b'{"_meta":{"becket":'
-PARENT_PREFIX = META_PREFIX + b'{"parent":'
-EMPTY_PARAMS_SUFFIX = b"} }"  # the space tells an empty object from no params at all, and means nothing to anybody else
+EMPTY_OBJECT = Raw(b"{}")
+decode_call_meta = msgspec.json.Decoder(CallMeta).decode
+decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def remove_meta(params: Raw) -> Raw | None:
+def empty_params(text: bytes, meta: CallMeta, features: AbstractSet[str]) -> Raw | None:
+    """Returns what params are that hold nothing but `_meta`: an empty object, or none at all."""
+    if meta.no_params is not None:
+        return None if meta.no_params else EMPTY_OBJECT
+    # Without the mark, kits that do not know it write a space for an empty object.
+    has_space = text.startswith(META_PREFIX) and text.endswith(b"}} }")
+    return EMPTY_OBJECT if has_space or "no_params" in features else None
+
+
+def split_any_meta(params: Raw, features: AbstractSet[str]) -> tuple[CallMeta | None, Raw | None]:
+    """Splits params in which `_meta` stands anywhere, and may have other members."""
     try:
         members = decode_members(params)
         own = decode_members(members.pop("_meta"))
-    except UnicodeDecodeError:  # a name that was passed over so far; whoever decodes the params will refuse them
-        return params
-    del own["becket"]
+        meta = decode_call_meta(own.pop("becket"))
+    except (*JSON_ERRORS, KeyError):
+        return None, params
     if own:
         members["_meta"] = Raw(encode_json(own))
-    return Raw(encode_json(members)) if members else None
+    return meta, Raw(encode_json(members)) if members else empty_params(bytes(params), meta, features)
 
 
-def merge_meta(params: bytes, meta: CallMeta) -> bytes:
+def merge_meta(params: bytes, meta: bytes) -> bytes:
     members = decode_members(params)
     try:
         own = decode_members(members.get("_meta", EMPTY_OBJECT))
     except msgspec.ValidationError:  # what it is there for is the caller's business
         return params
-    own["becket"] = Raw(encode_json(meta))
+    own["becket"] = Raw(meta)
     members["_meta"] = Raw(encode_json(own))
     return encode_json(members)
-
-
-EMPTY_OBJECT = Raw(b"{}")
-decode_members = msgspec.json.Decoder(dict[str, Raw]).decode

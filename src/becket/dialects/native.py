@@ -7,7 +7,7 @@ from becket.jsonrpc.connection import CancellationFormat
 
 __all__ = ["FEATURES", "NATIVE"]
 
-FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping", "log"})
+FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping", "log", "no_params"})
 
 NATIVE = Dialect(
     name="native",

@@ -33,7 +33,6 @@ __all__ = [
     "NO_DIRECT_HANDLERS",
     "JsonCodec",
     "decode_envelope",
-    "never_inline",
     "never_yield",
     "normalize_id",
     "timeless",
@@ -121,6 +120,7 @@ class JsonCodec:
         deep = guard.safe_bytes
         calls: dict[Any, Any] = inbox.calls
         claimed, settle = inbox.direct_handlers, inbox.on_response
+        on_request = inbox.on_request
         clock, until = inbox.clock, inbox.until
         began = inbox.began
         while True:
@@ -188,9 +188,7 @@ class JsonCodec:
                     if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
                         inbox.on_message(self._get_parser().parse(frame, self.decode))
                     else:
-                        serve = inbox.handle_inline  # as it is now: whoever took the last one may have closed the link
-                        if not serve(text, method, params):
-                            inbox.on_request(text, method, params)
+                        on_request(text, method, params)
                 if clock() > until:  # a function was called, and may have taken any time
                     break
             if frame is None or not length_hint(frames, 1):
@@ -276,11 +274,6 @@ def never_yield() -> bool:
     return False
 
 
-def never_inline(id: bytes, method: str, params: Raw) -> bool:
-    """Leaves a request to whoever takes it."""
-    return False
-
-
 def is_spaced(frame: Frame, size: int) -> bool:
     """Returns whether a request with a number for an id, of this size without spaces, has one behind each comma and
     colon, or at least nothing in their place that matters."""
@@ -298,7 +291,6 @@ class SingleMessageReceiver:
         self.calls: dict[int, Any] = {}
         self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
         self.on_response: Callable[[Any], object] | None = ignore_response
-        self.handle_inline: Callable[[bytes, str, Raw], bool] = never_inline
         self.should_yield: Callable[[], bool] = never_yield
         self.clock = timeless
         self.began = 0.0

@@ -10,6 +10,7 @@ Every call that `open_call` files leaves the table exactly once: answered, aband
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -42,7 +43,6 @@ from becket.jsonrpc.codec import (
     PARAMS_OPENERS,
     RESULT_KEY,
     JsonCodec,
-    never_inline,
     never_yield,
     normalize_id,
     timeless,
@@ -68,7 +68,10 @@ if TYPE_CHECKING:
     from becket.jsonrpc.wire_format import WireFormat
 
 __all__ = [
+    "CLOSED",
     "NULL_FUTURE",
+    "OPEN",
+    "RESPONDED",
     "BatchResponse",
     "CancelRequested",
     "CancelResponse",
@@ -79,6 +82,7 @@ __all__ = [
     "IdCounter",
     "InboundRequest",
     "OutboundCall",
+    "RequestState",
     "build_connection_lost",
 ]
 
@@ -136,24 +140,35 @@ class OutboundCall(Struct, eq=False):  # seen by the collector: its error holds 
     chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it is made
 
 
+class RequestState(Enum):
+    """How far a request of theirs has come."""
+
+    OPEN = "its response is to be sent"
+    RESPONDED = "its response was sent, and its handler goes on"
+    CLOSED = "it is over, or its link has ended"
+
+
+OPEN, RESPONDED, CLOSED = RequestState  # names without a look-up in the enum, for each request
+
+
 class InboundRequest(Struct, eq=False, gc=False):
-    """A request of theirs. It is open until it was answered, or until its link has ended."""
+    """A request of theirs, filed under its id, or under a number where its id does not name it (alone)."""
 
     id: bytes
-    key: bytes
+    key: bytes | int
     method: str
     params: Raw | None
     batch: BatchResponse | None = None
+    state: RequestState = OPEN
     deadline: float = inf
     depth: int = 0
     credit: int | None = None
     is_cancelled: bool = False
-    is_response_suppressed: bool = False  # cancelled, where that means that it is never answered, whatever comes of it
+    is_response_suppressed: bool = False  # cancelled, where a cancelled request gets no response
     chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
     has_parent: bool = False  # it says to which call of ours it belongs
     has_unknown_parent: bool = False  # it claims to belong to a call of ours that is not open
     handling: tuple[str, ...] = ()  # the callers whose requests they handle meanwhile, where it names no parent
-    is_answered: bool = False  # before its function has ended
     driver_state: Any = None  # whatever its driver runs it with
     held: int = 0  # bytes of the link's budget, until it is answered
 
@@ -217,19 +232,19 @@ class Connection:
         "_classify_error",
         "_fixed_ids",
         "_frames",
+        "_free_requests",
         "_id_format",
         "_id_prefix_length",
         "_ids",
         "_largest_id",
         "_map_error",
-        "_max_requests",
         "_meanings",
         "_method_fragments",
         "_notification_prefixes",
-        "_null_id_count",
         "_ping",
         "_prefixes_with_id",
         "_rejects_invalid",
+        "_requests_without_id",
         "_stray_rate",
         "began",
         "budget",
@@ -241,7 +256,6 @@ class Connection:
         "direct_handlers",
         "error_codes",
         "framing",
-        "handle_inline",
         "invalid_messages",
         "is_closing",
         "last_received",
@@ -295,12 +309,11 @@ class Connection:
         self.clock = timeless
         self.began = 0.0  # the turn in which frames are read, by that clock
         self.until = inf  # and when it is over
-        self.handle_inline: Callable[[bytes, str, Raw], bool] = never_inline
         self._frames: Iterator[Frame | SkippedFrame] = iter(())
         self.last_received = 0.0  # when the last bytes came
         self._buffer = EventBuffer()
         self.set_receiver(self._buffer)
-        self.requests: dict[bytes, InboundRequest] = {}
+        self.requests: dict[bytes | int, InboundRequest] = {}
         self.lost: ConnectionLost | None = None
         self.violation: RemoteProtocolError | None = None
         self.is_closing = False
@@ -308,7 +321,7 @@ class Connection:
         self.invalid_messages = 0  # what was no message and is not answered in this dialect
         self._meanings = build_meanings(self.error_codes)
         self._ping = ping
-        self._max_requests = limits.inbound_requests
+        self._free_requests = limits.inbound_requests  # 0 while closing
         self.budget = Budget(max(limits.inbound_bytes, 2 * limits.frame), shared=budget)
         self.uncounted = small_enough(self.budget.limit, limits.inbound_requests)
         self._bad_json_is_fatal = bad_json_is_fatal
@@ -322,7 +335,7 @@ class Connection:
         self._classify_error: Callable[[int, str], Meaning | None] | None = None
         if wire_format is not None:
             self._apply_wire_format(wire_format)
-        self._null_id_count = 0
+        self._requests_without_id = 0  # so far
         self._abandoned_ids: dict[
             int, tuple[Any, ...]
         ] = {}  # abandoned calls that may still be answered, with their chain
@@ -481,25 +494,35 @@ class Connection:
 
     def respond(self, request: InboundRequest, result: bytes) -> bytes:
         """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
-        if request.batch is None and not request.is_response_suppressed and self.requests.get(request.key) is request:
-            frame = self.encode_response(request.id, result)  # first: what cannot be encoded leaves it open
+        id = request.id
+        if request.state is OPEN and request.batch is None and not request.is_response_suppressed:
+            try:
+                prefix = self._prefixes_with_id[len(id) + len(result) + RESULT_BYTES]
+                frame = b"".join((prefix, id, RESULT_KEY, result, END))
+            except (KeyError, LocalProtocolError):
+                frame = self._encode_response_body(id, self.codec.encode_success(id, result))
+            request.state = CLOSED
             del self.requests[request.key]
             if request.held:
                 self._release(request)
             return frame
-        return self._close_request(request, self.codec.encode_success(request.id, result))
+        return self._close_request(request, self.codec.encode_success(id, result))
 
-    def encode_response(self, id: bytes, result: bytes) -> bytes:
-        """Returns the answer to a request that `handle_inline` has answered where it arrived: no table knows of it."""
-        try:
-            prefix = self._prefixes_with_id[len(id) + len(result) + RESULT_BYTES]
-        except (KeyError, LocalProtocolError):
-            return self._encode_response_body(id, self.codec.encode_success(id, result))
-        return b"".join((prefix, id, RESULT_KEY, result, END))
+    def respond_early(self, request: InboundRequest, result: bytes) -> bytes:
+        """Sends the result of a request whose handler goes on; its id may be used again, and names it no more."""
+        held, request.held = request.held, 0  # its handler goes on, and holds its params
+        frame = self.respond(request, result)
+        request.state = RESPONDED
+        request.held = held
+        request.credit = None
+        request.deadline = inf
+        self._file_without_id(request)
+        return frame
 
-    def encode_rejection(self, id: bytes, error: RpcError) -> bytes:
-        """The same with an error."""
-        return self._encode_response_body(id, self._encode_error(id, error))
+    def _file_without_id(self, request: InboundRequest) -> None:
+        self._requests_without_id += 1
+        request.key = self._requests_without_id
+        self.requests[request.key] = request
 
     def reject(self, request: InboundRequest, error: RpcError) -> bytes:
         """Closes the request with this error; returns what is to be sent now, b"" if nothing is."""
@@ -510,11 +533,15 @@ class Connection:
         return self._close_request(request, None)
 
     def _close_request(self, request: InboundRequest, body: bytes | None) -> bytes:
-        if (found := self.requests.pop(request.key, None)) is not request:
-            self._restore_request(found)
+        if request.state is CLOSED:
             return b""
+        del self.requests[request.key]
         if request.held:
             self._release(request)
+        was_open = request.state is OPEN
+        request.state = CLOSED
+        if not was_open:
+            return b""
         if request.is_response_suppressed:
             body = None
         batch = request.batch
@@ -524,11 +551,6 @@ class Connection:
             self._add_to_batch(batch, request.id, body)
         batch.missing -= 1
         return b"" if batch.missing else self._encode_batch_response(batch)
-
-    def _restore_request(self, request: InboundRequest | None) -> None:
-        """One was closed a second time; by now its id may name another, which stays open."""
-        if request is not None:
-            self.requests[request.key] = request
 
     def _encode_response_body(self, id: bytes, body: bytes) -> bytes:
         try:
@@ -632,7 +654,7 @@ class Connection:
     def begin_closing(self) -> None:
         """Serves nothing any more: requests are refused from now on, and answers still taken."""
         self.is_closing = True
-        self.handle_inline = never_inline
+        self._free_requests = 0
 
     def close(self, lost: ConnectionLost) -> list[OutboundCall]:
         """Ends the link for good and returns every call that was open, each with its error set."""
@@ -644,6 +666,8 @@ class Connection:
         self.begin_closing()
         calls = list(self.calls.values())
         self.calls.clear()
+        for request in self.requests.values():
+            request.state = CLOSED
         self.requests.clear()
         self._abandoned_ids.clear()
         self._batches.clear()
@@ -671,7 +695,7 @@ class Connection:
     ) -> None:
         match message:
             case Request():
-                self.on_request(message.id, message.method, message.params, batch)
+                self.on_request(message.id, message.method, message.params, batch, normalize_id(message.id))
             case NotificationMessage():
                 self.on_notification(message.method, message.params)
             case Success(id, result):
@@ -707,30 +731,48 @@ class Connection:
             case _:
                 assert_never(message)
 
-    def on_request(self, id: bytes, method: str, params: Raw | None, batch: BatchResponse | None = None) -> None:
-        """Files a request of theirs, or refuses it."""
-        if self.lost is not None:
-            return
+    def on_request(
+        self,
+        id: bytes,
+        method: str,
+        params: Raw | None,
+        batch: BatchResponse | None = None,
+        key: bytes | None = None,
+    ) -> None:
+        """Files a request of theirs, or refuses it. `key` is its normalized id, where that may be another."""
         requests = self.requests
-        key = id if id.isdigit() else normalize_id(id)
-        # Null names nothing, so two of them are no duplicate; and who may not be told of a duplicate gets two answers.
-        if key == NULL_ID or (not self._rejects_invalid and key in requests):
-            self._null_id_count += 1
-            key = b"null %d" % self._null_id_count
-        if key in requests:
+        if key is None:
+            key = id
+        is_named = key not in requests and key != NULL_ID  # null names nothing, of two equal ids only the first does
+        if (not is_named or method == self._ping or len(requests) >= self._free_requests) and self._respond_at_once(
+            id, key, method, batch
+        ):
+            return
+        request = InboundRequest(id, key, method, params, batch)
+        if is_named:
+            requests[key] = request
+        else:
+            self._file_without_id(request)
+        if batch is not None:
+            batch.missing += 1
+        self.receiver.on_request(request)
+
+    def _respond_at_once(self, id: bytes, key: bytes, method: str, batch: BatchResponse | None) -> bool:
+        """Responds to a request that is for no handler: a ping, or one that is refused. Returns whether it is one."""
+        if self.lost is not None:
+            return True
+        if key in self.requests and self._rejects_invalid:
             problem = f"duplicate id in flight: {id.decode(errors='replace')}"
             self._reject_invalid(id, Meaning.INVALID_REQUEST, problem, batch)
         elif method == self._ping:
             self._send_response(id, self.codec.encode_success(id, b"null"), batch)
         elif self.is_closing:
             self._reject_invalid(id, Meaning.NOT_READY, "shutting down", batch)
-        elif len(requests) >= self._max_requests:
-            self._send_response(id, self._encode_error(id, Busy("requests in flight", self._max_requests)), batch)
+        elif len(self.requests) >= self._free_requests:
+            self._send_response(id, self._encode_error(id, Busy("requests in flight", self._free_requests)), batch)
         else:
-            if batch is not None:
-                batch.missing += 1
-            request = requests[key] = InboundRequest(id, key, method, params, batch)
-            self.receiver.on_request(request)
+            return False
+        return True
 
     def on_notification(self, method: str, params: Raw | None) -> None:
         """Takes what they tell."""

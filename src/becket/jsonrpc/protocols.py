@@ -52,8 +52,6 @@ class MessageReceiver(Protocol):
     """Who takes which notification at once."""
     on_response: Callable[[Any], object] | None
     """Who is told that the reply of a call is there; where there is nobody, its waiter is."""
-    handle_inline: Callable[[bytes, str, Raw], bool]
-    """Answers a request where it arrives, or returns False: it must be taken then."""
     should_yield: Callable[[], bool]
     """Called every few frames: what they were answered with can leave. Where it returns True others wait for their
     turn, and the rest of the frames is put off."""

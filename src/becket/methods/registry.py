@@ -33,13 +33,11 @@ HAS_STAR_ARGUMENTS = 0x04
 IS_GENERATOR = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
 
 
-InlineCallable = tuple[Callable[[Raw], Any], Callable[[Any], Any]]
-
-
 class Handler:
     """One registered function and all that is known about it."""
 
     __slots__ = (
+        "_decode",
         "_params_type",
         "arity",
         "decode_params",
@@ -49,7 +47,6 @@ class Handler:
         "is_for_notifications",
         "is_inline",
         "is_threaded",
-        "is_unrestricted",
         "name",
         "requires",
         "unless_streamed",
@@ -79,7 +76,6 @@ class Handler:
         self.is_for_notifications = notifications
         self.unless_streamed = unless_streamed
         self.is_inline = not (is_async or thread)
-        self.is_unrestricted = not notifications and self.requires is None  # to whoever asks, without a decision
         has_params = annotation is not None and (arity > 0 or descriptor is not None)
         self.decode_params: ParamsDecoder = self._check_no_params
         if has_params:
@@ -87,36 +83,29 @@ class Handler:
                 get_params_decoder(annotation) if descriptor is None else get_descriptor_decoder(descriptor)
             )
         self._params_type: Any = annotation if has_params else Any
+        self._decode: Callable[[Any], Any] | None = None
 
-    def build_inline(self) -> InlineCallable | None:
-        """Returns how params are decoded, and the function that takes them and returns the result, where nothing else
-        is needed: no context, no task and no decision. None where something is."""
-        if not self.is_inline or not self.is_unrestricted or self.arity > 1:
-            return None
-        decode: Callable[[Raw], Any] = get_msgspec_decoder(self._params_type) or self.decode_params
-        function = self.function
-        return decode, function if self.arity else lambda _: function()
-
-    def invoke(self, params: Raw | None, context: object) -> Any:
-        """Returns what the handler returns for raw params."""
-        if self.arity == 1:
-            return self.function(self.decode_params(params))
-        if self.arity == 2:
-            return self.function(self.decode_params(params), context)
-        return self.function(*self.build_arguments(params, context))
-
-    def build_arguments(self, params: Raw | None, context: object) -> tuple[object, ...]:
+    def build_arguments(self, params: Raw | None, context: object) -> tuple[Any, ...]:
         """Returns what the function is called with.
 
         Raises:
             InvalidParams: the params are not of the type that the function asks for.
         """
-        if self.arity == 1:
-            return (self.decode_params(params),)
-        if self.arity == 2:
-            return (self.decode_params(params), context)
-        self.decode_params(params)
-        return ()
+        decode = self._decode or self._choose_decoder()
+        try:
+            value = decode(params)
+        except Exception:
+            if decode == self.decode_params:
+                raise
+            value = self.decode_params(params)  # reads absent params, and says what is wrong with others
+        return (value,) if self.arity == 1 else (value, context) if self.arity == 2 else ()
+
+    def _choose_decoder(self) -> Callable[[Any], Any]:
+        """Chooses msgspec's own decoder where it suffices; at the first call: an extension does not pay for it at
+        start."""
+        decode: Callable[[Any], Any] = get_msgspec_decoder(self._params_type) or self.decode_params
+        self._decode = decode
+        return decode
 
     def _check_no_params(self, params: Raw | None) -> None:
         # An empty object or array is how many programs write none. A method that is declared may get members in a later
@@ -164,7 +153,6 @@ class Registry:
         self._made: dict[str, Handler] = {}
         self._later = later
         self.get: Callable[[str], Handler | None] = self._made.get if later is None else self._make_and_get
-        self.inline: dict[str, InlineCallable] = {}  # of those that were asked for
         self.fallback: Handler | None = None  # for requests of methods without a handler
         self.on_change: Callable[[str], None] | None = None  # gets the name of a handler that was added or removed
 
@@ -230,7 +218,6 @@ class Registry:
     def remove(self, name: str) -> None:
         """Takes a handler away; requests that it is serving run on."""
         self._handlers.pop(name, None)
-        self.inline.pop(name, None)
         if self.on_change is not None:
             self.on_change(name)
 

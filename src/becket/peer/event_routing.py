@@ -14,8 +14,10 @@ from msgspec import Raw
 
 from becket.conversion.decode import get_result_decoder
 from becket.dialects import ProgressFormat
+from becket.dialects.dialect import META_PREFIX
 from becket.errors import JSON_ERRORS, BadReply
 from becket.jsonrpc.connection import CancellationFormat, OutboundCall
+from becket.jsonrpc.messages import NotificationMessage
 from becket.methods.registry import describe_function, read_signature, unwrap_callable
 
 __all__ = ["JSON_NULL", "CallSubscription", "EventHandler", "EventRouter"]
@@ -65,6 +67,7 @@ class EventRouter:
         "_by_method",
         "_by_token",
         "_cancel_method",
+        "_fallback",
         "_has_handler",
         "_last_token",
         "_progress",
@@ -85,6 +88,7 @@ class EventRouter:
         self._tokens: dict[bytes, bytes] = {}  # of the calls whose token is not their id
         self._last_token = FIRST_TOKEN
         self._has_handler: Callable[[str], bool] | None = None
+        self._fallback: Callable[[NotificationMessage], None] | None = None
         self.is_tagged = is_marked  # notifications may say which call they belong to
         self.exclusive: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call receives alone
 
@@ -112,9 +116,31 @@ class EventRouter:
     def remove_progress(self, id: bytes) -> None:
         self._by_token.pop(self._tokens.pop(id, id), None)
 
-    def share_with(self, has_handler: Callable[[str], bool]) -> None:
-        """Takes what tells whether a notification has a handler, which receives it beside the calls."""
+    def _put_marked(self, claim: CallSubscription, method: str) -> Callable[[Raw | None], None]:
+        """Returns what takes the events that bear the mark of this call as our kits write it; others are routed."""
+        call, fallback = claim.call, self._fallback
+        assert fallback is not None
+        mark = b""
+
+        def put(params: Raw | None) -> None:
+            nonlocal mark
+            if not mark and call is not None and call.id:  # it has no id before it is sent
+                mark = b'%b{"parent":%b}},' % (META_PREFIX, call.id)
+            text = bytes(params or b"")
+            if mark and text.startswith(mark):
+                claim.put_credited(Raw(b"{" + text[len(mark) :]))
+            else:
+                fallback(NotificationMessage(method, params))
+
+        return put
+
+    def share_with(
+        self, has_handler: Callable[[str], bool], on_notification: Callable[[NotificationMessage], None]
+    ) -> None:
+        """Takes what tells whether a notification has a handler, which receives it beside the calls, and what takes
+        notifications of all kinds."""
         self._has_handler = has_handler
+        self._fallback = on_notification
 
     def reconsider(self, method: str) -> None:
         """Takes into account that a notification has a handler now, or none any more."""
@@ -127,11 +153,11 @@ class EventRouter:
         if not claims:
             del self._by_method[method]
         elif len(claims) == 1 and self._is_alone(claims[0], method):
-            self.exclusive[method] = claims[0].put
+            self.exclusive[method] = self._put_marked(claims[0], method) if self.is_tagged else claims[0].put
 
     def _is_alone(self, claim: CallSubscription, method: str) -> bool:
         """Returns whether all notifications of a method are for this claim, and for nothing else."""
-        if claim.matches is not None or self.is_tagged or method == self._cancel_method:
+        if claim.matches is not None or method == self._cancel_method or (self.is_tagged and self._fallback is None):
             return False
         return self._has_handler is None or not self._has_handler(method)
 

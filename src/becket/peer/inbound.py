@@ -13,7 +13,6 @@ from _thread import get_ident
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from math import inf
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from becket.errors import (
     RpcError,
 )
 from becket.jsonrpc.codec import normalize_id
-from becket.jsonrpc.connection import BatchResponse, InboundRequest
+from becket.jsonrpc.connection import CLOSED, OPEN, RESPONDED, InboundRequest
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
 from becket.methods.dispatch import (
@@ -50,14 +49,13 @@ from becket.methods.registry import Handler, Registry
 from becket.peer.context import Context
 from becket.peer.deferred import Deferred
 from becket.peer.outbound import CURRENT_REQUEST, READY, CurrentRequest, wait_drained
-from becket.peer.permission_prompt import AskCallback, PermissionChecker
+from becket.peer.permission_prompt import Admission, AskCallback, PermissionChecker
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture, TaskHandle
     from becket.permissions.gate import Gate
-    from becket.permissions.policies import Decision
 
 __all__ = ["Inbound"]
 
@@ -77,20 +75,6 @@ class RequestTask(Struct, eq=False):
         """Whether its function has begun and has not returned."""
         return bool(self.thread_id) or (self.has_started and not self.has_finished)
 
-    def current_rejection(self) -> RpcError | None:
-        """Returns why it was interrupted, if it was by now: a type checker takes what it once saw for the truth."""
-        return self.rejection
-
-
-class AlreadyResponded(BatchResponse):
-    """Stands in for the batch of a request that was answered early: what its function says in the end goes nowhere."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.missing = 2  # its own end, and one that never comes
-
 
 class CreditGrant(Struct):
     id: Raw
@@ -104,18 +88,15 @@ class Inbound:
         "_context",
         "_credit_waiters",
         "_drain_task",
-        "_encode_untracked_response",
-        "_inline_handlers",
+        "_has_meta",
         "_is_draining",
         "_is_reentrant",
-        "_max_requests",
         "_notification_bytes",
         "_notifications",
         "_registry",
         "_requests",
         "_spawn_owned",
         "_transport",
-        "_uncounted",
         "_unfinished",
         "_unsubscribe",
         "link",
@@ -142,19 +123,16 @@ class Inbound:
         self._is_reentrant = link.loop.is_reentrant
         self._registry = registry
         registry.on_change = link.event_router.reconsider
-        link.event_router.share_with(self._receives)
-        self._inline_handlers = registry.inline
+        link.event_router.share_with(self._receives, self.on_notification)
         self._requests = link.connection.requests
-        self._encode_untracked_response = link.connection.encode_response
+        self._has_meta = bool(link.dialect.features)
         self._transport = link.transport
-        self._max_requests = link.limits.inbound_requests
-        self._uncounted = link.connection.uncounted
         self._spawn_owned = link.loop.spawn_owned
         self._notifications: deque[tuple[Handler, Raw | None, object]] = deque()
         self._notification_bytes = 0
         self._is_draining = False
         self._drain_task: TaskHandle | None = None
-        self._credit_waiters: dict[bytes, list[LoopFuture]] = {}
+        self._credit_waiters: dict[bytes | int, list[LoopFuture]] = {}
         self._unfinished: list[Any] = []  # those whose request the link has left open
 
     def running(self) -> list[object]:
@@ -169,116 +147,150 @@ class Inbound:
 
     # -- requests
 
-    def handle_inline(self, id: bytes, method: str, params: Raw, /) -> bool:
-        """Serves a request where it arrives, if it is one of the usual kind; returns whether it did.
-
-        While a plain function runs nothing else happens on the link: no table needs to know of its request."""
-        quick = self._inline_handlers.get(method)
-        if quick is None:
-            return self._handle_uncached(id, method, params)
-        if id in self._requests or self._transport.queued:
-            return False
-        decode, function = quick
-        try:
-            value = decode(params)
-        except Exception:
-            return False  # what is wrong with them is found out in the other way
-        answer = self._encode_untracked_response
-        try:
-            frame = answer(id, encode_json(function(value)))
-        except BaseException as error:
-            if not is_handler_error(error):
-                self.link.send(self.link.connection.encode_rejection(id, interruption()))
-                raise
-            if is_caused_by_disconnect(self.link.close_reason, error):
-                return True
-            frame = self.link.connection.encode_rejection(id, to_rpc_error(error, method))
-        self.link.send(frame)
-        return True
-
-    def handle_inline_reentrant(self, id: bytes, method: str, params: Raw, /) -> bool:
-        """The same where a plain function may wait for the link: meanwhile its request stands in the table."""
-        quick = self._inline_handlers.get(method)
-        if quick is None:
-            return self._handle_uncached(id, method, params)
+    def on_request(self, request: InboundRequest) -> None:
+        """Serves a request: decides whether it may run, decodes its params, runs its handler and responds."""
         link = self.link
-        requests = self._requests
-        if (
-            id in requests
-            or self._transport.queued
-            or len(requests) >= self._max_requests
-            or link.loop.is_at_nesting_limit
-        ):
-            return False
-        decode, function = quick
         try:
-            value = decode(params)
-        except Exception:
-            return False
-        request = InboundRequest(id, id, method, params)
-        if len(params) > self._uncounted and not self._fits(request):
-            return False
-        requests[id] = request
-        before = CURRENT_REQUEST.set(CurrentRequest(request, link))
-        try:
-            frame = link.connection.respond(request, encode_json(function(value)))
+            if self._has_meta:
+                self._read_meta(request)
+            handler = self._registry.get(request.method)
+            if handler is None or handler.is_for_notifications:
+                handler = find_handler(self._registry.get, request.method, self._registry.fallback)
+            if self._transport.queued:
+                self._check_backpressure()
+            context = self._context(self, request.method, request) if handler.arity == 2 else None
+            if handler.requires is not None or link.gate is not None:
+                admission = self.permissions.check(request, handler)
+                if admission is not None:
+                    self._start(request, handler, context, admission)
+                    return
+            if not handler.is_inline or link.loop.is_at_nesting_limit:
+                self._start(request, handler, context, None)
+                return
+            if self._is_reentrant:
+                result = self._run_reentrant(request, handler, context)
+            else:
+                result = handler.function(*handler.build_arguments(request.params, context))
+            if type(result) is Deferred:  # begun: it is too late to refuse it because of a budget
+                self._drop_params(request)
+                self._defer(request, result)
+                return
+            frame = link.connection.respond(request, encode_json(result))
         except BaseException as error:
+            frame = self._reject(request, error)
             if not is_handler_error(error):
-                link.send(link.connection.reject(request, interruption()))
+                link.send(frame)
                 raise
-            if is_caused_by_disconnect(link.close_reason, error):
-                return True
-            frame = link.connection.reject(request, to_rpc_error(error, method))
+        link.send(frame)
+
+    def _run_reentrant(self, request: InboundRequest, handler: Handler, context: object) -> Any:
+        """Runs a plain function that may wait for the link: its calls belong to the request."""
+        self.link.connection.hold(request)
+        before = CURRENT_REQUEST.set(CurrentRequest(request, self.link))
+        try:
+            return handler.function(*handler.build_arguments(request.params, context))
         finally:
             CURRENT_REQUEST.reset(before)
-        link.send(frame)
-        return True
 
-    def _handle_uncached(self, id: bytes, method: str, params: Raw) -> bool:
-        """Serves a request of a method that is not known as a quick one, or not yet."""
-        handler = self._registry.get(method)
-        if handler is None or id in self._requests or self._transport.queued:
-            return False
-        if handler.is_async:  # which there is none of where functions nest
-            return handler.is_unrestricted and self._handle_async(id, handler, params)
-        quick = handler.build_inline()
-        if quick is None:
-            return False
-        self._inline_handlers[method] = quick
-        return (
-            self.handle_inline_reentrant(id, method, params)
-            if self._is_reentrant
-            else self.handle_inline(id, method, params)
-        )
+    def _start(self, request: InboundRequest, handler: Handler, context: object, admission: Admission | None) -> None:
+        """Serves a request in a task or a worker. Where a policy or a person decides first, its params are not looked
+        at before."""
+        self.link.connection.hold(request)
+        arguments = None if admission is not None else self._build_arguments(request, handler, context)
+        runner = RequestTask(handler.is_threaded or (handler.is_inline and self._is_reentrant))
+        request.driver_state = runner
+        running = self._spawn_owned(self._run(request, runner, handler, context, arguments, admission))
+        if not runner.has_finished:  # where tasks start eagerly, it may
+            runner.task = running
+            if self.link.close_reason is not None:  # its own first step has ended the link, which did not know it yet
+                self.link.loop.cancel(running)
 
-    def _handle_async(self, id: bytes, handler: Handler, params: Raw) -> bool:
-        """Starts a coroutine that is open to all, without the looks at what such a request cannot be."""
-        requests = self._requests
-        if len(requests) >= self._max_requests:
-            return False
-        request = InboundRequest(id, id, handler.name, params)
-        if len(params) > self._uncounted and not self._fits(request):
-            return False
-        requests[id] = request
-        try:
-            context = self._context(self, handler.name, request) if handler.arity == 2 else None
-            arguments = handler.build_arguments(params, context)
-        except Exception as error:
-            self.link.send(self.link.connection.reject(request, to_rpc_error(error, handler.name)))
-            return True
+    def _build_arguments(self, request: InboundRequest, handler: Handler, context: object) -> tuple[Any, ...]:
+        arguments = handler.build_arguments(request.params, context)
         self._drop_params(request)
-        runner = request.driver_state = RequestTask(False)
-        self._spawn(runner, self._run_handler(request, runner, handler, arguments))
-        return True
+        return arguments
 
-    def _fits(self, request: InboundRequest) -> bool:
-        """Counts a request against the link's budget; returns whether it fits. One that does not is refused on the
-        other way."""
+    async def _run(
+        self,
+        request: InboundRequest,
+        runner: RequestTask,
+        handler: Handler,
+        context: object,
+        arguments: tuple[Any, ...] | None,
+        admission: Admission | None,
+    ) -> None:
+        link = self.link
         try:
-            self.link.connection.hold(request)
-        except Busy:
-            return False
-        return True
+            if admission is not None:
+                await admission()
+            if arguments is None:
+                arguments = self._build_arguments(request, handler, context)
+            if runner.rejection is not None:
+                return  # cancelled before it could begin, and responded to then
+            CURRENT_REQUEST.set(CurrentRequest(request, link))
+            if runner.is_thread:
+                work = run_in_worker if handler.is_threaded else link.loop.wrap_locked(run_in_worker)
+                result = await link.loop.run_in_thread(work, runner, handler, arguments)
+            elif handler.is_async:
+                runner.has_started = True
+                result = await handler.function(*arguments)
+            else:  # it would have run inline, without the admission
+                result = call_sync(handler.function, *arguments)
+                if type(result) is Deferred:
+                    self._defer(request, result)
+                    return
+            frame = link.connection.respond(request, encode_json(result))
+        except BaseException as error:
+            frame = self._reject(request, error)
+            if not isinstance(error, HANDLER_ERRORS):  # the loop's way to cancel
+                link.send(frame)
+                raise
+        finally:
+            runner.has_finished = True
+            runner.task = None  # the task knows the request, and the collector does not see through a request
+        link.send(frame)
+
+    def _reject(self, request: InboundRequest, error: BaseException) -> bytes:
+        """Returns the frame that responds to a request whose handler has ended with this error, b"" for no response.
+
+        The one boundary between exceptions and responses; what is not for the caller is logged."""
+        connection, runner = self.link.connection, request.driver_state
+        refusal = None
+        if isinstance(runner, RequestTask):
+            is_cancelled = isinstance(error, RequestCancelled) or not isinstance(error, HANDLER_ERRORS)
+            # Something that the handler waits for may have been cancelled, and not by us.
+            if is_cancelled and not self.link.loop.is_foreign_cancellation(error):
+                return self._finish_cancelled(request, runner)
+            refusal = runner.rejection
+        elif not is_handler_error(error):
+            return connection.reject(request, interruption())
+        if is_caused_by_disconnect(self.link.close_reason, error):
+            return b""
+        if refusal is None and request.state is RESPONDED:
+            log_late_error(error, request.method)
+            return connection.drop_request(request)
+        return connection.reject(request, refusal or to_rpc_error(error, request.method))
+
+    def _finish_cancelled(self, request: InboundRequest, runner: RequestTask) -> bytes:
+        cancelling = self.link.connection.cancellation
+        is_silent = cancelling is not None and cancelling.response == "never answered"
+        if runner.rejection is None and request.is_cancelled and is_silent:
+            return self.link.connection.drop_request(request)
+        return self.link.connection.reject(request, runner.rejection or RequestCancelled())
+
+    def _defer(self, request: InboundRequest, result: Deferred) -> None:
+        request.driver_state = result
+        result.respond = partial(self._respond_deferred, request)
+
+    def _respond_deferred(self, request: InboundRequest, outcome: Any) -> None:
+        """Sends the response of a deferred result."""
+        if request.state is not OPEN:
+            return
+        if isinstance(outcome, BaseException):
+            frame = self._reject(request, outcome)
+        else:
+            frame = self.link.connection.respond(request, encode_json(outcome))
+        self.link.send(frame)
 
     def _drop_params(self, request: InboundRequest) -> None:
         """Lets go of params that were decoded, except where progress is sent under a token that is in them."""
@@ -286,65 +298,7 @@ class Inbound:
         if form is None or form.token_codec is None:
             request.params = None
 
-    def on_request(self, request: InboundRequest) -> None:
-        link = self.link
-        try:
-            if link.dialect.features:
-                self._decode_meta(request)
-            handler = self._registry.get(request.method)
-            if handler is None or handler.is_for_notifications:
-                handler = find_handler(self._registry.get, request.method, self._registry.fallback)
-            if link.transport.queued:
-                self._check_backpressure()
-            context = self._context(self, request.method, request) if handler.arity == 2 else None
-            if handler.requires is not None or link.gate is not None:
-                if request.has_unknown_parent or link.is_for_others:
-                    self._check_parent(request, handler)
-                if self.permissions.consults(request.chain):
-                    link.connection.hold(request)
-                    self._start_after_consent(request, handler, context, None)
-                    return
-                if question := self.permissions.decide(handler, request.chain, request.handling):
-                    link.connection.hold(request)
-                    self._start_after_consent(request, handler, context, question)
-                    return
-            if not handler.is_inline or link.loop.is_at_nesting_limit:
-                link.connection.hold(request)
-                self._start_handler(request, handler, context)
-                return
-            if self._is_reentrant:
-                link.connection.hold(request)
-                result = self._run_reentrant(request, handler, context)
-            else:
-                result = handler.invoke(request.params, context)
-            if type(result) is Deferred:  # begun: it is too late to refuse it because of a budget
-                self._drop_params(request)
-                self._defer(request, result)
-                return
-            frame = link.connection.respond(request, encode_json(result))
-        except BaseException as error:
-            if not is_handler_error(error):
-                link.send(link.connection.reject(request, interruption()))
-                raise
-            if is_caused_by_disconnect(link.close_reason, error):
-                return
-            frame = link.connection.reject(request, build_rejection(request, error))
-        link.send(frame)
-
-    def _defer(self, request: InboundRequest, result: Deferred) -> None:
-        request.driver_state = result
-        result.respond = partial(self._respond, request)
-
-    def _respond(self, request: InboundRequest, outcome: Any) -> None:
-        """Sends the response of a deferred result."""
-        link = self.link
-        if link.close_reason is not None or self._requests.get(request.key) is not request:
-            return
-        if isinstance(outcome, BaseException):
-            frame = link.connection.reject(request, build_rejection(request, outcome))
-        else:
-            frame = link.connection.respond(request, encode_json(outcome))
-        link.send(frame)
+    # -- a response before the handler has ended
 
     def respond(self, method: str, request: InboundRequest | None, result: object) -> None:
         """Answers a request while its function goes on.
@@ -366,120 +320,19 @@ class Inbound:
         link = self.link
         if link.close_reason is not None:
             raise link.close_reason.copy()
-        if isinstance(request.batch, AlreadyResponded) or self._requests.get(request.key) is not request:
+        if request.state is not OPEN:
             raise LocalProtocolError(f"{request.method} was answered already")
         encoded = encode_json(result)
-        held, request.held = request.held, 0  # its function goes on, and holds its params
-        frame = link.connection.respond(request, encoded)
         self._wake_credit_waiters(request)
-        request.held = held
-        request.credit = None
-        request.deadline = inf
-        request.batch = AlreadyResponded()
-        request.is_response_suppressed = True
-        request.is_answered = True
-        request.key = b"answered %d" % id(request)  # no id is spelled like this: nobody can ask for it
-        self._requests[request.key] = request
-        link.send(frame)
-        link.flush()  # the function may go on for long before anything else is sent
+        link.send(link.connection.respond_early(request, encoded))
+        link.flush()  # the handler may go on for long before anything else is sent
 
     def _check_backpressure(self) -> None:
         limits = self.link.limits
         if self.link.transport.queued > limits.send_queue:
             raise Busy("bytes that you have not read", limits.send_queue)
 
-    def _start_handler(self, request: InboundRequest, handler: Handler, context: object) -> None:
-        arguments = handler.build_arguments(request.params, context)
-        self._drop_params(request)
-        runner = request.driver_state = RequestTask(not handler.is_async)
-        self._spawn(runner, self._run_handler(request, runner, handler, arguments))
-
-    def _start_after_consent(
-        self, request: InboundRequest, handler: Handler, context: object, question: Decision | None
-    ) -> None:
-        """Serves a request once a policy or a person has allowed it. Its params are not even looked at before."""
-        runner = request.driver_state = RequestTask(handler.is_threaded or (handler.is_inline and self._is_reentrant))
-        self._spawn(runner, self._run_after_consent(request, runner, handler, context, question))
-
-    def _spawn(self, runner: RequestTask, work: Coroutine[Any, Any, None]) -> None:
-        spawn = self._spawn_owned
-        running = spawn(work)
-        if not runner.has_finished:  # where tasks start eagerly, it may
-            runner.task = running
-            if (
-                self.link.close_reason is not None
-            ):  # its own first step has ended the link, which did not know of it yet
-                self.link.loop.cancel(running)
-
-    def _run_reentrant(self, request: InboundRequest, handler: Handler, context: object) -> Any:
-        before = CURRENT_REQUEST.set(CurrentRequest(request, self.link))
-        try:
-            return handler.invoke(request.params, context)
-        finally:
-            CURRENT_REQUEST.reset(before)
-
-    async def _run_after_consent(
-        self, request: InboundRequest, runner: RequestTask, handler: Handler, context: object, question: Decision | None
-    ) -> None:
-        try:
-            if question is None:
-                question = await self.permissions.admit(handler, request.chain, request.handling)
-            if question is not None:
-                await self.permissions.wait_for_consent(question, request.chain)
-            arguments = handler.build_arguments(request.params, context)
-            self._drop_params(request)
-        except Exception as error:
-            runner.has_finished = True
-            runner.task = None
-            self.link.send(self.link.connection.reject(request, to_rpc_error(error, request.method)))
-            return
-        await self._run_handler(request, runner, handler, arguments)
-
-    async def _run_handler(
-        self, request: InboundRequest, runner: RequestTask, handler: Handler, arguments: tuple[Any, ...]
-    ) -> None:
-        if runner.rejection is not None:
-            return  # cancelled before it could begin, and answered then
-        link = self.link
-        CURRENT_REQUEST.set(CurrentRequest(request, link))
-        try:
-            if runner.is_thread:
-                work = run_in_worker if handler.is_threaded else link.loop.wrap_locked(run_in_worker)
-                result = await link.loop.run_in_thread(work, runner, handler, arguments)
-            elif handler.is_async:
-                runner.has_started = True
-                result = await handler.function(*arguments)
-            else:  # it would have run where it arrived, had nothing to be waited for
-                result = call_sync(handler.function, *arguments)
-                if type(result) is Deferred:
-                    self._defer(request, result)
-                    return
-            frame = link.connection.respond(request, encode_json(result))
-        except RequestCancelled:
-            frame = self._finish_cancelled(request, runner)
-        except HANDLER_ERRORS as error:
-            if is_caused_by_disconnect(link.close_reason, error):
-                return
-            frame = link.connection.reject(request, runner.current_rejection() or build_rejection(request, error))
-        except BaseException as error:  # the loop's way to cancel
-            if link.loop.is_foreign_cancellation(
-                error
-            ):  # something that the handler waits for was cancelled, and not by us
-                link.send(link.connection.reject(request, build_rejection(request, error)))
-            else:
-                link.send(self._finish_cancelled(request, runner))
-            raise
-        finally:
-            runner.has_finished = True
-            runner.task = None  # the task knows the request, and the collector does not see through a request
-        link.send(frame)
-
-    def _finish_cancelled(self, request: InboundRequest, runner: RequestTask) -> bytes:
-        cancelling = self.link.connection.cancellation
-        is_silent = cancelling is not None and cancelling.response == "never answered"
-        if runner.rejection is None and request.is_cancelled and is_silent:
-            return self.link.connection.drop_request(request)
-        return self.link.connection.reject(request, runner.rejection or RequestCancelled())
+    # -- cancellation
 
     def on_cancel(self, request: InboundRequest) -> None:
         cancelling = self.link.connection.cancellation
@@ -509,20 +362,27 @@ class Inbound:
         if runner.task is not None:
             self.link.loop.cancel(runner.task)
 
-    def _decode_meta(self, request: InboundRequest) -> None:
-        meta = self.link.dialect.decode_meta(request.params)
-        if meta is None or request.params is None:
+    def _read_meta(self, request: InboundRequest) -> None:
+        """Takes what travels beside the params of a request out of them."""
+        if request.params is None:
             return
-        request.params = self.link.dialect.strip_meta(request.params, meta)
-        request.depth = meta.depth
+        link = self.link
+        meta, request.params = link.dialect.split_meta(request.params, link.features)
+        if meta is None:
+            return
         request.credit = meta.credit
         if meta.parent is not None:
             self._bind_to_parent(request, meta.parent)
-        if meta.depth > self.link.limits.call_depth:
-            raise Busy("calls within calls", self.link.limits.call_depth)
+        if meta.depth:
+            request.depth = meta.depth
+            if meta.depth > link.limits.call_depth:
+                raise Busy("calls within calls", link.limits.call_depth)
         if meta.timeout_ms is not None:
-            request.deadline = min(request.deadline, self.link.loop.time() + meta.timeout_ms / 1000)
-            self.link.wake_at(request.deadline)
+            deadline = link.connection.last_received + meta.timeout_ms / 1000
+            if deadline < request.deadline:
+                request.deadline = deadline
+            if request.deadline < link.wakes_at:
+                link.wake_at(request.deadline)
 
     def _bind_to_parent(self, request: InboundRequest, parent: object) -> None:
         """Binds a request to the call of ours that it belongs to: it may do and last no more than that."""
@@ -537,17 +397,6 @@ class Inbound:
             request.chain = call.chain
             if call.stream is None and call.deadline < request.deadline:
                 request.deadline = call.deadline
-
-    def _check_parent(self, request: InboundRequest, handler: Handler) -> None:
-        """Refuses a request that belongs to no open call of ours, or does not say to which it does where it must."""
-        link = self.link
-        if link.gate is None:
-            return  # nothing was granted to anybody
-        if not request.has_parent:
-            chains = [call.chain for call in link.connection.calls.values() if call.chain]
-            others = {gate.extension for chain in chains for gate in chain} - {link.gate.extension}
-            request.handling = tuple(sorted(others))
-        self.permissions.check_parent(request, handler)
 
     def _on_revoked_from_thread(self, permission: str) -> None:
         self.link.loop.call_from_thread(lambda: self.on_revoked(permission))  # whoever revokes may be in any
@@ -573,7 +422,7 @@ class Inbound:
                     return self._send_event_with_credit(request, method, params)
                 request.credit -= 1
             if link.progress is None or method != link.progress.method:
-                params = link.dialect.insert_parent_id(params, request.id)
+                params = link.dialect.insert_meta(params, b'{"parent":%b}' % request.id, link.features)
         return wait_drained(link) if link.send_notification(method, params) else READY
 
     async def _send_event_with_credit(self, request: InboundRequest, method: str, params: bytes | None) -> None:
@@ -584,7 +433,7 @@ class Inbound:
         await self.send_event(None if self.link.close_reason is not None else request, method, params)
 
     def _is_active(self, request: InboundRequest) -> bool:
-        return not request.is_cancelled and self.link.connection.requests.get(request.key) is request
+        return not request.is_cancelled and request.state is not CLOSED
 
     def _wake_credit_waiters(self, request: InboundRequest) -> None:
         for waiter in self._credit_waiters.pop(request.key, ()):
@@ -636,8 +485,10 @@ class Inbound:
     def on_notification(self, notification: NotificationMessage) -> None:
         link = self.link
         method, params, owner = notification.method, notification.params, None
-        if link.event_router.is_tagged and params is not None:
-            owner, params = link.dialect.extract_parent_id(params)
+        if self._has_meta and params is not None:
+            meta, rest = link.dialect.split_meta(params, link.features)
+            if meta is not None and meta.parent is not None:
+                owner, params = encode_json(meta.parent), rest
         is_streamed = link.event_router.route(method, params, owner)
         if owner is not None and not is_streamed:
             self._return_credit(owner)
@@ -655,7 +506,7 @@ class Inbound:
                 raise PermissionDenied(handler.requires)  # nobody is asked for what nobody waits for
             # Where a plain function may wait, the next one must not overtake it.
             if handler.is_inline and is_decided and not self._is_draining and not self._is_reentrant:
-                handler.invoke(params, context)
+                handler.function(*handler.build_arguments(params, context))
             else:
                 self._enqueue_notification(handler, params, context)
         except BaseException as error:
@@ -743,14 +594,6 @@ class Inbound:
         for waiter in [waiter for waiters in self._credit_waiters.values() for waiter in waiters]:
             wake(waiter)
         self._credit_waiters.clear()
-
-
-def build_rejection(request: InboundRequest, error: BaseException) -> RpcError:
-    """Returns the answer to a request whose function has failed, or writes the failure down if it was answered."""
-    if isinstance(request.batch, AlreadyResponded):
-        log_late_error(error, request.method)
-        return RequestCancelled()  # which nobody gets to see
-    return to_rpc_error(error, request.method)
 
 
 def run_in_worker(runner: RequestTask, handler: Handler, arguments: tuple[Any, ...]) -> Any:

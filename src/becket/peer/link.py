@@ -185,11 +185,6 @@ class Link:
         self.connection.on_response = (
             None  # the waiter of a call is told at once; that its place is free, after each piece
         )
-        if not self.dialect.features and self.gate is None:
-            # Nothing travels beside the params, nothing is to be decided.
-            self.connection.handle_inline = (
-                server.handle_inline_reentrant if self.loop.is_reentrant else server.handle_inline
-            )
         self.transport.start(self.loop, self)
 
     # -- in

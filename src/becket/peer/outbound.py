@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
-from becket.jsonrpc.connection import NULL_FUTURE, InboundRequest, OutboundCall
+from becket.jsonrpc.connection import CLOSED, NULL_FUTURE, OPEN, InboundRequest, OutboundCall
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture
     from becket.peer.streams import CallStream, Overflow
-    from becket.permissions.gate import Gate
 
 __all__ = ["CURRENT_REQUEST", "READY", "BatchCall", "BatchNotify", "CurrentRequest", "Outbound", "wait_drained"]
 
@@ -45,16 +44,7 @@ CURRENT_REQUEST: ContextVar[CurrentRequest | None] = ContextVar("becket_serving"
 def current_request() -> CurrentRequest | None:
     """Returns the request that a call made here belongs to. A task may outlive the request whose handler started it."""
     current = CURRENT_REQUEST.get()
-    if current is None or current.link.connection.requests.get(current.request.key) is not current.request:
-        return None
-    return current
-
-
-def gate_chain(current: CurrentRequest | None) -> tuple[Gate, ...]:
-    """Returns the gates of those on whose behalf a call is made, from the nearest to the first."""
-    if current is None or current.link.gate is None:
-        return ()
-    return (current.link.gate, *current.request.chain)
+    return None if current is None or current.request.state is CLOSED else current
 
 
 class Unset:
@@ -146,7 +136,7 @@ class Outbound:
         waiter = create_waiter()
         call = OutboundCall(method, waiter, time() + timeout, timeout)
         if CURRENT_REQUEST.get() is not None or link.features:
-            encoded = self._bind_to_request(call, encoded, current_request())
+            encoded = self._bind_to_request(call, encoded)
         window = self._call_slots
         if len(self._calls) >= window.limit or window.waiters or self._transport.queued:
             await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
@@ -165,17 +155,21 @@ class Outbound:
         except JSON_ERRORS as error:
             raise BadReply(method=method, problem=str(error)) from error
 
-    def _bind_to_request(
-        self, call: OutboundCall, params: bytes | None, current: CurrentRequest | None
-    ) -> bytes | None:
+    def _bind_to_request(self, call: OutboundCall, params: bytes | None) -> bytes | None:
         """Binds a call to the request that it is made within, and returns its params with what travels beside them."""
-        call.chain = gate_chain(current)
-        if call.chain:
+        current = current_request()
+        if current is not None:
+            self._inherit_chain(call, current)
+            if current.request.deadline < call.deadline:
+                call.deadline = current.request.deadline
+                call.timeout = max(0.0, call.deadline - self.link.time())
+        return self._insert_meta(params, call.timeout, current, None) if self.link.features else params
+
+    def _inherit_chain(self, call: OutboundCall, current: CurrentRequest) -> None:
+        """Notes the gates of those on whose behalf a call is made, from the nearest to the first."""
+        if current.link.gate is not None:
+            call.chain = (current.link.gate, *current.request.chain)
             self.link.is_for_others = True
-        if current is not None and current.request.deadline < call.deadline:
-            call.deadline = current.request.deadline
-            call.timeout = max(0.0, call.deadline - self.link.time())
-        return self._encode_meta(params, call.deadline, current, None) if self.link.features else params
 
     def latest_deadline(self) -> float:
         """Returns when a call that is made here must end at the latest: with the request that it belongs to."""
@@ -199,12 +193,11 @@ class Outbound:
             raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
         encoded = None if params is None else encode_json(params)
         current = current_request()
-        call.chain = gate_chain(current)
-        if call.chain:
-            link.is_for_others = True
+        if current is not None:
+            self._inherit_chain(call, current)
         token = None
         if link.features:
-            encoded = self._encode_meta(encoded, until, current, credit)
+            encoded = self._insert_meta(encoded, until - link.time(), current, credit)
         elif progress is not None and link.progress is not None and link.progress.token_codec is not None:
             token = link.event_router.next_token()
             encoded = link.progress.token_codec.insert_token(encoded, token)
@@ -397,9 +390,7 @@ class Outbound:
             for member in asked
         ]
         encoded = [
-            self._bind_to_request(
-                call, None if member.params is None else encode_json(member.params), current_request()
-            )
+            self._bind_to_request(call, None if member.params is None else encode_json(member.params))
             for call, member in zip(calls, asked, strict=True)
         ]
         notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]
@@ -439,23 +430,28 @@ class Outbound:
         except JSON_ERRORS as error:
             raise BadReply(method=call.method, problem=str(error)) from error
 
-    def _encode_meta(
-        self, params: bytes | None, deadline: float, current: CurrentRequest | None, credit: int | None
+    def _insert_meta(
+        self, params: bytes | None, timeout: float, current: CurrentRequest | None, credit: int | None
     ) -> bytes | None:
+        """Returns the params of a call with what travels beside them."""
         link = self.link
-        timeout_ms: int | None = None
-        if "deadline" in link.features and deadline < inf:
-            timeout_ms = max(1, round((deadline - link.loop.time()) * 1000))
-        depth = 0
-        parent: int | str | None = None
-        if current is not None:
-            depth = current.request.depth + 1
-            if current.link is link and not current.request.is_answered:
-                parent = decode_json(current.request.id)
-        if depth > link.limits.call_depth:
-            raise NotSent("calls within calls", link.limits.call_depth)
-        meta = CallMeta(timeout_ms=timeout_ms, parent=parent, depth=depth, credit=credit)
-        return params if meta == EMPTY_META else link.dialect.insert_meta(params, meta)
+        has_deadline = timeout < inf and "deadline" in link.features
+        timeout_ms = max(1, round(timeout * 1000)) if has_deadline else None
+        if current is None and credit is None:
+            if timeout_ms is None:
+                return params
+            meta = b'{"timeout_ms":%d}' % timeout_ms
+        else:
+            depth = 0
+            parent: int | str | None = None
+            if current is not None:
+                depth = current.request.depth + 1
+                if current.link is link and current.request.state is OPEN:
+                    parent = decode_json(current.request.id)
+            if depth > link.limits.call_depth:
+                raise NotSent("calls within calls", link.limits.call_depth)
+            meta = encode_json(CallMeta(timeout_ms=timeout_ms, parent=parent, depth=depth, credit=credit))
+        return link.dialect.insert_meta(params, meta, link.features)
 
     async def _wait_for_slot(self, call: OutboundCall, size: int) -> None:
         """Waits until the call has a slot and its bytes have room. What never left is busy, not timed out."""
@@ -517,4 +513,3 @@ class ReadyAwaitable:
 
 
 READY = cast("Coroutine[Any, Any, None]", ReadyAwaitable())
-EMPTY_META = CallMeta()

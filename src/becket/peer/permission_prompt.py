@@ -7,6 +7,7 @@ a time for each permission, whoever waits for its answer, and what a revocation 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from becket._loggers import peer_logger
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from becket.permissions.gate import Gate  # whoever has no gate starts without them
     from becket.permissions.policies import Decision
 
-__all__ = ["AskCallback", "PermissionChecker"]
+__all__ = ["Admission", "AskCallback", "PermissionChecker"]
 
 PROMPT_TIMEOUT = 60.0  # seconds for a person to answer; no answer is no
+
+Admission = Callable[[], Awaitable[None]]
+"""Waits for a decision, and raises PermissionDenied where it is a no."""
 
 AskCallback = Callable[[str, "Decision"], bool | Awaitable[bool]]
 """Asks a person: gets the question as one harmless line and what it is about. A plain function runs in a thread."""
@@ -41,16 +45,39 @@ class PermissionChecker:
         self._prompts: dict[str, PermissionPrompt] = {}
         self.gate = gate
 
-    def check_parent(self, request: InboundRequest, handler: Handler) -> None:
-        """Looks at what a request says about the call of ours that it belongs to.
+    def check(self, request: InboundRequest, handler: Handler) -> Admission | None:
+        """Returns None if the handler may run now, or what waits until a policy or a person has allowed it.
 
         Raises:
-            RpcError: that call is not open, or it names none where it must.
+            PermissionDenied: it may not. A link without a gate has granted nothing.
+            RpcError: the call of ours that it belongs to is not open, or it names none where it must.
         """
-        assert self.gate is not None
-        self.gate.check_parent(
-            handler.name, handler.requires, is_unknown=request.has_unknown_parent, handling=request.handling
-        )
+        gate, chain = self.gate, request.chain
+        if gate is None:
+            self.decide(handler, chain)
+            return None
+        if request.has_unknown_parent or self._link.is_for_others:
+            self._check_parent(gate, request, handler)
+        if gate.consults(chain):
+            return partial(self._wait_for_policies, handler, request)
+        decision = gate.decide(handler.name, handler.requires, chain, request.handling)
+        if decision.allowed:
+            return None
+        self._conclude(decision)
+        return partial(self.wait_for_consent, decision, chain)
+
+    def _check_parent(self, gate: Gate, request: InboundRequest, handler: Handler) -> None:
+        if not request.has_parent:
+            chains = [call.chain for call in self._link.connection.calls.values() if call.chain]
+            others = {other.extension for chain in chains for other in chain} - {gate.extension}
+            request.handling = tuple(sorted(others))
+        is_unknown = request.has_unknown_parent
+        gate.check_parent(handler.name, handler.requires, is_unknown=is_unknown, handling=request.handling)
+
+    async def _wait_for_policies(self, handler: Handler, request: InboundRequest) -> None:
+        decision = await self.admit(handler, request.chain, request.handling)
+        if decision is not None:
+            await self.wait_for_consent(decision, request.chain)
 
     def decide(self, handler: Handler, chain: Sequence[Gate], handling: tuple[str, ...] = ()) -> Decision | None:
         """Returns None if the handler may be called, or a decision that somebody must be asked about.

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
-from msgspec import Raw
-
 from becket.errors import ConnectionLost
 from becket.jsonrpc.connection import InboundRequest
 from becket.jsonrpc.messages import NotificationMessage
@@ -226,10 +224,6 @@ class InboundHandler(Protocol):
     def running(self) -> list[object]:
         """Returns an object for each handler that has begun and has not returned."""
         ...
-
-    def handle_inline(self, id: bytes, method: str, params: Raw, /) -> bool: ...
-
-    def handle_inline_reentrant(self, id: bytes, method: str, params: Raw, /) -> bool: ...
 
     def on_request(self, request: InboundRequest) -> None: ...
 

@@ -21,6 +21,7 @@ from becket.permissions.policies import POLICY_TIMEOUT, Decision, Policy, Policy
 __all__ = ["MAX_PROMPTS", "Gate"]
 
 MAX_PROMPTS: Final = 16  # that one extension may cause in its life; an honest one needs fewer, and is told the rest
+MAX_CACHED_DECISIONS: Final = 1_024  # that say yes, by method
 
 Deliberation: TypeAlias = Generator[PolicyQuestion, str | None, Decision]
 """A decision in the making: yields what policies are asked, takes their objections, returns what is decided."""
@@ -43,6 +44,7 @@ class Gate:
         "_allowed",
         "_audit",
         "_can_prompt",
+        "_decisions",
         "_grants",
         "_known",
         "_lock",
@@ -100,9 +102,15 @@ class Gate:
         policy has a say this waits for its verdict; on a loop use `becket.peer.policies.decide_with_policies`."""
         if chain or self._policy is not None:
             decision = consult_policies(self.deliberate(method, requires, chain, handling))
-        else:
+        elif handling:
             decision = self._decide_own(method, requires, (), handling)
-        self.record(decision)
+        else:
+            decisions = self._decisions
+            decision = decisions.get((method, requires)) or self._decide_own(method, requires, ())
+            if decision.allowed and len(decisions) < MAX_CACHED_DECISIONS:
+                decisions[method, requires] = decision
+        if self._audit is not None:
+            self.record(decision)
         return decision
 
     def consults(self, chain: Sequence[Gate] = ()) -> bool:
@@ -248,6 +256,8 @@ class Gate:
     def _set_grants(self, grants: Grants) -> None:
         self._grants = grants
         self._allowed = (grants.allow - grants.deny) & self._known
+        # Last: a decision that another thread makes meanwhile goes into the table of the grants that it was made from.
+        self._decisions: dict[tuple[str, str | None], Decision] = {}
 
     def _notify_subscriber(self, callback: Callable[[str], object] | None, permission: str) -> None:
         try:

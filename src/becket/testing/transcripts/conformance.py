@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from becket._text import quote
 from becket.contract.handshake import HostInfo
@@ -149,6 +149,12 @@ class RecordedSession:
         """Returns what a host knows of the link after the first exchange."""
         extra = self.extra if greeted.extra is None else greeted.extra
         return LinkState(self.id, greeted.capabilities, extra)
+
+    def own_params(self, request: Request) -> Raw | None:
+        """Returns the params of a request without what travels beside them, which our side adds by itself."""
+        if request.params is None or not self.dialect.features:
+            return request.params
+        return self.dialect.split_meta(request.params, self.dialect.features)[1]
 
     def decode_request(self, request: Request, state: LinkState, handled: Container[str] = ()) -> DecodedRequest | None:
         """Returns what a request means, None where there is no phrase for it, or it cannot be read."""

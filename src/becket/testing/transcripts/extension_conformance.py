@@ -244,7 +244,7 @@ class ExtensionConformanceRun(ConformanceRun):
         asked = self.recorded.decode_request(request, LinkState(self.recorded.id, extra=self.recorded.extra))
         try:
             if asked is None:
-                await self._server.host.call(request.method, None if request.params is None else Raw(request.params))
+                await self._server.host.call(request.method, self.recorded.own_params(request))
             else:
                 await self._server.host.call(asked.contract, asked.params)
         except BecketError:

@@ -146,7 +146,7 @@ class HostConformanceRun(ConformanceRun):
 
     async def _send_dialect_request(self, number: int, request: Request, extension: ExtensionConnection) -> None:
         try:
-            params = None if request.params is None else Raw(request.params)
+            params = self.recorded.own_params(request)
             self._outcomes[number] = ObservedOutcome(await extension.peer.call(request.method, params))
         except BecketError as error:
             self._outcomes[number] = ObservedOutcome(error=error)
