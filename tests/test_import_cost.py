@@ -26,7 +26,7 @@ def modules_after(statement: str, listed: str = "sys.modules", **variables: str)
     # Nor may coverage follow it there: it imports much of what is looked for.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "BECKET_"))}
     command = [sys.executable, "-I", "-c", code]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=15, env=environment | variables)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=100, env=environment | variables)
     return set(json.loads(done.stdout))
 
 

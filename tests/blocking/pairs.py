@@ -14,7 +14,7 @@ from becket.peer.transport.fd import FdTransport
 
 T = TypeVar("T")
 Message = dict[str, Any]
-PATIENCE = 8.0  # seconds for what takes milliseconds
+PATIENCE = 60.0  # seconds for what takes milliseconds
 
 
 class Started(Generic[T]):

@@ -351,6 +351,10 @@ with connect_process(sys.argv[1:]) as peer:
 print(sorted({"asyncio", "anyio", "trio"} & set(sys.modules)))
 """
     ran = subprocess.run(
-        [sys.executable, "-c", program, *child("echoes")], capture_output=True, encoding="utf-8", timeout=15, check=True
+        [sys.executable, "-c", program, *child("echoes")],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=100,
+        check=True,
     )
     assert ran.stdout.strip() == "[]"

@@ -32,7 +32,7 @@ async def test_requests_that_come_together_and_call_back_are_all_answered(tmp_pa
     script = tmp_path / "child.py"
     script.write_text(CHILD, encoding="utf-8")
     answers: dict[int, Any] = {}
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process([sys.executable, str(script)], inherit_env=True) as peer:
 
             @peer.handle("host/read")

@@ -101,7 +101,7 @@ def test_it_is_a_program_and_a_module() -> None:
     program = Path(sys.executable).with_name("becket")
 
     for command in ([str(program)], [*BECKET]):
-        done = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", check=True, timeout=15)
+        done = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", check=True, timeout=100)
         assert done.stdout == f"becket {__version__}\n"
 
 
@@ -270,7 +270,7 @@ def test_there_is_a_script_that_turns_completion_on(shell: str) -> None:
 
 def bash_version() -> tuple[int, ...] | None:
     try:
-        done = subprocess.run(["bash", "--version"], capture_output=True, encoding="utf-8", check=True, timeout=15)
+        done = subprocess.run(["bash", "--version"], capture_output=True, encoding="utf-8", check=True, timeout=100)
     except FileNotFoundError:
         return None
     found = re.search(r"(\d+)\.(\d+)", done.stdout)

@@ -77,7 +77,7 @@ def test_its_own_test_passes(tmp_path: Path, template: str, runner: list[str]) -
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         encoding="utf-8",
-        timeout=20,
+        timeout=100,
         check=False,
     )
 
@@ -88,7 +88,7 @@ def test_its_own_test_passes(tmp_path: Path, template: str, runner: list[str]) -
 def test_a_project_with_the_name_of_an_installed_module_works(tmp_path: Path) -> None:
     here("new", str(tmp_path / "becket"))
     command = [sys.executable, "-B", "-m", "unittest"]
-    done = subprocess.run(command, cwd=tmp_path / "becket", capture_output=True, timeout=20, check=False)
+    done = subprocess.run(command, cwd=tmp_path / "becket", capture_output=True, timeout=100, check=False)
 
     assert done.returncode == 0, done.stderr
     assert here("check", "--", str(tmp_path / "becket" / "run")).exit_code == ExitCode.DONE

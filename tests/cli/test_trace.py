@@ -77,7 +77,7 @@ class Recorded:
 
     def leave(self) -> tuple[int, str]:
         """Closes stdin; returns the exit code and what was written to stderr."""
-        _, errors = self.process.communicate(timeout=10)
+        _, errors = self.process.communicate(timeout=100)
         return self.process.returncode, errors.decode()
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 CHILD = Path(__file__).with_name("echo_child.py")
-PATIENCE = 15.0  # seconds until a program counts as silent
+PATIENCE = 60.0  # seconds until a program counts as silent
 
 
 class Conversation:

@@ -47,7 +47,7 @@ while True:
 @pytest.mark.loops
 @pytest.mark.process
 async def test_a_program_that_ignores_everything_is_killed() -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with connect_extension([sys.executable, "-c", STUBBORN], id="stubborn", dialect="synaps") as stubborn:
             process = stubborn.peer.process
     assert process is not None

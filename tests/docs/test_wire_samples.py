@@ -164,7 +164,7 @@ class Actions:
         return kind(message["method"], message.get("params"))
 
     async def end(self) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await asyncio.gather(*self._calls.values(), return_exceptions=True)
 
 

@@ -13,7 +13,7 @@ from becket.host.starting.manifest import Manifest, load_manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXTENSIONS = EXAMPLES / "extensions"
-PATIENCE = 15  # seconds
+PATIENCE = 100  # seconds
 
 
 def run_example(name: str, *arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -28,7 +28,7 @@ def greeting(features: Sequence[str] = FEATURES, **changes: Any) -> Initialize:
 @asynccontextmanager
 async def linked(extension: ExtensionServer, face: str = "loop") -> AsyncGenerator[Peer, None]:
     """Yields a host that has not said anything yet; then closes the link."""
-    with anyio.fail_after(10), ExitStack() as stack:
+    with anyio.fail_after(60), ExitStack() as stack:
         if face == "loop":
             ours, theirs = memory_transports()
             async with Peer.over(ours, dialect="native") as host, extension.over(theirs):

@@ -273,4 +273,4 @@ class E(ExtensionServer):
 read_tool_input(E.f), read_tool_output(E.f)
 assert not [name for name in sys.modules if name.startswith("pydantic")]
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)

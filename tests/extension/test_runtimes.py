@@ -104,7 +104,7 @@ async def test_a_start_that_the_end_overtakes_is_answered_not_ready() -> None:
             await host.call(INITIALIZE, greeting())
         errors.append(refused.value)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(ours, dialect="native") as host, serving, anyio.create_task_group() as group:
             group.start_soon(greet, host)
             await slow.has_begun.wait()
@@ -156,7 +156,7 @@ async def test_a_scope_that_is_cancelled_does_not_wake_who_waits_for_a_thread_in
             results.append(await AsyncioWorkers(Limits()).run_in_worker(work))
 
     monkeypatch.setattr(asyncio, "shield", counting)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             for _ in range(100):

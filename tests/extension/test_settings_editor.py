@@ -87,7 +87,7 @@ def listen(host: Extension) -> list[Any]:
 async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives_a_value(
     kind: type[ExtensionServer], dialect: str
 ) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with connected(kind(), dialect=dialect) as (host, _):
             told = listen(host)
 
@@ -104,7 +104,7 @@ async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives
 
 @pytest.mark.parametrize("kind", [Plain, Async])
 async def test_an_editor_is_closed_by_a_key_or_by_what_the_host_has_taken(kind: type[ExtensionServer]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with connected(kind()) as (host, _):
             told = listen(host)
 
@@ -145,7 +145,7 @@ class Chooser(ExtensionServer):
     ],
 )
 async def test_the_response_to_a_value_is_that_value_and_never_null(dialect: str, field: str, response: object) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with connected(Chooser(), dialect=dialect) as (host, _):
             params = {"category": "look", "field": field, "value": "blue"}
             assert await host.peer.call("settings.editor.commit", params) == response

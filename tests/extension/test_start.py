@@ -139,7 +139,7 @@ def test_the_parts_of_the_kit_are_listed_without_loading_them() -> None:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=15,
+        timeout=100,
         check=True,
         env=unmeasured(),
     )

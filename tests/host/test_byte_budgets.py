@@ -58,7 +58,7 @@ async def test_a_request_that_does_not_fit_beside_those_of_other_extensions_is_b
     async def send(id: str) -> None:
         results.append(await host[id].call_tool("send", {"size": 1_000_000}))
 
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with host:
             await host.ready("one")
             await host.ready("two")

@@ -70,7 +70,7 @@ async def run_all(root: Path, data: Path, caplog: pytest.LogCaptureFixture, **op
         host.events.subscribe(HostEvent, told.append)
         for id in host:
             try:
-                with anyio.fail_after(15):
+                with anyio.fail_after(60):
                     await host.ready(id)
             except BecketError as error:
                 errors[id] = error

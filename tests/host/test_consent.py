@@ -110,7 +110,7 @@ async def house_of(
 ) -> AsyncGenerator[House, None]:
     house = House(root, data, answers, **options)
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             yield house
     finally:
         house.kept.close()

@@ -78,7 +78,7 @@ async def test_a_guard_sees_what_another_extension_has_made_of_an_input(tmp_path
     guard(tmp_path, "guard", REFUSE_EVIL)
     guard(tmp_path, "helper", MAKE_EVIL)
     write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, hooks=HookSettings(order=order)) as host:
             await host.settled()
 
@@ -94,7 +94,7 @@ async def test_a_guard_sees_what_another_extension_has_made_of_an_input(tmp_path
 
 async def test_a_hook_that_only_the_code_declares_is_consulted(tmp_path: Path) -> None:
     write_guard(tmp_path, "guard", "return Block('no')")
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path) as host:
             await host.ready("guard")
 
@@ -105,7 +105,7 @@ async def test_a_hook_that_only_the_code_declares_is_consulted(tmp_path: Path) -
 async def test_a_hook_that_only_the_code_declares_needs_its_permission(tmp_path: Path) -> None:
     program = GUARD.format(id="guard", look="return Block('no')")
     write_extension(tmp_path / "guard", "guard", 'permissions = ["tools.register"]\n', files={"main.py": program})
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, grants={"guard": ["tools.register"]}) as host:
             with pytest.raises(BadCapabilities, match=r"tools\.intercept"):
                 await host.ready("guard")
@@ -114,7 +114,7 @@ async def test_a_hook_that_only_the_code_declares_needs_its_permission(tmp_path:
 async def test_the_manifest_narrows_a_hook_of_the_code(tmp_path: Path) -> None:
     narrow = '[[hooks]]\nhook = "before_tool_call"\nmatch = { input_contains = "evil" }\n'
     write_guard(tmp_path, "guard", "return Block('no')", narrow)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path) as host:
             await host.ready("guard")
 
@@ -145,7 +145,7 @@ async def test_a_tool_call_of_the_host_goes_through_the_hooks_before_and_after_i
     write_extension(tmp_path / "redactor", "redactor", f"permissions = {transform}\n", files={"main.py": AFTER})
     write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})
     grants = {"guard": GRANTS, "redactor": transform, "shell": GRANTS}
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, grants=grants) as host:
             await host.settled()
 
@@ -174,7 +174,7 @@ async def test_the_host_asks_a_person_where_a_hook_wants_a_tool_call_confirmed(t
     async def confirm(extension: str, message: str) -> str:
         return answers.pop(0)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, confirm=confirm) as host:
             await host.settled()
 
@@ -188,7 +188,7 @@ async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Pat
     guard(tmp_path, "fails", "raise RuntimeError('boom')")
     guard(tmp_path, "forbidden", "from becket.contract.hooks import Inject; return Inject('hello')")
     guard(tmp_path, "well", "return Modify({'command': 'pwd'})")
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, care=ONCE) as host:
             await host.settled()
 
@@ -200,7 +200,7 @@ async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Pat
 
 async def test_a_guard_that_must_not_be_skipped_blocks_when_it_has_crashed_for_good(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "os._exit(3)", required=True)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, care=SupervisionPolicy(restart=RestartPolicy(most=0))) as host:
             await host.settled()
             for _ in range(3):  # while it runs, while it dies, and when it is gone
@@ -214,7 +214,7 @@ async def test_a_guard_that_must_not_be_skipped_blocks_when_it_has_crashed_for_g
 
 async def test_a_guard_that_must_not_be_skipped_counts_before_it_has_started(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "return Block('no')", required=True)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path) as host:
             verdict = await host.run_hooks(BEFORE)
 
@@ -224,7 +224,7 @@ async def test_a_guard_that_must_not_be_skipped_counts_before_it_has_started(tmp
 async def test_a_guard_that_the_operator_requires_and_that_was_refused_blocks(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "return Continue()")
     settings = HookSettings(required=("guard",))
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, grants={}, hooks=settings) as host:
             await host.settled()
             verdict = await host.run_hooks(BEFORE)
@@ -235,7 +235,7 @@ async def test_a_guard_that_the_operator_requires_and_that_was_refused_blocks(tm
 
 async def test_a_guard_that_nobody_has_agreed_to_holds_nothing_back(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "return Block('no')", required=True)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, grants={}) as host:
             await host.settled()
 
@@ -244,7 +244,7 @@ async def test_a_guard_that_nobody_has_agreed_to_holds_nothing_back(tmp_path: Pa
 
 async def test_a_hook_that_does_not_respond_is_taken_out_and_shown(tmp_path: Path) -> None:
     guard(tmp_path, "slow", "import anyio; await anyio.sleep_forever()")
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path, timeouts=Timeouts(hook=0.05)) as host:
             await host.settled()
             while not host.status()[0].hooks[0].is_out:
@@ -276,7 +276,7 @@ async def test_no_extension_is_called_by_the_name_of_a_tool_of_another(tmp_path:
     for id, tool in (("my", "notes_keep"), ("my_notes", "keep"), ("a.b", "c"), ("a_b", "c")):
         manifest = f"permissions = {GRANTS}\n"
         write_extension(tmp_path / id, id, manifest, files={"main.py": NAMED.format(id=id, tool=tool)})
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(tmp_path) as host:
             await host.settled()
 

@@ -48,7 +48,7 @@ async def connecting(**options: Any) -> AsyncGenerator[tuple[Script, list[Becket
         except BecketError as error:
             failures.append(error)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connect)
             yield script, failures

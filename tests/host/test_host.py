@@ -735,7 +735,7 @@ async def test_one_that_was_refused_is_agreed_to_with_all_that_it_asks_for(
     program = VERSIONED.replace('"notes"', '"ask-a"')
     folder = write_extension(root, "ask-a", program if permissions else program.replace("@tool", "#"), permissions)
     data = tmp_path / "data"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(root, data=data, ask=lambda *_: False) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("ask-a")
@@ -763,7 +763,7 @@ async def test_those_that_were_left_out_start_in_order_when_what_they_need_is_gr
     write_asking(root, "third", more='after = ["second", "notes"]')
     host = host_of(root, grants={"notes": MEMORY, "second": REGISTERING, "third": REGISTERING})
     told = Told(host)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host:
             await host.settled()
             assert [status.id for status in host.status() if status.state is ExtensionState.READY] == ["notes"]
@@ -795,7 +795,7 @@ async def test_those_with_reasons_of_their_own_stay_refused_when_what_they_need_
     write_asking(root, "both", more='after = ["other", "first"]')
     write_asking(root, "last", more='after = ["asking"]')
     host = host_of(root, grants={"both": REGISTERING, "last": REGISTERING})
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host:
             await host.settled()
             await host.grant("first", *REGISTERING)
@@ -814,7 +814,7 @@ async def test_those_with_reasons_of_their_own_stay_refused_when_what_they_need_
 async def test_one_that_is_granted_before_what_it_needs_waits_for_that(root: Path) -> None:
     write_asking(root, "first")
     write_asking(root, "second", more='after = ["first"]')
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with host_of(root) as host:
             await host.settled()
             for _ in range(2):

@@ -28,7 +28,7 @@ from becket.host.starting.discovery import discover_extensions
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 DEMO = """
 from becket.extension import ExtensionServer, tool
 

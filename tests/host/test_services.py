@@ -249,7 +249,7 @@ class Heard:
         self._more.set()
 
     async def until(self, count: int) -> list[ConfigChanged]:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while len(self.changes) < count:
                 self._more = anyio.Event()
                 await self._more.wait()

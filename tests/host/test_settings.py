@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 async def test_the_handle_of_a_host_opens_the_editor_of_a_setting(tmp_path: Path) -> None:
     write_extension(tmp_path / "lamp", "lamp", files={"main.py": textwrap.dedent(LAMP)})
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with Host([tmp_path], data=None, grants={"lamp": []}) as host:
             lamp = await host.ready("lamp")
             taken: list[EditorCommitted] = []
@@ -62,7 +62,7 @@ async def test_what_the_host_keeps_in_its_store_is_the_configuration_of_the_exte
     host = Host([tmp_path], data=None, grants={"lamp": []})
     with pytest.raises(LocalProtocolError):
         _ = host.store
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with host:
             lamp = await host.ready("lamp")
             assert await lamp.call("lamp/colour") is None

@@ -24,7 +24,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
-PATIENCE = 5.0
+PATIENCE = 60.0
 
 WORDS = """
 import json, os, sys

@@ -113,7 +113,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, loop: str) -> No
 @pytest.mark.loops
 async def test_what_was_there_before_is_put_back_when_the_host_closes() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Host(data=None) as host:
             host.stop_on_signals()
             host.stop_on_signals()
@@ -126,7 +126,7 @@ async def test_it_is_refused_before_the_start_and_in_another_thread() -> None:
     with pytest.raises(LocalProtocolError, match="not started"):
         Host(data=None).stop_on_signals()
     errors: list[Any] = []
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Host(data=None) as host:
 
             def stop() -> None:

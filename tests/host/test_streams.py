@@ -159,7 +159,7 @@ async def test_leaving_a_command_tells_the_extension() -> None:
 
         async with notes.invoke_command("x") as run:
             await settled()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await ended.wait()
         with pytest.raises(LocalProtocolError):
             await run.result()
@@ -461,7 +461,7 @@ async def test_a_reader_that_stalls_holds_back_its_own_stream_and_nothing_else()
             return EMPTY
 
         child.handle("tool.call")(lambda params: "quick")
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with notes.stream("local", "small", messages=[user("slow")]) as slow:
                 await settled()
                 held = sent["slow"]

@@ -149,7 +149,7 @@ class Stage:
         news.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while not condition():
                 await self._news.wait()
 
@@ -162,7 +162,7 @@ async def staged(
     care: SupervisionPolicy = QUICK, start: Callable[[int], Any] | None = None, **options: Any
 ) -> AsyncGenerator[Stage, None]:
     stage = Stage(care, start, **options)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stage.supervisor.run)
             yield stage

@@ -44,7 +44,7 @@ async def watching(
         async for change in watch_folders(folders, files=files, debounce=50, stop=stop, began=began):
             seen.take(change)
 
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             await began.wait()

@@ -77,7 +77,7 @@ class Script:
 
     async def hear(self) -> Any:
         """Returns the next message that the peer has sent, once it has."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while self._next == len(self._heard):
                 self._more = anyio.Event()
                 await self._more.wait()

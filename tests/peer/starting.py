@@ -29,6 +29,6 @@ async def ready_child(
             said.update(params)
             is_ready.set()
 
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await is_ready.wait()
         yield peer, said

@@ -23,7 +23,7 @@ async def lost(before: bytes, bad: bytes, rest: bytes, framing: FramingFactory) 
     """Returns how a link ends whose child says hello and then this; its process must be gone, and hello be heard."""
     heard: list[Any] = []
     command = child("writes_to_stdout", (before + bad).hex(), rest.hex())
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(command, limits=QUICK, framing=framing) as peer:
             peer.on("hello")(lambda params: heard.append(params))
             assert peer.process is not None

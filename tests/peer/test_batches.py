@@ -52,7 +52,7 @@ async def test_each_call_of_a_batch_has_its_own_outcome_in_the_order_of_the_call
         def fail() -> None:
             raise RpcError(7, "seven")
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             outcomes = await left.batch(
                 [
                     BatchCall("slow"),
@@ -161,7 +161,7 @@ async def test_a_link_that_ends_settles_the_calls_of_a_batch() -> None:
         outcomes.extend(await peer.batch([BatchCall("a"), BatchCall("b")], timeout=None))
 
     async with scripted() as (peer, script):
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask, peer)
                 a, _ = await script.hear()
@@ -177,7 +177,7 @@ async def test_a_link_that_ends_settles_the_calls_of_a_batch() -> None:
 async def test_a_batch_beyond_the_limit_of_the_other_side_is_refused_by_it_for_every_call() -> None:
     async with memory_pair(limits=Limits(batch=3)) as (left, right):
         right.handle("x")(lambda: 1)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             assert await left.batch([BatchCall("x")] * 3) == [1, 1, 1]
             outcomes = await left.batch([BatchCall("x")] * 4)
             assert await left.call("x") == 1

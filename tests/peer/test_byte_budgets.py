@@ -85,7 +85,7 @@ async def test_requests_of_functions_in_threads_count() -> None:
         peer.handle("slow", thread=True)(wait)
         script.say(*(request(id, "slow", TEXT) for id in range(3)))
         assert await heard(script, 1) == {2: BUSY}
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await started.wait()
         may_end.set()
         assert await heard(script, 2) == {0: 1, 1: 1}

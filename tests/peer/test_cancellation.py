@@ -53,7 +53,7 @@ async def test_leaving_the_scope_of_a_call_ends_its_handler_whose_clean_up_runs(
             finally:
                 ended.set()
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             with anyio.CancelScope() as scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(left.call, "wait")
@@ -75,7 +75,7 @@ async def test_a_scope_with_a_deadline_of_its_own_cancels_as_well() -> None:
 
         with anyio.move_on_after(0.02) as scope:
             await left.call("wait")
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await ended.wait()
 
     assert scope.cancelled_caught
@@ -219,7 +219,7 @@ async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled
 
         try:
             script.say(notification("hold"))
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await running.wait()
             script.say(request(1, "work"))
             await settled()
@@ -390,7 +390,7 @@ async def test_a_function_in_a_thread_sees_that_it_was_cancelled_and_its_result_
             return "as far as it got"
 
         script.say(request(1, "work"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await began.wait()
         script.say(cancel(1))
         cancelled.set()
@@ -413,10 +413,10 @@ async def test_a_thread_sees_that_its_link_has_ended() -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lose, left)
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await began.wait()
             tasks.start_soon(right.aclose)
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await right.wait_closed()
             may_look.set()
             await anyio.to_thread.run_sync(has_looked.wait, 5)
@@ -536,7 +536,7 @@ async def test_a_dialect_may_leave_a_cancelled_request_without_an_answer() -> No
         script.say(request(1, "wait"))
         await settled()
         script.say(notification("notifications/cancelled", {"requestId": 1}))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await ended.wait()
         script.say(request(2, "never"), notification("notifications/cancelled", {"requestId": 2}))
         script.say(request(1, "missing"))  # the id is free again
@@ -567,7 +567,7 @@ async def test_a_dialect_may_leave_the_end_to_the_handler() -> None:
             return "cancelled" if ctx.is_cancelled else "finished"
 
         script.say(request(1, "prompt"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await began.wait()
         script.say(notification("session/cancel", {"id": 1}))
         await settled()

@@ -44,7 +44,7 @@ async def test_cycles_of_start_and_end_leave_nothing_behind(cycle: object) -> No
     with check_leaks():
         async with check_task_leaks():
             for _ in range(CYCLES):
-                with anyio.fail_after(30):
+                with anyio.fail_after(60):
                     await cycle()
 
 

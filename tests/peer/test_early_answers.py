@@ -43,7 +43,7 @@ async def test_a_coroutine_answers_and_goes_on() -> None:
         script.say(request(1, "work"))
         assert result_of(await script.hear()) == {"accepted": True}
         script.say(answer(await script.hear()))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await ended.wait()
         await settled()
     assert script.unheard() == []
@@ -235,7 +235,7 @@ async def test_events_after_the_answer_are_not_held_back_by_credit(dialect: str)
 
         late: list[object] = []
         left.methods.on("tick", unless_streamed=True)(lambda params: late.append(params))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("work", events={"tick": dict[str, int]}) as run:
                 while not run.done():  # without taking anything
                     await settled()
@@ -272,7 +272,7 @@ async def test_an_error_after_the_answer_is_logged_and_not_sent(
         script.say(request(1, "work"))
         assert result_of(await script.hear()) == "accepted"
         peer.handle("end")(lambda _: None)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while not caplog.records:
                 await settled()
         script.say(request(2, "end"))
@@ -369,7 +369,7 @@ async def test_a_coroutine_that_has_answered_ends_with_its_link() -> None:
         script.say(request(1, "work"))
         assert result_of(await script.hear()) == "accepted"
         script.leave()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await ended.wait()
 
 
@@ -388,7 +388,7 @@ async def test_a_worker_that_has_answered_learns_that_its_link_has_ended() -> No
         assert result_of(await script.hear()) == "accepted"
         script.leave()
         left.set()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not seen:
             await settled()
     assert seen == [True]
@@ -411,7 +411,7 @@ async def test_a_revoked_permission_ends_what_has_answered() -> None:
         script.say(request(1, "write"))
         assert result_of(await script.hear()) is None
         gate.revoke("memory.write")
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await ended.wait()
         await settled()
     assert script.unheard() == []

@@ -68,7 +68,7 @@ def watched_by(pid: int) -> int:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110 - another process does not tell
             await anyio.sleep(0.005)
 
@@ -102,7 +102,7 @@ async def test_a_fork_of_the_host_that_holds_all_pipes_does_not_keep_the_child_a
 
 @pytest.mark.loops
 async def test_one_guardian_serves_all_peers_and_ends_with_the_last() -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes"), guard=True) as first:
             pid = guardian_pid()
             with ProcessWatch(pid) as process:
@@ -144,14 +144,14 @@ def test_threads_share_the_guardian() -> None:
 
 
 async def test_a_child_without_guard_has_no_guardian() -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes")) as peer:
             assert await peer.call("x", [1]) == [1]
             assert GUARDIAN.pid is None
 
 
 async def test_the_guardian_is_alone_in_its_session_and_holds_no_pipe_but_its_own() -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes"), guard=True):
             pid = guardian_pid()
             await until(lambda: watched_by(pid) == 2)
@@ -164,7 +164,7 @@ async def test_the_guardian_is_alone_in_its_session_and_holds_no_pipe_but_its_ow
 
 @pytest.mark.parametrize("name", sessions.IGNORED)
 async def test_the_guardian_ignores_signals_that_are_meant_for_a_whole_group(name: str) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes"), guard=True) as peer:
             pid = guardian_pid()
             await until(lambda: watched_by(pid) == 2)
@@ -175,7 +175,7 @@ async def test_the_guardian_ignores_signals_that_are_meant_for_a_whole_group(nam
 
 
 async def test_a_guardian_that_was_killed_is_started_again_with_the_next_child_and_knows_all_of_them() -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with ready_child("never_reads", guard=True, limits=QUICK) as (_, first):
             with ProcessWatch(guardian_pid()) as process:
                 os.kill(process.pid, signal.SIGKILL)
@@ -193,7 +193,7 @@ async def test_a_guardian_that_was_killed_is_started_again_with_the_next_child_a
 
 
 async def test_a_session_that_has_ended_in_order_is_forgotten() -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes"), guard=True):
             pid = guardian_pid()
             async with Peer.connect_process(child("echoes"), guard=True):

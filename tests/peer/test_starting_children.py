@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.loops, pytest.mark.process]
 
 async def describe(**options: Any) -> dict[str, Any]:
     """Returns what a child finds that is started with these options."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("describes_itself"), **options) as peer:
             found: dict[str, Any] = await peer.call("describe")
             return found
@@ -102,7 +102,7 @@ def test_only_names_on_the_list_and_locales_are_inherited(monkeypatch: pytest.Mo
 
 async def test_arguments_reach_a_child_as_they_are_and_no_shell_reads_them() -> None:
     odd = ["$(id)", "`id`", "; exit 1", "a b", "*", "-c", "new\nline", ""]
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process([*child("describes_itself"), *odd]) as peer:
             found = await peer.call("describe")
 
@@ -261,7 +261,7 @@ async def test_a_start_without_enough_descriptors_leaves_nothing_and_the_next_on
         assert isinstance(caught.value.__cause__, OSError)
         assert caught.value.__cause__.errno == errno.EMFILE
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes")) as peer:
             assert await peer.call("echo", [1]) == [1]
 

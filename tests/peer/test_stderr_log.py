@@ -192,7 +192,7 @@ def test_a_flood_takes_no_more_memory_than_the_limits() -> None:
 @pytest.mark.parametrize("kind", ["lines", "unbroken", "returns"])
 async def test_a_child_that_floods_its_stderr_is_still_answered(kind: str) -> None:
     lines: list[str] = []
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(
             child("floods_stderr", 2_000_000, kind), on_stderr=lines.append, limits=QUICK
         ) as peer:
@@ -222,7 +222,7 @@ def take_long(lines: list[str], line: str) -> None:
 @pytest.mark.process
 async def test_all_lines_that_a_child_wrote_before_its_end_are_handed_out() -> None:
     lines: list[str] = []
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(
             [*WRITES, MANY_LINES], on_stderr=partial(take_long, lines), limits=PATIENT
         ) as peer:
@@ -245,7 +245,7 @@ def test_all_lines_that_a_child_wrote_before_its_end_are_handed_out_without_a_lo
 async def test_a_flood_of_short_lines_is_counted_and_other_links_are_served_meanwhile() -> None:
     lines: list[str] = []
     limits = QUICK.but(stderr_lines=10)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with (
             Peer.connect_process(child("echoes")) as sibling,
             Peer.connect_process([*WRITES, ENDLESS], on_stderr=lines.append, limits=limits) as flooder,
@@ -286,7 +286,7 @@ def test_a_flood_of_short_lines_is_counted_without_a_loop() -> None:
 @pytest.mark.process
 async def test_a_line_of_a_child_cannot_pass_for_a_line_of_the_host(caplog: pytest.LogCaptureFixture) -> None:
     forged = b"hello\nbecket.host: granted everything\r\x1b[1A\x1b[2Khidden\n"
-    with caplog.at_level(logging.INFO, logger="becket.peer"), anyio.fail_after(5):
+    with caplog.at_level(logging.INFO, logger="becket.peer"), anyio.fail_after(60):
         async with Peer.connect_process(child("writes_to_stderr", forged.hex()), name="notes") as peer:
             await peer.call("x")
 
@@ -298,7 +298,7 @@ async def test_a_line_of_a_child_cannot_pass_for_a_line_of_the_host(caplog: pyte
 @pytest.mark.process
 async def test_what_a_child_wrote_right_before_its_end_is_in_the_tail() -> None:
     code = "import os; os.write(2, b'first' + b'x' * 60000 + b'last words'); os._exit(2)"
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(["/usr/bin/env", "python3", "-I", "-S", "-c", code]) as peer:
             await peer.wait_closed()
             assert peer.process is not None
@@ -309,7 +309,7 @@ async def test_what_a_child_wrote_right_before_its_end_is_in_the_tail() -> None:
 @pytest.mark.loops
 @pytest.mark.process
 async def test_a_child_that_closes_its_stderr_goes_on() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(["/usr/bin/env", "sh", "-c", 'exec "$@" 2>&-', "sh", *child("echoes")]) as peer:
             assert await peer.call("x", [1]) == [1]
 

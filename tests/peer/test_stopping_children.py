@@ -29,7 +29,7 @@ def process_of(peer: Peer) -> ChildProcess:
 
 async def test_a_child_that_reads_its_stdin_ends_by_itself() -> None:
     patient = Limits(stdin_grace=60, term_grace=60)  # so that no signal is ever sent
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes"), limits=patient) as peer:
             assert await peer.call("x", [1]) == [1]
 
@@ -37,7 +37,7 @@ async def test_a_child_that_reads_its_stdin_ends_by_itself() -> None:
 
 
 async def test_a_child_that_ignores_the_end_of_its_stdin_is_asked_by_sigterm() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("ignores_eof", limits=QUICK.but(term_grace=60)) as (peer, _):
             pass
 
@@ -46,7 +46,7 @@ async def test_a_child_that_ignores_the_end_of_its_stdin_is_asked_by_sigterm() -
 
 @pytest.mark.parametrize("name", ["ignores_sigterm", "masks_every_signal"])
 async def test_a_child_that_ignores_everything_is_killed(name: str) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child(name) as (peer, _):
             pass
 
@@ -54,7 +54,7 @@ async def test_a_child_that_ignores_everything_is_killed(name: str) -> None:
 
 
 async def test_closing_is_no_crash() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("ignores_sigterm") as (peer, _):
             pass
         lost = await peer.wait_closed()
@@ -63,7 +63,7 @@ async def test_closing_is_no_crash() -> None:
 
 
 async def test_a_child_that_is_flooding_can_still_be_closed() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("floods_stdout"), limits=QUICK) as peer:
             first = anyio.Event()
             peer.on("tick")(lambda _: first.set())
@@ -77,7 +77,7 @@ async def test_a_child_that_is_flooding_can_still_be_closed() -> None:
 
 async def test_a_child_that_closes_its_stdout_is_lost_and_ended() -> None:
     limits = QUICK.but(drain_grace=0.01)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("closes_stdout_when_called", limits=limits) as (peer, _):
             with pytest.raises(ConnectionLost) as caught:
                 await peer.call("x")
@@ -89,7 +89,7 @@ async def test_a_child_that_closes_its_stdout_is_lost_and_ended() -> None:
 async def test_a_child_that_closes_its_stdin_is_heard_until_it_is_written_to_and_then_ended() -> None:
     ticks: list[int] = []
     heard = anyio.Event()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("closes_stdin"), limits=QUICK.but(drain_grace=0.01)) as peer:
 
             @peer.on("tick")
@@ -111,7 +111,7 @@ async def test_a_child_that_closes_its_stdin_is_heard_until_it_is_written_to_and
 
 
 async def test_a_stopped_child_lets_a_call_time_out_and_is_killed_when_it_is_closed() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("stops_when_called") as (peer, _):
             with pytest.raises(CallTimeout):
                 await peer.call("x", timeout=0.05)
@@ -126,7 +126,7 @@ async def test_a_child_that_the_system_does_not_let_go_of_is_abandoned_and_reape
     # A process in the kernel's hands survives SIGKILL for a while; one that is never signalled looks the same.
     monkeypatch.setattr(exit_watch, "pidfd_send_signal", lambda *_: None)
     monkeypatch.setattr(sessions, "session_members", lambda _: [])
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("ignores_sigterm", limits=QUICK.but(kill_grace=0.01)) as (peer, said):
             watch = ProcessWatch(said["pid"])
     stuck = process_of(peer)
@@ -135,7 +135,7 @@ async def test_a_child_that_the_system_does_not_let_go_of_is_abandoned_and_reape
     with watch:
         assert (stuck.is_abandoned, stuck.has_exited, watch.is_alive) == (True, False, True)
         os.kill(stuck.pid, signal.SIGKILL)  # the kernel lets go
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await watch.gone()
             async with Peer.connect_process(child("echoes")) as other:  # the next start reaps it
                 assert await other.call("x", [1]) == [1]
@@ -159,7 +159,7 @@ async def test_nothing_of_the_session_is_left_whatever_group_it_moved_to() -> No
 
 
 async def test_nothing_of_the_session_is_left_when_a_child_crashes() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("starts_a_family") as (peer, said):
             family = [ProcessWatch(pid) for pid in said["family"]]
             os.kill(process_of(peer).pid, signal.SIGKILL)
@@ -170,7 +170,7 @@ async def test_nothing_of_the_session_is_left_when_a_child_crashes() -> None:
 
 
 async def test_a_fork_of_this_program_that_holds_the_pipes_does_not_keep_a_child_alive() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("ignores_eof") as (peer, _):
             read, write = os.pipe()
             fork = os.fork()
@@ -189,7 +189,7 @@ async def test_a_fork_of_this_program_that_holds_the_pipes_does_not_keep_a_child
 
 
 async def test_no_signal_is_sent_once_a_child_is_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("never_answers") as (peer, _):
             pass
 
@@ -208,7 +208,7 @@ async def test_a_child_that_somebody_else_reaped_is_not_signalled_by_its_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     signalled: list[object] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("never_answers") as (peer, said):
             os.kill(said["pid"], signal.SIGKILL)
             os.waitpid(said["pid"], 0)  # noqa: ASYNC222 - as a SIGCHLD handler that waits for everybody
@@ -223,7 +223,7 @@ async def test_a_child_that_somebody_else_reaped_is_not_signalled_by_its_number(
 async def test_a_host_that_ignores_its_children_learns_of_the_end_and_not_of_the_exit_code() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system then reaps them by itself
     try:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with ready_child("exits_when_called", 3) as (peer, _):
                 with pytest.raises(PeerCrashed) as caught:
                     await peer.call("x")
@@ -244,7 +244,7 @@ async def test_an_older_kernel_is_served_by_the_number_of_the_group_while_it_can
         send(pidfd, number)
 
     monkeypatch.setattr(exit_watch, "pidfd_send_signal", send_as_before)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with ready_child("starts_a_family") as (peer, said):
             family = [ProcessWatch(pid) for pid in said["family"]]
             process_of(peer).kill()
@@ -270,11 +270,11 @@ async def test_a_hundred_children_need_no_thread_each() -> None:
                 assert process_of(peer).pid
                 count += 1
                 if count == 100:
-                    assert threading.active_count() == before
+                    assert threading.active_count() <= before  # a thread of an earlier test may end
                     everybody.set()
                 await everybody.wait()
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             for _ in range(100):
                 tasks.start_soon(live)
             await everybody.wait()

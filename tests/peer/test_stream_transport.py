@@ -43,7 +43,7 @@ def pipes() -> tuple[Pipe, Pipe]:
 
 async def test_two_peers_speak_over_any_two_streams() -> None:
     left, right = pipes()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(left) as one, Peer.over(right) as other:
             for peer in (one, other):
                 peer.handle("echo")(lambda params: params)
@@ -55,7 +55,7 @@ async def test_two_peers_speak_over_any_two_streams() -> None:
 
 async def test_streams_of_anyio_are_such_streams() -> None:
     client, server = [await anyio.abc.UNIXSocketStream.from_socket(end) for end in socket.socketpair()]
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(client) as one, Peer.over(server) as other:
             other.handle("echo")(lambda params: params)
             assert await one.call("echo", [1]) == [1]
@@ -76,7 +76,7 @@ async def test_whatever_a_stream_raises_ends_the_link_with_that_reason(
         raise error
 
     monkeypatch.setattr(left, method, fail)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(left) as one, Peer.over(right):
             with pytest.raises(ConnectionLost) as caught:
                 await one.call("echo")
@@ -87,7 +87,7 @@ async def test_whatever_a_stream_raises_ends_the_link_with_that_reason(
 
 async def test_a_stream_that_ends_is_a_link_that_was_closed_by_the_other_side() -> None:
     left, right = pipes()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(left) as one:
             await right.aclose()
             assert (await one.wait_closed()).reason is DisconnectReason.REMOTE_CLOSE
@@ -103,7 +103,7 @@ async def test_a_stream_that_never_finishes_its_close_does_not_hold_up_the_peer(
             await Pipe.aclose(left)
 
     left.aclose = never  # type: ignore[method-assign]
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(StreamTransport(left, close_grace=0.01)), Peer.over(right):
             pass
 
@@ -116,7 +116,7 @@ async def test_a_stream_that_fails_to_close_is_closed_enough() -> None:
         raise anyio.BrokenResourceError
 
     left.aclose = fail  # type: ignore[method-assign]
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(left), Peer.over(right):
             pass
 
@@ -129,7 +129,7 @@ async def test_a_stream_that_does_not_send_counts_what_waits() -> None:
 
     left.send = never  # type: ignore[method-assign]
     transport = StreamTransport(left)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(transport, limits=Limits(flush_grace=0.01)) as one, Peer.over(right):
             with pytest.raises(CallTimeout):
                 await one.call("echo", ["y" * 1000], timeout=0.01)
@@ -149,7 +149,7 @@ async def test_a_cancelled_caller_does_not_tear_the_frame_that_is_being_sent() -
         await send(data[len(data) // 2 :])
 
     left.send = send_in_halves  # type: ignore[method-assign]
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.over(left) as one, Peer.over(right) as other:
             other.handle("echo")(lambda params: params)
             async with anyio.create_task_group() as tasks:

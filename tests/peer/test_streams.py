@@ -78,7 +78,7 @@ async def test_events_that_come_with_the_answer_before_the_call_has_returned_are
 async def test_no_event_of_a_child_that_answers_at_once_is_missed() -> None:
     async with Peer.connect_process(child("ticks", 50)) as peer:
         for _ in range(5):
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 async with peer.stream("x", events={"tick": Tick}) as run:
                     assert [event.n async for event in run] == list(range(50))
                     assert await run.result() == 50
@@ -96,7 +96,7 @@ async def test_a_stream_gives_typed_events_in_order_and_then_the_result() -> Non
                 await ctx.notify("tick", {"n": number})
             return "counted"
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("count", {"to": 5}, events={"tick": Tick}, returns=str) as run:
                 assert [event async for event in run] == [Tick(number) for number in range(5)]
                 assert await run.result() == "counted"
@@ -198,7 +198,7 @@ async def test_the_error_of_the_call_ends_the_stream_after_its_events() -> None:
             raise LookupError
 
         seen: list[Any] = []
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("fail") as run:
                 seen.append(await anext(run))
                 with pytest.raises(RemoteError):
@@ -233,7 +233,7 @@ async def test_callbacks_get_every_event_before_the_call_returns_in_the_type_tha
         def on_progress(value: list[int]) -> None:
             seen.append(value)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             result = await left.call("count", on={"tick": on_tick, "bell": on_bell}, on_progress=on_progress)
 
     assert result == "counted"
@@ -265,7 +265,7 @@ async def test_async_callbacks_are_awaited_one_after_the_other_and_only_their_ca
         async def call() -> None:
             results.append(await left.call("count", on_progress=on_progress, on={"tick": on_tick}))
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 await settled()
@@ -380,7 +380,7 @@ async def test_whoever_waits_for_an_event_learns_that_another_task_has_left_the_
             with pytest.raises(LocalProtocolError, match="left before its answer came"):
                 await anext(run)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 await run.__aenter__()
                 await script.hear()
@@ -537,7 +537,7 @@ async def test_a_stream_has_a_limit_in_all_if_it_is_given_one() -> None:
                 await ctx.progress(1)
                 await anyio.sleep(0.002)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("endless", timeout=0.05, idle_timeout=1000) as run:
                 with pytest.raises(CallTimeout):
                     async for _ in run:
@@ -583,7 +583,7 @@ async def test_credit_holds_a_producer_back_until_its_events_are_taken() -> None
                 sent += 1
 
         right.handle("echo")(lambda params: params)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("count") as run:
                 await settled()
                 held = sent
@@ -605,7 +605,7 @@ async def test_tasks_of_one_handler_that_wait_for_credit_all_go_on() -> None:
                     tasks.start_soon(ctx.progress, number)
             return "counted"
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("count") as run:
                 await settled()
                 assert sorted([event async for event in run]) == list(range(600))
@@ -623,7 +623,7 @@ async def test_credit_never_asks_for_more_than_a_stream_may_hold(overflow: Overf
                 await ctx.progress(number)
             return "counted"
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("count", overflow=overflow) as run:
                 await settled()
                 assert [event async for event in run] == list(range(100))
@@ -640,7 +640,7 @@ async def test_events_that_are_dropped_for_their_size_do_not_hold_their_producer
                 await ctx.progress("x" * 90)
             return "counted"
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("count", overflow=Overflow.DROP_OLDEST) as run:
                 await settled()
                 events = [event async for event in run]
@@ -662,7 +662,7 @@ async def test_a_producer_that_waits_for_credit_ends_when_its_caller_leaves_or_i
             finally:
                 ended.append(params["name"])
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with left.stream("count", {"name": "left early"}):
                 await settled()
             await settled()

@@ -213,7 +213,7 @@ async def test_events_that_their_caller_did_not_claim_do_not_use_up_its_credit()
             await ctx.notify("tick", Tick(1))
             return params.to
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with left.stream(COUNT, Count(2_000)) as run:
                 assert [event async for event in run] == [Tick(1)]
                 assert await run.result() == 2_000

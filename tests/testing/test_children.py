@@ -25,7 +25,7 @@ def test_every_child_says_what_it_does(name: str) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("name", CHILDREN)
 async def test_every_child_starts_and_is_gone_when_its_peer_is_closed(name: str) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child(name, *ARGUMENTS.get(name, [])), limits=HASTY) as peer:
             assert peer.process is not None
             watch = ProcessWatch(peer.process.pid)
@@ -37,7 +37,7 @@ async def test_every_child_starts_and_is_gone_when_its_peer_is_closed(name: str)
 @pytest.mark.process
 @pytest.mark.loops
 async def test_a_watch_waits_until_its_process_has_ended() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with Peer.connect_process(child("exits_when_called")) as peer:
             assert peer.process is not None
             with ProcessWatch(peer.process.pid) as watch:

@@ -50,7 +50,7 @@ async def test_closing_one_end_ends_the_other() -> None:
     async with memory_pair() as (left, right):
         await left.aclose()
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             lost = await right.wait_closed()
 
         assert lost.reason is DisconnectReason.REMOTE_CLOSE
@@ -86,7 +86,7 @@ async def test_a_pair_does_not_keep_what_a_closed_end_never_read() -> None:
 async def test_a_conversation_survives_a_link_that_is_only_slow(side: str, fault: Fault) -> None:
     async with memory_pair(**{side: fault}) as (left, right):
         told = serve(right)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             for number in range(3):
                 await left.notify("tell", [number])
                 assert await left.call("echo", [number, "é" * 20]) == [number, "é" * 20]
@@ -98,7 +98,7 @@ async def test_a_link_can_be_cut_after_each_byte_that_is_read() -> None:
     for cut_after in range(60):
         async with memory_pair(left=lambda end, n=cut_after: CutReads(end, cut_after=n)) as (left, right):  # type: ignore[misc]
             serve(right)
-            with anyio.fail_after(5), pytest.raises(ConnectionLost) as caught:
+            with anyio.fail_after(60), pytest.raises(ConnectionLost) as caught:
                 await left.call("echo", ["a text that makes the answer longer than sixty bytes"])
             assert caught.value.reason is DisconnectReason.STREAM_ERROR
             assert (await right.wait_closed()).reason is DisconnectReason.REMOTE_CLOSE
@@ -109,9 +109,9 @@ async def test_a_link_can_be_cut_after_each_byte_that_is_written() -> None:
     for cut_after in range(60):
         async with memory_pair(left=lambda end, n=cut_after: CutWrites(end, cut_after=n)) as (left, right):  # type: ignore[misc]
             serve(right)
-            with anyio.fail_after(5), pytest.raises(ConnectionLost):
+            with anyio.fail_after(60), pytest.raises(ConnectionLost):
                 await left.call("echo", ["a text that makes the request longer than sixty bytes"])
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 reasons.add((await right.wait_closed()).reason)
 
     # Nothing of a frame is the end of a conversation; a part of one breaks the rules.
@@ -124,7 +124,7 @@ async def test_a_cut_link_still_delivers_what_came_before_the_cut() -> None:
         serve(right)
 
         assert await left.call("echo", [1]) == [1]
-        with anyio.fail_after(5), pytest.raises(ConnectionLost):
+        with anyio.fail_after(60), pytest.raises(ConnectionLost):
             await left.call("echo", [2])
 
 

@@ -119,7 +119,7 @@ sys.stdin.read()
         encoding="utf-8",
     )
     program.chmod(0o755)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Host([tmp_path], grants={"cigen-provider-make": []}, data=None) as host:
             await host.ready("cigen-provider-make")
             (status,) = host.status()
@@ -267,7 +267,7 @@ def drive(*command: str | Path, jobs: str = "", **variables: str) -> subprocess.
         input=jobs,
         capture_output=True,
         encoding="utf-8",
-        timeout=15,
+        timeout=100,
         check=True,
         env=os.environ | variables,
     )
@@ -329,7 +329,7 @@ def test_a_plugin_without_coroutines_serves_a_core_of_cigen() -> None:
 @pytest.mark.process
 def test_protobuf_is_not_imported_before_a_link_needs_it() -> None:
     code = "import sys; from becket.adapters.cigen import CIGEN; print(CIGEN.name, 'google.protobuf' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=15, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=100, check=True)
 
     assert done.stdout == "cigen False\n"
 

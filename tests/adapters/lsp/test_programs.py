@@ -65,7 +65,7 @@ INITIALIZE = {"capabilities": {}, "processId": None, "rootUri": None}
 
 
 async def exit_code_of(peer: Peer) -> int | None:
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         await peer.wait_closed()
         await peer.aclose()  # which gives it two seconds to end by itself
     assert peer.process is not None
@@ -159,7 +159,7 @@ async def test_an_extension_that_a_client_of_lsp_starts_is_a_language_server(tmp
         def log_message(self, params: types.LogMessageParams) -> None:
             logged.append(params.message)
 
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with Client(root=tmp_path).connect_process([sys.executable, "indexer.py"]) as client:
             provider = client.server_capabilities.execute_command_provider
             assert provider is not None
@@ -179,7 +179,7 @@ async def test_an_extension_that_a_client_of_lsp_starts_is_a_language_server(tmp
 async def test_text_before_the_first_frame_is_skipped_where_the_framing_says_so() -> None:
     command = [sys.executable, "-c", CHATTY]
     framing = partial(ContentLength, skip_stray=True)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with lsp.LanguageClient().connect_process(command, framing=framing) as client:
             assert client.server_capabilities.hover_provider
 
@@ -187,5 +187,5 @@ async def test_text_before_the_first_frame_is_skipped_where_the_framing_says_so(
 @pytest.mark.process
 @pytest.mark.loops
 async def test_text_before_the_first_frame_is_quoted_in_the_error() -> None:
-    with anyio.fail_after(20), pytest.raises(ConnectionLost, match=r"words@1\.0\.0 lsp"):
+    with anyio.fail_after(60), pytest.raises(ConnectionLost, match=r"words@1\.0\.0 lsp"):
         await lsp.LanguageClient().connect_process([sys.executable, "-c", CHATTY])

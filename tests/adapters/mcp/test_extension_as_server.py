@@ -117,10 +117,10 @@ async def test_a_cancelled_tool_ends_and_is_never_answered() -> None:
     async with opened(notebook) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "wait")
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await notebook.has_begun.wait()
             tasks.cancel_scope.cancel()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await notebook.was_cancelled.wait()
         await client.ping()
 

@@ -85,7 +85,7 @@ async def test_progress_comes_while_a_tool_runs_and_leaving_it_cancels_it() -> N
                 await client.call_tool("trigger-long-running-operation", slow, on_progress=lambda _: has_begun.set())
 
             tasks.start_soon(run)
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await has_begun.wait()
             tasks.cancel_scope.cancel()
         assert (await client.call_tool("echo", {"message": "still here"})).text == "Echo: still here"
@@ -131,7 +131,7 @@ async def test_the_server_tells_of_watched_resources_and_for_the_log() -> None:
         await client.set_log_level("debug")
         await client.subscribe(uri)
         await client.call_tool("toggle-subscriber-updates")
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await is_updated.wait()
             await is_logged.wait()
         await client.unsubscribe(uri)

@@ -226,7 +226,7 @@ count {"ri":1}
         input=calls,
         capture_output=True,
         encoding="utf-8",
-        timeout=15,
+        timeout=100,
         check=True,
     )
 
@@ -264,7 +264,7 @@ def test_an_extension_can_be_tried_by_hand(line: str, answer: str) -> None:
         input=line + "\n",
         capture_output=True,
         encoding="utf-8",
-        timeout=15,
+        timeout=100,
         check=True,
     )
 
@@ -295,7 +295,7 @@ def test_an_extension_without_coroutines_serves_a_host_of_morphir() -> None:
         input='count {"text":"four"}\nhealth_check\nfly\n',
         capture_output=True,
         encoding="utf-8",
-        timeout=15,
+        timeout=100,
         check=True,
     )
 

@@ -53,7 +53,7 @@ def tick(config: dict[str, Any], cursor: str | None = None) -> nexo.PollTickPara
 
 @pytest.mark.loops
 async def test_its_tools_are_called_and_its_errors_are_known() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with connect_extension(WEATHER, dialect="nexo", grants=["tools.register"]) as weather:
             assert [tool.name for tool in weather.tools] == ["forecast", "whoami", "agents"]
             assert weather.about is not None
@@ -72,7 +72,7 @@ async def test_its_tools_are_called_and_its_errors_are_known() -> None:
 
 @pytest.mark.loops
 async def test_what_that_system_has_no_word_for_is_refused_before_anything_is_sent() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with connect_extension(WEATHER, dialect="nexo", grants=["session.lifecycle"]) as weather:
             with pytest.raises(NotSupported):
                 async with weather.invoke_command("tidy"):
@@ -88,7 +88,7 @@ async def test_its_hooks_are_asked_in_the_words_of_the_contract(caplog: pytest.L
     async def ask(weather: Extension, event: HookEvent) -> Any:
         return await weather.handle_hook(event)
 
-    with fail_after(10), caplog.at_level(logging.WARNING, "becket.host"):
+    with fail_after(60), caplog.at_level(logging.WARNING, "becket.host"):
         async with connect_extension(WEATHER, dialect="nexo", grants=HOOKS) as weather:
             hooks = weather.hooks
             calm = await ask(weather, HookEvent.before_message("hello"))
@@ -108,7 +108,7 @@ async def test_its_hooks_are_asked_in_the_words_of_the_contract(caplog: pytest.L
 
 @pytest.mark.loops
 async def test_its_pollers_are_asked_and_fail_as_they_say() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with connect_extension(WEATHER, dialect="nexo") as weather:
             tools = nexo.decode_poller_tools(
                 await weather.peer.call(nexo.POLL_LIST_TOOLS, nexo.PollListToolsParams("rain"))
@@ -133,7 +133,7 @@ async def test_its_pollers_are_asked_and_fail_as_they_say() -> None:
 @pytest.mark.loops
 async def test_it_may_ask_its_host_what_its_grants_allow() -> None:
     permission = nexo.to_permission("agents_crud")
-    with fail_after(10):
+    with fail_after(60):
         async with connect_extension(
             WEATHER, dialect="nexo", grants=["tools.register", permission], methods=host_methods()
         ) as weather:
@@ -151,7 +151,7 @@ async def test_it_may_ask_its_host_what_its_grants_allow() -> None:
 async def test_it_is_told_whose_session_it_is_only_by_its_host() -> None:
     forged = {"_meta": {"agent_id": "mallory"}}
     meta = nexo.build_session_meta("ana", "s-1", channel="whatsapp", account_id="p")
-    with fail_after(10):
+    with fail_after(60):
         async with connect_extension(
             WEATHER, dialect="nexo", grants=["tools.register"], extra=TELLING, schemas="off"
         ) as weather:
@@ -164,7 +164,7 @@ async def test_it_is_told_whose_session_it_is_only_by_its_host() -> None:
 
 async def test_it_is_told_why_it_ends() -> None:
     lines: list[str] = []
-    with fail_after(10):
+    with fail_after(60):
         weather = await connect_extension(WEATHER, dialect="nexo", on_stderr=lines.append)
         await weather.shutdown("config reload\n")
 
@@ -181,7 +181,7 @@ async def test_it_is_told_why_it_ends() -> None:
     ids=["refused", "undecodable", "ended"],
 )
 async def test_a_start_that_fails_is_told(program: str, error: type[Exception]) -> None:
-    with fail_after(10), pytest.raises(error):
+    with fail_after(60), pytest.raises(error):
         await connect_extension([sys.executable, "-uc", program], id="bad", dialect="nexo")
 
 
@@ -215,7 +215,7 @@ async def test_a_host_finds_and_runs_them_unchanged(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("WEATHER_MOOD", "fair")
     monkeypatch.setenv("WEATHER_API_KEY", "hidden")
     folder = lay_out(tmp_path / "extensions", "weather", "lamp")
-    with fail_after(15):
+    with fail_after(60):
         async with host_of(folder, tmp_path / "data") as host:
             await host.ready("weather")
             await host.ready("lamp")
@@ -243,7 +243,7 @@ async def test_one_that_crashes_is_started_again(tmp_path: Path) -> None:
     folder = lay_out(tmp_path / "extensions", "weather")
     care = SupervisionPolicy(restart=RestartPolicy(delay=0.01, first_is_immediate=True, jitter=0.0))
     restarts: list[ExtensionRestarted] = []
-    with fail_after(15):
+    with fail_after(60):
         async with host_of(folder, care=care) as host:
             host.events.subscribe(ExtensionRestarted, restarts.append)
             weather = await host.ready("weather")
@@ -266,7 +266,7 @@ def test_the_manifests_of_the_programs_are_read() -> None:
 
 def test_a_host_of_that_system_drives_an_extension_of_becket() -> None:
     program = [sys.executable, str(PROGRAMS / "mini_host.py"), sys.executable, str(PROGRAMS / "served.py")]
-    done = subprocess.run(program, capture_output=True, check=True, timeout=15, encoding="utf-8")
+    done = subprocess.run(program, capture_output=True, check=True, timeout=100, encoding="utf-8")
     said = [(name, value) for name, value in map(json.loads, done.stdout.splitlines())]
     answers = dict(said)
 

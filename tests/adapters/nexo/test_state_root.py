@@ -61,7 +61,7 @@ async def test_the_state_root_is_set_where_the_host_keeps_no_data_and_goes_with_
 ) -> None:
     monkeypatch.delenv("NEXO_HOME", raising=False)
     write_keeper(tmp_path)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with Host([tmp_path], grants={"keeper": ["tools.register"]}, data=None) as host:
             keeper = await host.ready("keeper")
             root, had_mark = json.loads(await host.call_tool("keeper:root", {}))
@@ -76,7 +76,7 @@ async def test_the_state_root_lies_in_the_data_of_a_host_that_keeps_some(
 ) -> None:
     monkeypatch.delenv("NEXO_HOME", raising=False)
     write_keeper(tmp_path / "extensions")
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with Host(
             [tmp_path / "extensions"], grants={"keeper": ["tools.register"]}, data=tmp_path / "data"
         ) as host:
@@ -88,7 +88,7 @@ async def test_the_state_root_lies_in_the_data_of_a_host_that_keeps_some(
 
 async def test_the_state_root_of_a_single_program_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NEXO_HOME", raising=False)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with connect_extension(
             [sys.executable, "-c", PROGRAM], id="keeper", dialect="nexo", grants=["tools.register"]
         ) as keeper:

@@ -99,7 +99,7 @@ async def test_variables_of_the_host_configuration_are_applied_without_consent(p
         encoding="utf-8",
     )
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with Host(**load_host_config(tmp_path / "host.toml").arguments()) as host:
             seen = await look(host)
 
@@ -119,7 +119,7 @@ async def test_what_the_operator_sets_stands_above_what_comes_with_the_folder(pr
         encoding="utf-8",
     )
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with Host(**load_host_config(tmp_path / "host.toml").arguments()) as host:
             seen = await look(host)
 
@@ -133,7 +133,7 @@ async def test_variables_of_a_folder_are_applied_after_consent_that_shows_names_
     refused: list[str] = []
     agreed: list[str] = []
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with Host([project], data=None, ask=asking(refused, answer=False)) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("painter")
@@ -182,7 +182,7 @@ async def test_variables_that_the_program_env_sets_are_shown_as_those_of_the_fol
     list_extension(project, command="env", arguments=words)
     questions: list[str] = []
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with Host([project], data=tmp_path / "data", ask=asking(questions)) as host:
             seen = await look(host)
 

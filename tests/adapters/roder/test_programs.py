@@ -68,7 +68,7 @@ def dispatch(prompt: str, **more: Any) -> roder.DispatchParams:
 
 @pytest.mark.loops
 async def test_its_tools_are_called_and_fail_as_they_say() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with workshop() as shop:
             names = [tool.name for tool in shop.tools]
             counted = await shop.call_tool("word_count", {"text": "one two three"})
@@ -84,7 +84,7 @@ async def test_its_tools_are_called_and_fail_as_they_say() -> None:
 
 @pytest.mark.loops
 async def test_its_models_answer_whole_and_piece_by_piece() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with workshop() as shop:
             [provider] = shop.providers
             whole = await shop.complete("workshop-models", "sage-7b", messages=[user("say it")])
@@ -118,7 +118,7 @@ async def test_two_answers_at_once_are_told_apart() -> None:
         async with shop.stream("workshop-models", "parrot", messages=[user(said)]) as answer:
             texts[said] = (await answer.result()).text
 
-    with fail_after(10):
+    with fail_after(60):
         async with workshop() as shop, anyio.create_task_group() as tasks:
             for said in ("one", "two", "three"):
                 tasks.start_soon(ask, shop, said)
@@ -128,7 +128,7 @@ async def test_two_answers_at_once_are_told_apart() -> None:
 
 @pytest.mark.loops
 async def test_its_executors_are_commands() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with workshop() as shop:
             async with shop.invoke_command("build", ["desk", "shelf"]) as run:
                 output: list[CommandEvent] = [event async for event in run]
@@ -152,7 +152,7 @@ async def test_a_command_that_is_left_is_cancelled_and_what_it_tells_is_kept() -
         kept.add(event)
         is_told.set()
 
-    with fail_after(10):
+    with fail_after(60):
         async with workshop(methods=methods) as shop:
             async with shop.invoke_command("build", ["forever"]) as run:
                 async for event in run:
@@ -166,7 +166,7 @@ async def test_a_command_that_is_left_is_cancelled_and_what_it_tells_is_kept() -
 
 @pytest.mark.loops
 async def test_its_tasks_and_agents_are_used_by_their_own_words() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with workshop() as shop:
             spec = (await shop.peer.call(roder.TASKS_SPEC, roder.TaskSpecParams("build"))).spec
             run = roder.ExecuteTaskParams(executor_id="build", execution_id="e", task_id="k", input={"args": ["a"]})
@@ -199,7 +199,7 @@ async def test_a_dispatch_that_takes_too_long_is_cancelled_with_the_reason() -> 
         assert event.payload == {"executionId": "d-forever"}
         is_told.set()
 
-    with fail_after(10):
+    with fail_after(60):
         async with workshop(methods=methods) as shop:
             async with shop.peer.stream(roder.SUBAGENTS_DISPATCH, dispatch("forever"), timeout=0.05) as work:
                 with pytest.raises(CallTimeout):
@@ -218,7 +218,7 @@ async def test_it_hears_of_what_its_filter_lets_through() -> None:
         heard.append(event.payload)
         is_told.set()
 
-    with fail_after(10):
+    with fail_after(60):
         async with workshop(methods=methods) as shop:
             offer: roder.RoderOffer = shop.extra
             for number, kind in enumerate(("tool.call_started", "turn.started")):
@@ -240,7 +240,7 @@ async def test_it_hears_of_what_its_filter_lets_through() -> None:
 
 @pytest.mark.loops
 async def test_what_roder_has_no_word_for_is_refused_before_anything_is_sent() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with workshop() as shop:
             with pytest.raises(NotSupported):
                 await shop.sidecar_args()
@@ -249,7 +249,7 @@ async def test_what_roder_has_no_word_for_is_refused_before_anything_is_sent() -
 
 
 async def test_a_program_without_a_manifest_says_itself_what_it_offers() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with workshop(extra=None) as shop:
             assert [tool.name for tool in shop.tools] == ["word_count", "divide"]
             assert [one.kind for one in shop.capabilities] == ["task_executor", "subagent_dispatcher", "event_sink"]
@@ -259,7 +259,7 @@ async def test_a_program_with_another_manifest_than_its_host_is_refused(tmp_path
     other = tmp_path / "roder-extension.toml"
     other.write_bytes(WORKSHOP.read_bytes() + b"# drift\n")
 
-    with fail_after(10), pytest.raises(HandshakeFailed, match="the child is running against a different manifest"):
+    with fail_after(60), pytest.raises(HandshakeFailed, match="the child is running against a different manifest"):
         await workshop(extra=loaded(other))
 
 
@@ -296,14 +296,14 @@ def odd(version: str = "0.2.0", **more: Any) -> ExtensionConnector:
 
 @pytest.mark.loops
 async def test_lines_that_are_too_long_or_no_messages_are_passed_over() -> None:
-    with fail_after(10):
+    with fail_after(60):
         async with odd(grants=["tools.register"]) as program:
             assert await program.call_tool("odd") == "still here"
             assert await program.call_tool("odd") == "still here"
 
 
 async def test_a_program_of_an_older_version_is_refused() -> None:
-    with fail_after(10), pytest.raises(VersionMismatch) as caught:
+    with fail_after(60), pytest.raises(VersionMismatch) as caught:
         await odd("0.1.0")
 
     assert caught.value.given == "0.1.0"
@@ -312,7 +312,7 @@ async def test_a_program_of_an_older_version_is_refused() -> None:
 async def test_a_program_that_ends_at_once_is_told_with_its_last_words() -> None:
     program = "import sys; sys.stderr.write('no key\\n'); sys.exit(3)"
 
-    with fail_after(10), pytest.raises(StartFailed) as caught:
+    with fail_after(60), pytest.raises(StartFailed) as caught:
         await connect_extension([sys.executable, "-c", program], id="bad", dialect="roder")
 
     assert (caught.value.exit_code, "no key" in caught.value.stderr_tail) == (3, True)
@@ -330,7 +330,7 @@ def lay_out(folder: Path, *names: str) -> Path:
 @pytest.mark.loops
 async def test_a_host_finds_it_in_a_folder_and_starts_it(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "workshop")
-    with fail_after(20):
+    with fail_after(60):
         async with Host([folder], grants={"workshop": ["tools.register", "providers.register"]}, data=None) as host:
             await host.ready("workshop")
             counted = await host.call_tool("workshop:word_count", {"text": "a b"})
@@ -343,7 +343,7 @@ async def test_a_host_finds_it_in_a_folder_and_starts_it(tmp_path: Path) -> None
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 async def test_a_program_in_node_is_found_and_started(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "dice")
-    with fail_after(20):
+    with fail_after(60):
         async with Host([folder], grants={"dice": ["tools.register"]}, data=None) as host:
             await host.ready("dice")
             rolled = await host.call_tool("dice:roll", {"sides": 1, "times": 3})
@@ -361,7 +361,7 @@ async def test_a_configuration_of_roder_says_how_one_is_started(tmp_path: Path) 
     )
     settings = DiscoverySettings(depth=2)
 
-    with fail_after(20):
+    with fail_after(60):
         grants = {"workshop": ["tools.register", "providers.register"]}
         async with Host([tmp_path], grants=grants, data=None, discovery=settings) as host:
             await host.ready("workshop")
@@ -372,7 +372,7 @@ async def test_a_configuration_of_roder_says_how_one_is_started(tmp_path: Path) 
 async def test_one_that_has_died_stays_dead(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "workshop")
     is_over = anyio.Event()
-    with fail_after(20):
+    with fail_after(60):
         async with Host([folder], grants={"workshop": ["tools.register", "providers.register"]}, data=None) as host:
 
             @host.on(ExtensionFailed)
@@ -395,7 +395,7 @@ async def test_one_that_has_died_stays_dead(tmp_path: Path) -> None:
 
 def drive(manifest: Path, program: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, PROGRAMS / "mini_host.py", manifest, sys.executable, program]
-    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=20, check=False)
+    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=100, check=False)
 
 
 def test_a_small_host_of_roder_uses_all_services_of_an_extension_on_becket() -> None:
@@ -516,7 +516,7 @@ async def test_a_program_without_an_event_loop_sees_that_its_work_was_given_up(t
         is_told.set()
 
     command = [sys.executable, str(tmp_path / "patient.py")]
-    with fail_after(10):
+    with fail_after(60):
         async with connect_extension(command, dialect="roder", methods=methods) as patient:
             async with patient.peer.stream(roder.SUBAGENTS_DISPATCH, dispatch("forever")) as work:
                 async for _event in work:

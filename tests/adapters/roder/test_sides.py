@@ -112,7 +112,7 @@ def work(prompt: str) -> roder.DispatchParams:
 
 @pytest.mark.loops
 async def test_tools_give_text_and_data_and_fail_with_their_own_words() -> None:
-    with fail_after(5):
+    with fail_after(60):
         async with connected(Notes(), dialect="roder", grants=GRANTS) as (host, _):
             assert await host.call_tool("count", {"text": "abc"}) == "3"
             assert await host.call_tool_json("count", {"text": "abc"}) == {"content": "3", "data": 3}
@@ -127,7 +127,7 @@ async def test_tools_give_text_and_data_and_fail_with_their_own_words() -> None:
 async def test_a_provider_is_asked_with_all_that_the_host_knows() -> None:
     notes = Notes()
     messages = [user("hi"), assistant("ho"), Message("user", ({"type": "text", "text": "hm"},))]
-    with fail_after(5):
+    with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS) as (host, _):
             async with host.stream("local", "small", messages=messages, system_prompt="be brief") as answer:
                 events = [event async for event in answer]
@@ -146,7 +146,7 @@ async def test_a_provider_is_asked_with_all_that_the_host_knows() -> None:
 @pytest.mark.loops
 async def test_a_command_puts_out_what_it_does_and_is_ended_when_it_is_left() -> None:
     notes = Notes()
-    with fail_after(5):
+    with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS) as (host, _):
             async with host.invoke_command("tidy", ["desk"]) as run:
                 output = [event async for event in run]
@@ -162,7 +162,7 @@ async def test_a_command_puts_out_what_it_does_and_is_ended_when_it_is_left() ->
 @pytest.mark.loops
 async def test_an_author_returns_what_an_agent_came_to() -> None:
     notes = Notes()
-    with fail_after(5):
+    with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS) as (host, _):
             async with host.peer.stream(roder.SUBAGENTS_DISPATCH, work("sweep")) as dispatch:
                 events = [event async for event in dispatch]
@@ -186,7 +186,7 @@ async def test_events_are_told_to_the_extension_and_by_it() -> None:
     envelope = roder.EventEnvelope(
         event_id="v", seq=1, timestamp="2026-01-01T00:00:00Z", source="Core", kind="turn.started", event={}
     )
-    with fail_after(5):
+    with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS) as (host, _):
             host.peer.on(roder.EXTENSION_EVENT)(lambda _: told.set())
             await host.peer.notify(roder.EVENTS_HANDLE, roder.EventsHandleParams(envelope))
@@ -197,7 +197,7 @@ async def test_events_are_told_to_the_extension_and_by_it() -> None:
 
 @pytest.mark.loops
 async def test_what_the_class_comes_to_is_what_the_host_sees() -> None:
-    with fail_after(5):
+    with fail_after(60):
         async with connected(Notes(), dialect="roder", grants=GRANTS) as (host, _):
             assert [tool.name for tool in host.tools] == ["count"]
             assert [one.id for one in host.providers] == ["local"]
@@ -211,7 +211,7 @@ async def test_what_the_class_comes_to_is_what_the_host_sees() -> None:
 @pytest.mark.loops
 async def test_an_extension_has_no_word_for_what_its_host_does_not_offer() -> None:
     notes = Notes()
-    with fail_after(5):
+    with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS):
             with pytest.raises(NotSupported, match="roder"):
                 await notes.host.memory.append("a")
@@ -226,7 +226,7 @@ async def test_a_call_before_the_first_exchange_is_answered() -> None:
     params = roder.ToolCallParams(
         provider_id="notes", tool_name="count", call_id="c", thread_id="t", turn_id="u", arguments={"text": "a"}
     )
-    with fail_after(5):
+    with fail_after(60):
         async with Notes().over(theirs, dialect="roder"), Peer.over(ours, dialect="roder") as host:
             result = await host.call(roder.TOOLS_CALL, params)
             with pytest.raises(RemoteError) as early:
@@ -249,7 +249,7 @@ async def test_a_turn_before_the_handshake_is_rejected_and_not_acknowledged(exte
     )
     turn = roder.StreamTurnParams(engine_id="local", stream_id="s", thread_id="t", turn_id="u", request=request)
     served = {"Notes": Notes, "Plain": Plain}[extension]()
-    with fail_after(5):
+    with fail_after(60):
         async with served.over(theirs, dialect="roder"), Peer.over(ours, dialect="roder") as host:
             with pytest.raises(RemoteError, match="not ready"):
                 await host.call(roder.STREAM_TURN.name, turn)
@@ -294,7 +294,7 @@ class Plain(ExtensionServer):
 
 @pytest.mark.loops
 async def test_plain_functions_serve_a_host_of_roder_too() -> None:
-    with fail_after(5):
+    with fail_after(60):
         async with connected(Plain(), dialect="roder", grants=GRANTS) as (host, _):
             counted = await host.call_tool("count", {"text": "abc"})
             answered = await host.complete("local", "small", messages=[user("hi")])
@@ -309,7 +309,7 @@ async def test_plain_functions_serve_a_host_of_roder_too() -> None:
 @pytest.mark.loops
 async def test_a_plain_function_sees_that_its_work_was_given_up() -> None:
     plain = Plain()
-    with fail_after(5):
+    with fail_after(60):
         async with connected(plain, dialect="roder", grants=GRANTS) as (host, _):
             async with host.peer.stream(roder.SUBAGENTS_DISPATCH, work("forever")) as dispatch:
                 async for _event in dispatch:

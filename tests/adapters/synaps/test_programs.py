@@ -32,7 +32,7 @@ from becket.peer.transport.child_process import INHERITED_VARIABLES
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
 PROGRAMS = Path(__file__).parents[3] / "examples" / "dialects" / "synaps"
-PATIENCE = 10.0
+PATIENCE = 60.0
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 
 
