@@ -199,9 +199,7 @@ def test_a_peer_writes_the_bytes_of_its_part(sample: Block, part: str) -> None:
     run_in_virtual_time(play)  # so that the milliseconds that travel are those that were asked for
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "id"), read_table(WIRE_PAGE, "Invalid messages"), ids=lambda cell: str(cell)
-)
+@pytest.mark.parametrize(("body", "code", "id"), read_table(WIRE_PAGE, "Invalid messages"), ids=lambda cell: str(cell))
 def test_a_wrong_message_is_answered_as_the_table_says(body: str, code: str, id: str) -> None:
     async def play() -> None:
         tape = Tape()
