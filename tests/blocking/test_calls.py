@@ -53,7 +53,7 @@ def serve_some(peer: BlockingPeer) -> None:
 # -- each outcome
 
 
-def test_a_result_comes_back_in_the_type_that_was_asked_for() -> None:
+def test_a_result_is_decoded_as_the_requested_type() -> None:
     with blocking_pair() as (left, right):
         serve_some(right)
 
@@ -61,7 +61,7 @@ def test_a_result_comes_back_in_the_type_that_was_asked_for() -> None:
         assert left.call("sum", [1, 2], returns=Sum) == Sum(3)
 
 
-def test_errors_of_the_other_side_arrive_with_their_meaning_and_nothing_more() -> None:
+def test_errors_of_the_remote_peer_arrive_with_their_meaning_and_nothing_more() -> None:
     with blocking_pair() as (left, right):
         serve_some(right)
         outcomes = []
@@ -75,7 +75,7 @@ def test_errors_of_the_other_side_arrive_with_their_meaning_and_nothing_more() -
     assert outcomes[2][0] is Meaning.UNKNOWN_METHOD
 
 
-def test_an_answer_of_another_type_is_a_bad_reply_and_the_link_lives() -> None:
+def test_a_response_of_another_type_is_a_bad_response_and_the_link_lives() -> None:
     with blocking_pair() as (left, right):
         serve_some(right)
         with pytest.raises(BadReply):
@@ -83,7 +83,7 @@ def test_an_answer_of_another_type_is_a_bad_reply_and_the_link_lives() -> None:
         assert left.call("echo", [1]) == [1]
 
 
-def test_no_answer_in_time_is_a_timeout_and_the_other_side_is_told() -> None:
+def test_a_timed_out_call_sends_a_cancellation() -> None:
     with scripted() as (peer, raw):
         with pytest.raises(CallTimeout):
             peer.call("slow", timeout=0.02)
@@ -101,14 +101,14 @@ def test_the_limits_of_a_peer_hold_for_its_calls() -> None:
     assert caught.value.seconds == 0.02
 
 
-def test_a_deadline_far_away_is_no_problem() -> None:
+def test_a_deadline_far_away_is_not_a_problem() -> None:
     with blocking_pair() as (left, right):
         serve_some(right)
         assert left.call("echo", [1], timeout=1e12) == [1]
         assert left.call("echo", [2], timeout=None) == [2]
 
 
-def test_the_other_side_leaving_settles_every_call() -> None:
+def test_the_remote_peer_leaving_settles_every_call() -> None:
     with scripted() as (peer, raw):
         calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
         for _ in calls:
@@ -126,7 +126,7 @@ def test_the_other_side_leaving_settles_every_call() -> None:
 
 
 @pytest.mark.process
-def test_a_child_that_crashes_settles_every_call_with_its_story() -> None:
+def test_a_crash_of_the_child_settles_every_call_with_its_exit_code_and_stderr() -> None:
     with connect_process(child("exits_when_called", 3)) as peer:
         calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
         for call in calls:
@@ -138,14 +138,14 @@ def test_a_child_that_crashes_settles_every_call_with_its_story() -> None:
 
 
 @pytest.mark.process
-def test_the_end_of_a_child_is_noticed_while_nobody_calls() -> None:
+def test_the_exit_of_a_child_is_noticed_without_a_pending_call() -> None:
     with connect_process(child("exits", 7)) as peer:
         lost = Started(peer.wait_closed).result()
         assert isinstance(lost, PeerCrashed)
         assert lost.exit_code == 7
 
 
-def test_what_has_no_json_is_refused_before_anything_leaves() -> None:
+def test_params_that_json_cannot_encode_are_refused_before_anything_is_sent() -> None:
     with scripted() as (peer, raw):
         with pytest.raises(LocalProtocolError):
             peer.call("x", object())
@@ -167,7 +167,7 @@ def test_a_call_that_gets_no_slot_in_time_is_busy_and_the_next_gets_one() -> Non
         assert (first.result(), third.result()) == (1, 3)
 
 
-def test_a_ping_is_answered_while_the_handlers_hang() -> None:
+def test_a_ping_gets_a_response_while_the_handlers_hang() -> None:
     release = threading.Event()
     with blocking_pair(dialect="native") as (left, right):
 
@@ -195,7 +195,7 @@ def test_a_batch_has_an_outcome_for_each_call() -> None:
     assert told == [[2]]
 
 
-def test_a_peer_tells_what_it_is_and_what_was_agreed_on() -> None:
+def test_a_peer_shows_its_dialect_and_the_announced_features() -> None:
     with blocking_pair(dialect="native") as (left, _):
         assert "left" in repr(left)
         assert "ping" in left.features
@@ -211,7 +211,7 @@ def test_a_peer_tells_what_it_is_and_what_was_agreed_on() -> None:
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_many_threads_call_at_once_and_each_gets_its_own_answers(listen: bool) -> None:
+def test_many_threads_call_at_once_and_each_gets_its_own_responses(listen: bool) -> None:
     def call_often(peer: BlockingPeer, thread: int) -> None:
         for number in range(100):
             assert peer.call("echo", [thread, number], timeout=8) == [thread, number]
@@ -242,7 +242,7 @@ class scripted_echo:
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_a_thread_that_waits_goes_on_when_the_one_that_read_for_it_has_left(listen: bool) -> None:
+def test_a_thread_that_waits_continues_when_the_one_that_read_for_it_has_left(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for round in range(50):
             quick = Started(lambda: [peer.call("quick", timeout=8) for _ in range(3)])
@@ -274,7 +274,7 @@ def test_requests_are_served_after_callers_have_handed_the_reading_on_to_each_ot
             assert raw.hear() == {"jsonrpc": "2.0", "id": id, "result": [id]}
 
 
-def test_both_sides_call_each_other_from_many_threads() -> None:
+def test_both_peers_call_each_other_from_many_threads() -> None:
     def call_often(peer: BlockingPeer, thread: int) -> None:
         for number in range(50):
             assert peer.call("echo", [thread, number], timeout=8) == [thread, number]
@@ -291,14 +291,14 @@ def test_both_sides_call_each_other_from_many_threads() -> None:
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_what_is_told_leaves_although_nobody_waits(listen: bool) -> None:
+def test_a_notification_is_sent_although_no_thread_waits(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for number in range(5):
             peer.notify("tell", [number])
         assert [raw.hear()["params"] for _ in range(5)] == [[number] for number in range(5)]
 
 
-def test_telling_waits_while_the_other_side_does_not_read() -> None:
+def test_notify_waits_while_the_remote_peer_does_not_read() -> None:
     def tell_much(peer: BlockingPeer) -> None:
         for _ in range(1000):
             peer.notify("tell", ["x" * 50_000])

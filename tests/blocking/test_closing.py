@@ -130,7 +130,7 @@ def test_a_worker_that_still_runs_does_not_hold_up_the_end_and_sees_it() -> None
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_serving_ends_when_the_other_side_leaves_or_the_peer_is_closed(listen: bool) -> None:
+def test_serving_ends_when_the_remote_peer_leaves_or_the_peer_is_closed(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         served = Started(peer.serve)
         raw.close()
@@ -141,7 +141,7 @@ def test_serving_ends_when_the_other_side_leaves_or_the_peer_is_closed(listen: b
         assert served.result().reason is DisconnectReason.LOCAL_CLOSE
 
 
-def test_what_was_told_just_before_the_close_still_arrives() -> None:
+def test_a_notification_sent_just_before_close_still_arrives() -> None:
     told: list[int] = []
     for _ in range(5):
         told.clear()
@@ -223,7 +223,7 @@ with connect_stdio(methods=methods) as peer:
 
 
 @pytest.mark.process
-def test_two_blocking_programs_speak_over_real_pipes(tmp_path: Path) -> None:
+def test_two_blocking_programs_communicate_over_real_pipes(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(CHILD, encoding="utf-8")
     said: list[str] = []

@@ -34,7 +34,7 @@ PAINT: Stream[Colour, Colour, int] = Stream(
 )
 
 
-def test_they_are_converted_at_both_ends() -> None:
+def test_params_and_results_are_converted_at_both_ends() -> None:
     with blocking_pair() as (left, right):
         hues: list[int] = []
 

@@ -36,7 +36,7 @@ OVER = Notification("over", None)
 TICKS = Stream("ticks", Add, Sum, events={TICK.name: EventReader(msgspec.json.Decoder(Tick).decode, (Tick,))})
 
 
-def test_calls_take_and_return_what_their_descriptors_say() -> None:
+def test_calls_use_the_types_of_their_descriptors() -> None:
     with blocking_pair() as (left, right):
 
         @right.handle(ADD)
@@ -51,7 +51,7 @@ def test_calls_take_and_return_what_their_descriptors_say() -> None:
         assert left.begin(COUNT).result() == 5
 
 
-def test_an_answer_of_another_type_is_a_bad_reply() -> None:
+def test_a_response_of_another_type_is_a_bad_response() -> None:
     with blocking_pair() as (left, right):
         right.handle("count")(lambda: "five")
 

@@ -79,7 +79,7 @@ def said(text: str, **more: Any) -> dict[str, Any]:
 
 
 @both
-def test_a_function_answers_and_goes_on(thread: bool) -> None:
+def test_a_function_responds_and_continues(thread: bool) -> None:
     with scripted() as (peer, raw):
         heard, ended = threading.Event(), threading.Event()
 
@@ -101,7 +101,7 @@ def test_a_function_answers_and_goes_on(thread: bool) -> None:
         assert raw.hear()["result"] == "ended"
 
 
-def test_an_answer_leaves_at_once_also_where_more_has_come_in_the_same_piece() -> None:
+def test_a_response_leaves_at_once_also_where_more_has_come_in_the_same_chunk() -> None:
     with scripted() as (peer, raw):
         heard = threading.Event()
 
@@ -117,7 +117,7 @@ def test_an_answer_leaves_at_once_also_where_more_has_come_in_the_same_piece() -
 
 
 @both
-def test_what_cannot_be_answered_is_said_so_to_the_function(thread: bool) -> None:
+def test_an_invalid_or_second_response_raises_in_the_handler(thread: bool) -> None:
     with scripted() as (peer, raw):
         errors: list[str] = []
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_answered_is_said_so_to_the_function(thread: bool) -> Non
 
 
 @both
-def test_an_error_after_the_answer_is_logged_and_not_sent(thread: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_after_the_response_is_logged_and_not_sent(thread: bool, caplog: pytest.LogCaptureFixture) -> None:
     with scripted() as (peer, raw):
 
         @peer.handle("work", thread=thread)
@@ -157,7 +157,7 @@ def test_an_error_after_the_answer_is_logged_and_not_sent(thread: bool, caplog: 
     assert ["after its answer" in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_a_worker_that_has_answered_counts_among_the_running_requests() -> None:
+def test_a_worker_that_has_responded_counts_among_the_running_requests() -> None:
     with scripted(limits=Limits(inbound_requests=1)) as (peer, raw):
         may_end = threading.Event()
 
@@ -182,7 +182,7 @@ def ask(raw: Any, id: int) -> dict[str, Any]:
     return heard
 
 
-def test_cancelling_a_request_that_was_answered_changes_nothing() -> None:
+def test_cancelling_a_request_that_got_a_response_changes_nothing() -> None:
     with scripted() as (peer, raw):
         may_end, seen = threading.Event(), list[bool]()
 
@@ -234,7 +234,7 @@ def test_events_may_come_before_the_acknowledgement_and_bad_ones_are_skipped() -
         assert run.skipped == 0  # what does not even tell whose it is belongs to nobody
 
 
-def test_a_failure_that_an_event_tells_of_is_raised() -> None:
+def test_an_error_event_is_raised() -> None:
     with scripted() as (peer, raw), peer.stream(TURN, Turn("a")) as run:
         raw.say(answer(raw.hear(), "a"), said("", is_last=True, error="out of words"))
         with pytest.raises(RemoteError, match="out of words"):
@@ -243,7 +243,7 @@ def test_a_failure_that_an_event_tells_of_is_raised() -> None:
             run.result()
 
 
-def test_leaving_early_asks_to_cancel() -> None:
+def test_leaving_a_stream_early_sends_a_cancellation() -> None:
     with scripted() as (peer, raw):
         with peer.stream(TURN, Turn("a")) as run:
             raw.say(answer(raw.hear(), "a"), said("good"))

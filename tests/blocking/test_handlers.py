@@ -88,7 +88,7 @@ def depth() -> int:
     return count
 
 
-def test_a_handler_that_waits_does_not_keep_later_requests_from_being_served() -> None:
+def test_a_handler_that_waits_does_not_block_later_requests() -> None:
     with scripted() as (peer, raw):
         peer.handle("echo")(lambda params: params)
 
@@ -106,7 +106,7 @@ def test_a_handler_that_waits_does_not_keep_later_requests_from_being_served() -
         assert raw.hear() == answer({"id": 1}, "at last")
 
 
-def test_a_handler_that_is_cancelled_while_it_waits_sees_it_and_is_answered() -> None:
+def test_a_handler_that_is_cancelled_while_it_waits_sees_it_and_gets_a_response() -> None:
     with scripted() as (peer, raw):
 
         @peer.handle("ask")
@@ -212,7 +212,7 @@ def test_a_call_while_a_worker_serves_a_request_belongs_to_it_only_if_the_worker
         peer.close()
 
 
-def test_what_is_told_while_a_handler_waits_does_not_belong_to_its_request() -> None:
+def test_a_notification_that_arrives_while_a_handler_waits_does_not_belong_to_its_request() -> None:
     with scripted(dialect="native") as (peer, raw):
 
         @peer.handle("ask")
@@ -259,7 +259,7 @@ def test_notifications_are_handled_one_at_a_time_although_their_handlers_call_ba
 
 
 @pytest.mark.parametrize("thread", [False, True])
-def test_what_is_told_arrives_in_order(thread: bool) -> None:
+def test_notifications_arrive_in_order(thread: bool) -> None:
     told: list[int] = []
     done = threading.Event()
     with blocking_pair() as (left, right):
@@ -277,7 +277,7 @@ def test_what_is_told_arrives_in_order(thread: bool) -> None:
     assert told == list(range(200))
 
 
-def test_requests_are_served_while_nobody_calls() -> None:
+def test_requests_are_served_without_a_pending_call() -> None:
     with blocking_pair() as (left, right):
         right.handle("echo")(lambda params: params)
         left.handle("echo")(lambda params: params)
@@ -292,7 +292,7 @@ def test_requests_are_served_while_nobody_calls() -> None:
 # -- workers
 
 
-def test_workers_run_at_once_and_answers_overtake_them() -> None:
+def test_workers_run_at_once_and_responses_overtake_them() -> None:
     barrier = threading.Barrier(4)
     with blocking_pair() as (left, right):
         right.handle("echo")(lambda params: params)
@@ -359,7 +359,7 @@ def test_an_error_in_a_worker_is_an_internal_error_with_an_incident() -> None:
 # -- what a handler knows
 
 
-def test_the_context_tells_what_is_asked_by_whom_and_until_when() -> None:
+def test_the_context_has_the_method_the_caller_and_the_deadline() -> None:
     with scripted(dialect="native") as (peer, raw):
 
         @peer.handle("describe")
@@ -385,7 +385,7 @@ def test_one_registry_serves_several_children() -> None:
 
 @pytest.mark.parametrize("thread", [False, True])
 @pytest.mark.parametrize("is_told", [False, True])
-def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(
+def test_a_handler_that_fails_because_its_caller_is_gone_is_not_an_incident(
     thread: bool, is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended = threading.Event()

@@ -72,7 +72,7 @@ def test_an_interruption_abandons_the_call_that_waits_and_the_peer_lives_on(
             playing.result()
 
 
-def test_an_interruption_of_the_one_that_reads_lets_another_go_on(interrupt: Interrupter) -> None:
+def test_an_interruption_of_the_one_that_reads_lets_another_continue(interrupt: Interrupter) -> None:
     with scripted(listen=False) as (peer, raw):
         for round in range(20):
             others: list[Started[Any]] = []
@@ -94,7 +94,7 @@ def test_an_interruption_of_the_one_that_reads_lets_another_go_on(interrupt: Int
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_an_interruption_of_one_that_is_parked_takes_nobody_along(listen: bool, interrupt: Interrupter) -> None:
+def test_an_interruption_of_a_parked_thread_affects_no_other_thread(listen: bool, interrupt: Interrupter) -> None:
     with scripted(listen=listen) as (peer, raw):
         for round in range(20):
             pump = Started(peer.call, "pump", timeout=None)
@@ -205,7 +205,7 @@ def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter)
         assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
 
 
-def test_an_interruption_of_a_stream_ends_it_at_the_other_side(interrupt: Interrupter) -> None:
+def test_an_interruption_of_a_stream_ends_it_at_the_remote_peer(interrupt: Interrupter) -> None:
     with scripted() as (peer, raw):
         taken = threading.Event()
 
@@ -329,7 +329,7 @@ print("settled after", count)
 """
 
 
-def test_interruptions_at_whatever_step_leave_a_peer_that_settles_everybody_when_it_is_closed() -> None:
+def test_after_an_interruption_at_any_step_closing_the_peer_settles_every_call() -> None:
     # In a program of its own, as there is no telling where an interruption would hit pytest.
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BOMBED], capture_output=True, encoding="utf-8", timeout=18, check=True

@@ -10,7 +10,7 @@ from becket.blocking import BlockingPeer, CallCancelled, connect_process
 from becket.peer.transport.fd import FdTransport
 
 
-def test_a_cancelled_call_is_taken_back_at_once() -> None:
+def test_a_cancellation_is_sent_at_once() -> None:
     ours, theirs = socket.socketpair()
     theirs.settimeout(5)
     with theirs, BlockingPeer(FdTransport.from_socket(ours)) as peer:
@@ -22,7 +22,7 @@ def test_a_cancelled_call_is_taken_back_at_once() -> None:
             pending.result()
 
 
-def test_what_is_told_twice_in_a_row_leaves_twice() -> None:
+def test_two_notifications_in_a_row_are_both_sent() -> None:
     ours, theirs = socket.socketpair()
     theirs.settimeout(5)
     with theirs, BlockingPeer(FdTransport.from_socket(ours)) as peer:
@@ -31,6 +31,6 @@ def test_what_is_told_twice_in_a_row_leaves_twice() -> None:
             assert b"[%d]" % number in theirs.recv(1000)
 
 
-def test_a_line_for_a_shell_is_no_command() -> None:
+def test_a_shell_command_line_is_refused_as_a_command() -> None:
     with pytest.raises(TypeError):
         connect_process("cat -n")

@@ -28,7 +28,7 @@ with connect_stdio(methods=methods) as peer:
 """
 
 
-async def test_requests_that_come_together_and_call_back_are_all_answered(tmp_path: Path) -> None:
+async def test_requests_that_come_together_and_call_back_all_get_responses(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(CHILD, encoding="utf-8")
     answers: dict[int, Any] = {}

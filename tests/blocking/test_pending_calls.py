@@ -20,7 +20,7 @@ def test_many_calls_of_one_thread_are_on_their_way_at_once(listen: bool) -> None
         assert [call.result() for call in pending] == [[number] for number in range(5)]
 
 
-def test_a_result_can_be_asked_for_again_and_so_can_an_error() -> None:
+def test_result_can_be_called_again_after_a_result_and_after_an_error() -> None:
     with blocking_pair() as (left, right):
         right.handle("echo")(lambda params: params)
         fine, failed = left.begin("echo", [1]), left.begin("missing")
@@ -39,7 +39,7 @@ def test_a_result_that_came_long_ago_is_still_there() -> None:
         assert early.result() == ["early"]
 
 
-def test_a_pending_call_times_out_though_nobody_waits_for_it() -> None:
+def test_a_pending_call_times_out_although_no_thread_waits_for_it() -> None:
     with scripted() as (peer, raw):
         pending = peer.begin("slow", timeout=0.02)
         asked = raw.hear()
@@ -48,7 +48,7 @@ def test_a_pending_call_times_out_though_nobody_waits_for_it() -> None:
             pending.result()
 
 
-def test_cancelling_tells_the_other_side_and_the_result_is_refused() -> None:
+def test_cancel_notifies_the_remote_peer_and_the_result_raises() -> None:
     with scripted() as (peer, raw):
         pending = peer.begin("slow")
         asked = raw.hear()
@@ -70,7 +70,7 @@ def test_cancelling_what_is_done_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_cancelling_wakes_whoever_waits_for_the_result_in_another_thread(listen: bool) -> None:
+def test_cancel_wakes_a_thread_that_waits_for_the_result(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for _ in range(10):
             pending = peer.begin("slow", timeout=None)
@@ -109,7 +109,7 @@ def test_a_slot_that_a_cancelled_call_frees_goes_to_a_thread_that_polls_for_it()
         assert second.result() == 2
 
 
-def test_a_pending_call_that_nobody_keeps_is_given_up() -> None:
+def test_a_pending_call_without_references_is_abandoned() -> None:
     with scripted() as (peer, raw):
         peer.begin("x", [1])
         gc.collect()

@@ -34,7 +34,7 @@ def test_a_slow_policy_delays_only_the_call_that_it_decides() -> None:
 
 
 @pytest.mark.parametrize("kind", ["no", "raises", "silent"])
-def test_all_but_a_yes_is_a_no(kind: str) -> None:
+def test_every_policy_value_but_true_denies(kind: str) -> None:
     release = threading.Event()
 
     def policy(decision: Decision) -> bool:

@@ -93,7 +93,7 @@ def test_credit_holds_a_producer_back_and_never_for_ever(thread: bool) -> None:
 
 
 @pytest.mark.process
-def test_no_event_of_a_child_that_answers_at_once_is_missed() -> None:
+def test_no_event_of_a_child_that_responds_at_once_is_missed() -> None:
     with connect_process(child("ticks", 50)) as peer:
         for _ in range(5):
             with peer.stream("x", events={"tick": Tick}) as run:
@@ -101,7 +101,7 @@ def test_no_event_of_a_child_that_answers_at_once_is_missed() -> None:
                 assert run.result() == 50
 
 
-def test_leaving_a_stream_early_ends_it_at_the_other_side() -> None:
+def test_leaving_a_stream_early_ends_it_at_the_remote_peer() -> None:
     with scripted() as (peer, raw):
         with peer.stream("x", events={"tick": Tick}) as run:
             asked = raw.hear()
@@ -144,7 +144,7 @@ def test_events_come_while_another_thread_calls() -> None:
         assert run.result() == "done"
 
 
-def test_a_stream_that_is_not_taken_in_time_ends_or_drops_as_it_was_told() -> None:
+def test_a_stream_that_is_not_read_in_time_ends_or_drops_events_as_configured() -> None:
     with scripted(limits=Limits(stream_events=5)) as (peer, raw):
         with peer.stream("x", events={"tick": Tick}) as run:
             raw.hear()
@@ -233,7 +233,7 @@ def test_an_error_in_a_callback_fails_the_call_with_it() -> None:
     assert calls == [0]
 
 
-def test_an_event_that_cannot_be_decoded_is_a_bad_reply() -> None:
+def test_an_event_that_cannot_be_decoded_is_a_bad_response() -> None:
     with scripted() as (peer, raw):
         call = Started(peer.call, "x", on={"tick": take_tick})
         raw.hear()

@@ -31,7 +31,7 @@ def refused(data: bytes, limits: Limits = DEFAULT_LIMITS) -> BadFrame:
     return error
 
 
-def test_it_keeps_the_contract_of_framings() -> None:
+def test_it_passes_check_framing() -> None:
     check_framing(ContentLength)
 
 
@@ -58,7 +58,7 @@ def test_a_body_above_the_limit_is_not_written() -> None:
     assert "10" in str(caught.value)
 
 
-def test_many_different_lengths_are_written_and_read_with_few_headers_remembered() -> None:
+def test_frames_of_many_sizes_are_written_and_read_with_a_small_header_cache() -> None:
     framing = ContentLength()
     bodies = [b"x" * size for size in range(1_000)]
     assert framing.feed(b"".join(framing.encode(body) for body in bodies)) == bodies
@@ -105,7 +105,7 @@ def test_a_known_header_does_not_end_an_unfinished_one_by_accident() -> None:
     assert framing.error.found == "'1Content-Length: 2'"
 
 
-def test_headers_are_not_remembered_without_end() -> None:
+def test_the_header_cache_is_bounded() -> None:
     framing = ContentLength()
     other = b"".join(b"content-length: %d\r\n\r\n%b" % (size, b"x" * size) for size in range(0, 8_000, 2))
     tracemalloc.start()
@@ -303,7 +303,7 @@ ODDITIES = {
 
 
 @pytest.mark.parametrize(("data", "problem"), ODDITIES.values(), ids=ODDITIES.keys())
-def test_an_oddity_is_refused_in_its_own_words(data: bytes, problem: str) -> None:
+def test_each_kind_of_bad_header_has_its_own_message(data: bytes, problem: str) -> None:
     found, error = read(data)
     assert found == []
     assert error is not None
@@ -312,7 +312,7 @@ def test_an_oddity_is_refused_in_its_own_words(data: bytes, problem: str) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(ODDITIES.keys() - {"text like a byte order mark"}))
-def test_an_oddity_is_called_the_same_when_it_comes_byte_by_byte(name: str) -> None:
+def test_a_bad_header_has_the_same_message_when_it_comes_byte_by_byte(name: str) -> None:
     data, problem = ODDITIES[name]
     assert refused(data).problem == problem
 
@@ -332,7 +332,7 @@ def test_stray_text_is_quoted_and_the_hint_says_where_to_print(data: bytes, quot
 
 
 @pytest.mark.parametrize("data", [b'{"jsonrpc":"2.0"}\n', b"[]\n"])
-def test_json_without_a_header_makes_the_hint_ask_for_json_lines(data: bytes) -> None:
+def test_json_without_a_header_makes_the_hint_suggest_json_lines(data: bytes) -> None:
     error = refused(data)
     assert error.problem == "something wrote to stdout"
     assert "JSON Lines" in error.hint
@@ -394,7 +394,7 @@ def test_headers_without_an_end_are_refused_at_the_limit_of_lines() -> None:
     assert str(DEFAULT_LIMITS.header_lines) in framing.error.problem
 
 
-def test_nothing_is_kept_of_a_body_whose_announced_size_was_refused() -> None:
+def test_no_body_bytes_are_stored_when_the_announced_size_was_refused() -> None:
     framing = ContentLength()
     framing.feed(b"Content-Length: 4294967296\r\n\r\n")
     for _ in range(10):
@@ -439,7 +439,7 @@ def test_input_that_ends_between_frames_is_complete() -> None:
     assert framing.end() is None
 
 
-def test_pending_and_frames_tell_a_driver_when_a_frame_began_and_whether_it_is_still_the_same() -> None:
+def test_pending_and_frames_show_when_a_frame_began_and_whether_it_is_still_the_same() -> None:
     framing = ContentLength()
     seen: list[tuple[int, int]] = []
     for chunk in (b"Con", b"tent-Length: 4\r\n", b"\r\n", b"ab", b"cd", GOOD[:5], GOOD[5:] + GOOD[:22]):

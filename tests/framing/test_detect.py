@@ -14,7 +14,7 @@ EVERY: list[Known] = [ContentLength, JsonLines, LengthPrefixed]
 
 
 @pytest.mark.parametrize("framing", EVERY)
-def test_the_first_byte_of_a_frame_tells_its_framing(framing: Known) -> None:
+def test_the_first_byte_of_a_frame_selects_its_framing(framing: Known) -> None:
     assert detect_framing(framing().encode(b'{"a":1}')[:1]) is framing
 
 
@@ -35,7 +35,7 @@ def test_nothing_and_white_space_need_more_bytes(prefix: bytes) -> None:
         (b"\x0b{}", ContentLength),
     ],
 )
-def test_a_beginning_goes_to_the_framing_that_can_say_most_about_it(prefix: bytes, framing: object) -> None:
+def test_an_unclear_beginning_goes_to_the_framing_with_the_most_precise_error(prefix: bytes, framing: object) -> None:
     assert detect_framing(prefix) is framing
 
 
@@ -69,14 +69,14 @@ class Sniffed:
 
 
 @pytest.mark.parametrize("framing", EVERY)
-def test_whatever_it_turns_out_to_be_it_keeps_the_contract_of_framings(framing: Known) -> None:
+def test_whatever_it_turns_out_to_be_it_passes_check_framing(framing: Known) -> None:
     check_framing(
         lambda limits: Sniffed(framing, limits), bodies=[b'{"a":1}', b"[1]", b'{"x":"' + b"x" * 70_000 + b'"}']
     )
 
 
 @pytest.mark.parametrize("framing", EVERY)
-def test_it_answers_in_the_framing_that_it_found(framing: Known) -> None:
+def test_it_writes_in_the_framing_that_it_detected(framing: Known) -> None:
     sniffing = AutoDetect()
     assert sniffing.feed(framing().encode(b"{}")) == [b"{}"]
     assert isinstance(sniffing.chosen, framing)
@@ -107,7 +107,7 @@ def test_white_space_first_is_given_to_the_framing_as_it_came() -> None:
     assert headers.end() is headers.error
 
 
-def test_white_space_without_an_end_is_not_kept() -> None:
+def test_white_space_without_an_end_is_not_stored() -> None:
     sniffing = AutoDetect(Limits(header=10))
     for _ in range(100):
         assert sniffing.feed(b" " * 9 + b"\n") == []

@@ -13,7 +13,7 @@ from becket.testing import check_framing
 
 
 @pytest.mark.parametrize("factory", [broken.Good, broken.Skips])
-def test_a_framing_that_keeps_the_contract_passes(factory: FramingFactory) -> None:
+def test_a_correct_framing_passes(factory: FramingFactory) -> None:
     check_framing(factory)
 
 
@@ -59,13 +59,13 @@ def test_a_framing_that_keeps_the_contract_passes(factory: FramingFactory) -> No
         (broken.MovesTheRestForEachFrame, "do not move what is left"),
     ],
 )
-def test_a_broken_framing_is_told_what_is_wrong_with_it(factory: FramingFactory, complaint: str) -> None:
+def test_a_broken_framing_fails_with_what_is_wrong(factory: FramingFactory, complaint: str) -> None:
     with pytest.raises(AssertionError) as caught:
         check_framing(factory)
     assert complaint in str(caught.value)
 
 
-def test_a_body_of_yours_that_the_framing_refuses_is_a_failure() -> None:
+def test_a_given_body_that_the_framing_refuses_is_a_failure() -> None:
     with pytest.raises(AssertionError) as caught:
         check_framing(broken.RefusesObjects, bodies=[b"[]", b"{}"])
     assert "encode refused it" in str(caught.value)
@@ -76,7 +76,7 @@ def test_one_of_your_bodies_must_be_small() -> None:
         check_framing(broken.Good, bodies=[b"[" * 2_000])
 
 
-def test_memory_is_measured_where_somebody_else_already_does() -> None:
+def test_memory_is_measured_although_tracemalloc_is_already_running() -> None:
     tracemalloc.start()
     try:
         check_framing(broken.Good)

@@ -10,7 +10,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.testing import check_framing
 
 
-def test_it_keeps_the_contract_of_framings() -> None:
+def test_it_passes_check_framing() -> None:
     check_framing(LengthPrefixed)
 
 
@@ -32,7 +32,7 @@ def test_a_body_above_the_limit_is_not_written() -> None:
     assert "10" in str(caught.value)
 
 
-def test_no_limit_is_above_what_four_bytes_can_say() -> None:
+def test_no_limit_is_above_what_four_bytes_can_encode() -> None:
     framing = LengthPrefixed(Limits(frame=2**40))
     framing.feed(b"\xff\xff\xff\xff")
     assert framing.error is None

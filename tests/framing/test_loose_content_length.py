@@ -26,7 +26,7 @@ def refused(data: bytes) -> BadFrame:
     return whole.error
 
 
-def test_it_keeps_the_contract_of_framings() -> None:
+def test_it_passes_check_framing() -> None:
     check_framing(LOOSE)
 
 
@@ -106,7 +106,7 @@ def test_a_line_above_1024_bytes_with_its_end_is_refused() -> None:
     assert (error.what, error.limit) == ("header line", 1_024)
 
 
-def test_a_line_without_an_end_is_refused_at_the_same_place() -> None:
+def test_a_line_without_an_end_is_refused_at_the_same_length() -> None:
     framing = LOOSE()
     framing.feed(b"x" * 1_024)
     assert framing.error is None

@@ -28,11 +28,11 @@ def one_by_one(framing: ContentLength | JsonLines, data: bytes) -> list[Frame | 
 
 
 @pytest.mark.parametrize("factory", [LENIENT, partial(ContentLength, skip_stray=True, strict=False)])
-def test_content_length_that_skips_text_keeps_the_contract_of_framings(factory: partial[ContentLength]) -> None:
+def test_content_length_that_skips_text_passes_check_framing(factory: partial[ContentLength]) -> None:
     check_framing(factory)
 
 
-def test_json_lines_that_skip_text_keep_the_contract_of_framings() -> None:
+def test_json_lines_that_skip_text_pass_check_framing() -> None:
     check_framing(partial(JsonLines, skip_stray=True), bodies=[b"{}", b"[1]", b'{"a":1}', b'{"a":"' + b"x" * 70_000])
 
 
@@ -63,7 +63,7 @@ def test_text_before_and_between_frames_is_dropped(text: bytes) -> None:
     assert cut.frames == whole.frames
 
 
-def test_the_first_line_is_told_once_and_kept() -> None:
+def test_the_first_dropped_line_is_reported_once() -> None:
     framing = LENIENT()
     (notice,) = notices_of(framing.feed(b"first line\nsecond line\n" + GOOD + b"third line\n" + GOOD))
     assert notice.problem == "something wrote to stdout"
@@ -77,7 +77,7 @@ def test_every_dropped_line_counts_as_a_frame_that_has_ended() -> None:
     assert framing.frames == 4
 
 
-def test_a_reader_that_skips_nothing_has_nothing_to_tell() -> None:
+def test_a_reader_that_skips_nothing_reports_nothing() -> None:
     assert ContentLength().first_noise == b""
     assert JsonLines().first_noise == b""
 
@@ -165,7 +165,7 @@ def test_text_that_may_still_become_a_header_counts_as_begun() -> None:
 # -- lines
 
 
-def test_lines_that_begin_no_json_are_dropped_and_told_once() -> None:
+def test_lines_that_begin_no_json_are_dropped_and_reported_once() -> None:
     framing = JsonLines(skip_stray=True)
     found = framing.feed(b'Starting\n{"a":1}\nINFO ready\r\n [2]\r\n42\n\n')
     assert frames_of(found) == [b'{"a":1}', b" [2]"]

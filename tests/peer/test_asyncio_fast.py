@@ -57,7 +57,7 @@ async def in_callback(function: Callable[[], object]) -> None:
     await done.wait()
 
 
-async def test_a_task_goes_on_when_the_callback_that_wakes_it_is_done() -> None:
+async def test_a_task_continues_when_the_callback_that_wakes_it_is_done() -> None:
     waiter, wakeups = awaited()
     log: list[str] = []
     (task,) = await begun(wait_for(waiter, log))
@@ -87,7 +87,7 @@ async def test_a_task_that_is_woken_from_another_task_waits_for_its_turn() -> No
     assert log == ["went on", "after it"]
 
 
-async def test_what_was_done_before_somebody_waits_is_not_waited_for() -> None:
+async def test_a_waiter_that_is_already_done_does_not_suspend_the_task() -> None:
     waiter, _ = awaited()
     waiter.set_result(None)
     log: list[str] = []
@@ -95,7 +95,7 @@ async def test_what_was_done_before_somebody_waits_is_not_waited_for() -> None:
     assert (log, waiter.done(), waiter.cancelled(), waiter.exception()) == (["went on"], True, False, None)
 
 
-async def test_a_task_that_wakes_another_as_it_goes_on_does_not_run_it_within_itself() -> None:
+async def test_a_task_that_wakes_another_as_it_continues_does_not_run_it_within_itself() -> None:
     first, wakeups = awaited()
     second = FastFuture(asyncio.get_running_loop(), wakeups)
     log: list[str] = []
@@ -139,7 +139,7 @@ async def test_tasks_that_use_up_a_turn_leave_the_others_to_later_iterations_in_
     assert 2 in seen
 
 
-async def test_a_turn_is_charged_with_what_its_callback_and_those_whom_it_woke_have_used() -> None:
+async def test_a_turn_is_charged_for_its_callback_and_the_tasks_that_it_woke() -> None:
     loop = asyncio.get_running_loop()
     ledger = Ledger()
     for _ in range(2):
@@ -161,7 +161,7 @@ async def test_a_turn_is_charged_with_what_its_callback_and_those_whom_it_woke_h
     assert charged[0] >= 0.002
 
 
-async def test_a_task_that_ends_the_program_takes_nobody_along() -> None:
+async def test_a_task_that_raises_keyboard_interrupt_affects_no_other_task() -> None:
     loop = asyncio.get_running_loop()
     wakeups = InlineWakeups(loop, Ledger())
     waiters = [FastFuture(loop, wakeups) for _ in range(3)]
@@ -189,7 +189,7 @@ async def test_a_task_that_ends_the_program_takes_nobody_along() -> None:
         leaving.result()
 
 
-async def test_whom_a_callback_has_woken_before_it_raised_waits_for_its_turn() -> None:
+async def test_a_task_woken_by_a_callback_that_then_raised_runs_in_the_next_iteration() -> None:
     waiter, wakeups = awaited()
     log: list[str] = []
     await begun(wait_for(waiter, log))
@@ -270,7 +270,7 @@ async def test_a_handler_starts_in_the_callback_that_brings_its_request() -> Non
 # -- what asyncio and anyio do with futures
 
 
-async def test_a_cancelled_task_leaves_with_the_message_of_who_cancelled_it() -> None:
+async def test_a_cancelled_task_ends_with_the_message_of_the_canceller() -> None:
     waiter, _ = awaited()
     (task,) = await begun(wait_for(waiter, []))
     task.cancel("too slow")
@@ -281,7 +281,7 @@ async def test_a_cancelled_task_leaves_with_the_message_of_who_cancelled_it() ->
         waiter.result()
 
 
-async def test_a_waiter_that_nobody_awaits_can_be_cancelled() -> None:
+async def test_a_waiter_that_is_not_awaited_can_be_cancelled() -> None:
     waiter, _ = awaited()
     assert waiter.cancel()
     (task,) = await begun(asyncio.wait_for(asyncio.shield(waiter), 1))
@@ -300,7 +300,7 @@ async def test_a_task_that_is_cancelled_after_it_was_woken_is_cancelled_at_its_n
     assert log == []  # as with asyncio's own futures: its next step raises
 
 
-async def test_a_scope_of_anyio_lets_a_task_go_on_that_was_woken_before_it_was_cancelled() -> None:
+async def test_a_scope_of_anyio_lets_a_task_continue_that_was_woken_before_it_was_cancelled() -> None:
     waiter, _ = awaited()
     log: list[str] = []
     scope = anyio.CancelScope()
@@ -321,7 +321,7 @@ class Held:
     """Something that a task holds while it waits."""
 
 
-async def test_a_wait_that_was_cancelled_leaves_nothing_for_the_collector() -> None:
+async def test_a_cancelled_wait_leaves_no_reference_cycles() -> None:
     waiter, _ = awaited()
 
     async def hold(held: Held) -> None:
@@ -343,7 +343,7 @@ async def test_a_wait_that_was_cancelled_leaves_nothing_for_the_collector() -> N
         gc.enable()
 
 
-async def test_a_task_shows_that_it_waits_in_a_few_words() -> None:
+async def test_the_repr_of_a_waiting_task_is_short() -> None:
     waiter, _ = awaited()
     task = asyncio.tasks._PyTask(wait_for(waiter, []))  # type: ignore[attr-defined]
     await asyncio.sleep(0)
@@ -382,7 +382,7 @@ async def test_a_shielded_waiter_is_not_cancelled_with_its_task() -> None:
     await second
 
 
-async def test_many_can_be_waited_for_at_once_and_cancelled_together() -> None:
+async def test_many_waiters_can_be_gathered_and_cancelled_together() -> None:
     first, wakeups = awaited()
     second = FastFuture(asyncio.get_running_loop(), wakeups)
     both = asyncio.gather(first, second)
@@ -393,7 +393,7 @@ async def test_many_can_be_waited_for_at_once_and_cancelled_together() -> None:
     assert second.cancelled()
 
 
-async def test_a_callback_that_was_taken_back_is_not_called() -> None:
+async def test_a_removed_callback_is_not_called() -> None:
     waiter, _ = awaited()
     log: list[str] = []
 
@@ -412,13 +412,13 @@ async def test_a_callback_that_was_taken_back_is_not_called() -> None:
     assert log == ["second", "first"]
 
 
-async def test_it_is_a_future_of_its_loop_for_asyncio() -> None:
+async def test_a_waiter_is_an_asyncio_future_of_its_loop() -> None:
     waiter, _ = awaited()
     assert asyncio.isfuture(waiter)
     assert waiter.get_loop() is asyncio.get_running_loop()
 
 
-async def test_a_context_variable_is_what_the_task_has_set() -> None:
+async def test_a_task_sees_the_context_variables_that_it_set() -> None:
     variable: ContextVar[str] = ContextVar("variable", default="nothing")
     waiter, wakeups = awaited()
     seen: list[str] = []
@@ -436,7 +436,7 @@ async def test_a_context_variable_is_what_the_task_has_set() -> None:
 # -- a whole link
 
 
-async def test_whoever_waits_for_an_answer_goes_on_in_the_turn_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_caller_resumes_in_the_turn_that_brings_its_response(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BECKET_PLAIN_LOOP", raising=False)
     theirs, our_write = os.pipe()
     our_read, their_write = os.pipe()
@@ -466,7 +466,7 @@ def messages(data: bytes) -> list[Any]:
     return found
 
 
-async def test_what_tasks_send_as_they_go_on_leaves_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_frames_of_tasks_resumed_in_one_turn_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BECKET_PLAIN_LOOP", raising=False)
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
@@ -498,7 +498,7 @@ async def test_what_tasks_send_as_they_go_on_leaves_together(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
-def test_handlers_that_end_the_program_lose_nothing_of_what_came_with_them(
+def test_messages_after_a_handler_that_exits_the_program_are_not_lost(
     is_async: bool, internal_errors: list[logging.LogRecord]
 ) -> None:
     ours, theirs = socket.socketpair()
@@ -568,7 +568,7 @@ def make_python_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options:
 
 
 @pytest.mark.parametrize("factory", [None, make_python_task, getattr(asyncio, "eager_task_factory", None)])
-async def test_calls_cross_each_other_whatever_makes_the_tasks_of_the_program(factory: Any) -> None:
+async def test_calls_cross_each_other_with_any_task_factory(factory: Any) -> None:
     loop = asyncio.get_running_loop()
     loop.set_task_factory(factory)
     loop.set_debug(True)

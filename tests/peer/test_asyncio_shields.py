@@ -20,14 +20,14 @@ async def test_a_task_is_cancelled_at_once_where_nothing_shields_it() -> None:
     assert task.cancelled()
 
 
-async def test_a_task_that_is_done_stays_as_it_is() -> None:
+async def test_a_finished_task_is_not_cancelled() -> None:
     task = asyncio.ensure_future(asyncio.sleep(0))
     await task
     ShieldAwareCanceller(asyncio.get_running_loop()).cancel(task)
     assert not task.cancelled()
 
 
-async def test_a_task_that_only_yields_to_others_is_looked_at_in_each_turn() -> None:
+async def test_a_task_that_only_yields_is_checked_in_each_iteration() -> None:
     turns = 0
 
     async def work() -> None:
@@ -81,7 +81,7 @@ async def test_anyio_keeps_the_scopes_of_a_task_where_they_are_looked_up() -> No
     assert not is_anyio_shielded(task)
 
 
-async def test_a_scope_without_a_shield_is_none() -> None:
+async def test_a_scope_without_a_shield_does_not_shield() -> None:
     async def work() -> None:
         with anyio.CancelScope(), anyio.move_on_after(60):
             await asyncio.sleep(60)
@@ -95,7 +95,7 @@ async def test_a_scope_without_a_shield_is_none() -> None:
 
 
 @pytest.mark.parametrize("keeps", [{}, {"_task_states": {}}, None])
-async def test_an_anyio_that_keeps_its_scopes_elsewhere_shields_nothing(
+async def test_an_anyio_with_another_scope_layout_shields_nothing(
     keeps: dict[str, object] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = asyncio.ensure_future(asyncio.sleep(0))

@@ -50,7 +50,7 @@ async def lost(before: bytes, bad: bytes, rest: bytes, framing: FramingFactory) 
     ],
     ids=["length", "two lengths", "line end", "charset", "no length", "text", "two writers"],
 )
-async def test_a_header_that_is_none_ends_the_link_and_the_child(bad: bytes, problem: str) -> None:
+async def test_an_invalid_header_ends_the_link_and_the_child(bad: bytes, problem: str) -> None:
     error = (await lost(ContentLength().encode(HELLO), bad, b"", ContentLength)).__cause__
     assert isinstance(error, BadFrame)
     assert problem in str(error)

@@ -70,7 +70,7 @@ async def test_each_call_of_a_batch_has_its_own_outcome_in_the_order_of_the_call
     assert told == [[1]]
 
 
-async def test_a_batch_is_one_frame_and_its_answers_may_come_as_they_like() -> None:
+async def test_a_batch_is_one_frame_and_its_responses_may_come_in_any_order() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         outcomes: list[Any] = []
 
@@ -94,7 +94,7 @@ async def test_a_batch_of_notifications_alone_waits_for_nothing() -> None:
         assert await script.hear() == [notification("a"), notification("b", {"x": 1})]
 
 
-async def test_an_empty_batch_is_refused_before_anything_leaves() -> None:
+async def test_an_empty_batch_is_refused_before_anything_is_sent() -> None:
     async with scripted() as (peer, script):
         with pytest.raises(LocalProtocolError):
             await peer.batch([])
@@ -125,7 +125,7 @@ async def test_a_peer_that_refuses_the_batch_as_a_whole_fails_each_of_its_calls_
     assert outcomes[2] == "answered"
 
 
-async def test_a_batch_that_is_not_answered_in_full_times_out_for_the_rest_alone() -> None:
+async def test_calls_of_a_batch_without_a_response_time_out_alone() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         outcomes: list[Any] = []
 
@@ -140,7 +140,7 @@ async def test_a_batch_that_is_not_answered_in_full_times_out_for_the_rest_alone
     assert (outcomes[0], type(outcomes[1])) == (1, CallTimeout)
 
 
-async def test_leaving_a_batch_cancels_what_was_not_answered() -> None:
+async def test_leaving_a_batch_cancels_its_pending_calls() -> None:
     async with scripted(limits=Limits(stray_replies=0)) as (peer, script):
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
@@ -174,7 +174,7 @@ async def test_a_link_that_ends_settles_the_calls_of_a_batch() -> None:
             await peer.batch([BatchCall("a")])
 
 
-async def test_a_batch_beyond_the_limit_of_the_other_side_is_refused_by_it_for_every_call() -> None:
+async def test_a_batch_beyond_the_limit_of_the_remote_peer_is_refused_by_it_for_every_call() -> None:
     async with memory_pair(limits=Limits(batch=3)) as (left, right):
         right.handle("x")(lambda: 1)
         with anyio.fail_after(60):
@@ -185,7 +185,7 @@ async def test_a_batch_beyond_the_limit_of_the_other_side_is_refused_by_it_for_e
     assert [type(outcome) for outcome in outcomes] == [RemoteError] * 4
 
 
-async def test_a_batch_waits_for_a_slot_like_any_call_and_leaves_it_to_the_next() -> None:
+async def test_a_batch_waits_for_a_slot_like_any_call_and_frees_it() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "first")
         first = await script.hear()
@@ -207,7 +207,7 @@ async def test_a_batch_waits_for_a_slot_like_any_call_and_leaves_it_to_the_next(
 # -- theirs
 
 
-async def test_a_batch_of_theirs_is_answered_in_one_frame_when_the_last_handler_is_done() -> None:
+async def test_an_incoming_batch_gets_a_response_in_one_frame_when_the_last_handler_is_done() -> None:
     release = anyio.Event()
     async with scripted() as (peer, script):
         peer.handle("quick")(lambda params: params)
@@ -232,7 +232,7 @@ async def test_a_batch_of_theirs_is_answered_in_one_frame_when_the_last_handler_
     assert answers[None]["error"]["code"] == -32600
 
 
-async def test_a_batch_of_notifications_is_never_answered() -> None:
+async def test_a_batch_of_notifications_never_gets_a_response() -> None:
     async with scripted() as (peer, script):
         told: list[Any] = []
         peer.on("tell")(lambda params: told.append(params))

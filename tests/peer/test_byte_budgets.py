@@ -141,7 +141,7 @@ async def test_a_request_that_is_cancelled_or_refused_counts_no_more() -> None:
 async def typed(params: list[int]) -> None: ...
 
 
-async def test_a_function_that_has_answered_still_holds_its_params() -> None:
+async def test_a_function_that_has_responded_still_holds_its_params() -> None:
     slow = Slow()
 
     async def accept(params: Any, ctx: Context) -> None:

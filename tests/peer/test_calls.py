@@ -50,7 +50,7 @@ async def test_a_result_comes_back_as_it_was_returned(value: object) -> None:
         assert await left.call("get") == value
 
 
-async def test_a_result_is_decoded_as_the_type_that_was_asked_for() -> None:
+async def test_a_result_is_decoded_as_the_requested_type() -> None:
     async with memory_pair() as (left, right):
         right.handle("sum")(lambda params: {"total": sum(params), "terms": params})
 
@@ -65,7 +65,7 @@ async def test_params_that_are_absent_are_absent_on_the_wire() -> None:
         script.say(answer(asked))
 
 
-async def test_answers_may_come_in_any_order() -> None:
+async def test_responses_may_come_in_any_order() -> None:
     results: dict[int, object] = {}
 
     async def call(peer: Peer, number: int) -> None:
@@ -125,7 +125,7 @@ async def test_an_error_that_a_handler_raises_arrives_with_its_meaning(meaning: 
     assert (error.meaning, error.message, error.data, error.method) == (meaning, "because", {"at": 3}, "fail")
 
 
-async def test_a_number_of_an_applications_own_arrives_without_a_meaning() -> None:
+async def test_an_application_error_number_arrives_without_a_meaning() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("fail")
@@ -138,7 +138,7 @@ async def test_a_number_of_an_applications_own_arrives_without_a_meaning() -> No
     assert (caught.value.code, caught.value.meaning, caught.value.data) == (0, None, None)
 
 
-async def test_an_unknown_method_is_an_error_of_that_meaning() -> None:
+async def test_an_unknown_method_is_a_method_not_found_error() -> None:
     async with memory_pair() as (left, _):
         with pytest.raises(RemoteError) as caught:
             await left.call("missing")
@@ -146,7 +146,7 @@ async def test_an_unknown_method_is_an_error_of_that_meaning() -> None:
     assert (caught.value.code, caught.value.meaning) == (-32601, Meaning.UNKNOWN_METHOD)
 
 
-async def test_a_remote_error_is_no_answer_of_a_handler_that_lets_it_through() -> None:
+async def test_a_remote_error_that_a_handler_does_not_catch_is_not_forwarded() -> None:
     async with memory_pair() as (left, right):
 
         @left.handle("secret")
@@ -167,7 +167,7 @@ async def test_a_remote_error_is_no_answer_of_a_handler_that_lets_it_through() -
 # -- the other outcomes
 
 
-async def test_no_answer_in_time_is_a_timeout_and_the_other_side_is_told() -> None:
+async def test_a_timed_out_call_sends_a_cancellation() -> None:
     async with scripted() as (peer, script):
         with pytest.raises(CallTimeout) as caught:
             await peer.call("slow", timeout=0.01)
@@ -178,7 +178,7 @@ async def test_no_answer_in_time_is_a_timeout_and_the_other_side_is_told() -> No
         assert (await script.hear())["params"] == {"id": asked["id"]}
 
 
-async def test_a_link_that_the_other_side_closes_is_lost() -> None:
+async def test_a_link_that_the_remote_peer_closes_is_lost() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("leave")
@@ -202,7 +202,7 @@ async def test_a_process_that_ends_is_a_crash() -> None:
 
 
 @pytest.mark.parametrize("params", [None, {"for": "it"}])
-async def test_a_request_beyond_the_window_of_the_other_side_is_refused_as_busy_at_once(params: Any) -> None:
+async def test_a_request_beyond_the_concurrency_limit_of_the_receiver_is_busy_at_once(params: Any) -> None:
     release = anyio.Event()
     async with memory_pair(limits=Limits(inbound_requests=2)) as (left, right):
 
@@ -229,7 +229,7 @@ async def test_a_request_beyond_the_window_of_the_other_side_is_refused_as_busy_
     assert results == ["waited", "waited"]
 
 
-async def test_a_call_that_finds_no_room_in_the_send_queue_within_its_time_is_busy_and_never_left() -> None:
+async def test_a_call_without_room_in_the_send_queue_in_time_is_busy_and_never_sent() -> None:
     async with scripted(limits=Limits(send_queue=1000)) as (peer, script):
         script.queued = 900
         with pytest.raises(Busy) as caught:
@@ -238,7 +238,7 @@ async def test_a_call_that_finds_no_room_in_the_send_queue_within_its_time_is_bu
         assert (caught.value.limit, script.unheard()) == (1000, [])
 
 
-async def test_a_call_leaves_as_soon_as_the_send_queue_has_room() -> None:
+async def test_a_call_is_sent_as_soon_as_the_send_queue_has_room() -> None:
     sizes: list[int] = []
 
     async def call(peer: Peer, size: int) -> None:
@@ -256,7 +256,7 @@ async def test_a_call_leaves_as_soon_as_the_send_queue_has_room() -> None:
 
 
 @pytest.mark.parametrize("reply", ["three", {"total": "3", "terms": []}, {"total": 3}, None])
-async def test_an_answer_of_another_type_is_a_bad_reply_and_the_link_lives(reply: object) -> None:
+async def test_a_response_of_another_type_is_a_bad_response_and_the_link_lives(reply: object) -> None:
     async with memory_pair() as (left, right):
         right.handle("sum")(lambda: reply)
 
@@ -276,7 +276,7 @@ async def test_an_answer_of_another_type_is_a_bad_reply_and_the_link_lives(reply
         {},
     ],
 )
-async def test_an_answer_that_is_none_is_a_bad_reply_and_the_link_lives(malformed: dict[str, Any]) -> None:
+async def test_a_malformed_response_is_a_bad_response_and_the_link_lives(malformed: dict[str, Any]) -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
 
         async def call() -> None:
@@ -293,7 +293,7 @@ async def test_an_answer_that_is_none_is_a_bad_reply_and_the_link_lives(malforme
 @pytest.mark.parametrize(
     "params", [object(), {"x": object()}, float("nan"), [float("inf")], {1: {2, object()}}, "text", 5]
 )
-async def test_params_without_json_are_refused_before_anything_leaves(params: object) -> None:
+async def test_params_that_json_cannot_encode_are_refused_before_anything_is_sent(params: object) -> None:
     async with scripted() as (peer, script):
         for ask in (peer.call, peer.notify):
             with pytest.raises(LocalProtocolError):
@@ -302,7 +302,7 @@ async def test_params_without_json_are_refused_before_anything_leaves(params: ob
         assert script.unheard() == []
 
 
-async def test_params_beyond_the_frame_limit_are_refused_before_anything_leaves() -> None:
+async def test_params_beyond_the_frame_limit_are_refused_before_anything_is_sent() -> None:
     async with scripted(limits=Limits(frame=1000)) as (peer, script):
         with pytest.raises(LocalProtocolError):
             await peer.call("x", ["y" * 2000])
@@ -318,7 +318,7 @@ async def test_a_result_beyond_the_frame_limit_is_an_error_that_says_so() -> Non
         assert caught.value.meaning is Meaning.TOO_LARGE
 
 
-async def test_an_error_without_a_known_number_keeps_it() -> None:
+async def test_an_unknown_error_number_is_preserved() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
 
         async def call() -> None:
@@ -330,7 +330,7 @@ async def test_an_error_without_a_known_number_keeps_it() -> None:
         script.say(refusal(await script.hear(), -32099, "odd"))
 
 
-async def test_an_error_that_belongs_to_no_call_is_logged_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_that_belongs_to_no_call_is_logged_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "x")
         asked = await script.hear()
@@ -345,7 +345,7 @@ async def test_an_error_that_belongs_to_no_call_is_logged_and_harms_nobody(caplo
 # -- the window of calls
 
 
-async def test_calls_beyond_the_window_wait_for_a_slot_and_leave_in_order() -> None:
+async def test_calls_beyond_the_concurrency_limit_wait_for_a_slot_and_leave_in_order() -> None:
     async with scripted(limits=Limits(outbound_calls=2)) as (peer, script), anyio.create_task_group() as tasks:
         for number in range(6):
             tasks.start_soon(peer.call, "x", [number])
@@ -365,7 +365,7 @@ async def test_calls_beyond_the_window_wait_for_a_slot_and_leave_in_order() -> N
     assert order == [1, 2, 3, 4, 0, 5]
 
 
-async def test_a_handler_of_the_same_piece_does_not_overtake_those_that_wait_for_a_slot() -> None:
+async def test_a_handler_of_the_same_chunk_does_not_overtake_those_that_wait_for_a_slot() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
 
         @peer.handle("call back")
@@ -407,7 +407,7 @@ async def test_a_caller_that_calls_again_at_once_does_not_overtake_those_that_wa
     assert order == ["a", "b", "c"] * 3
 
 
-async def test_a_call_that_gets_no_slot_within_its_time_is_busy_and_never_left() -> None:
+async def test_a_call_that_gets_no_slot_in_time_is_busy_and_never_sent() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "first")
         asked = await script.hear()
@@ -463,7 +463,7 @@ async def test_a_call_that_is_cancelled_when_it_has_just_got_its_slot_hands_it_o
         script.say(answer(heard))
 
 
-async def test_a_slot_is_free_again_when_its_call_is_given_up_in_whatever_way() -> None:
+async def test_a_slot_is_free_again_however_its_call_is_abandoned() -> None:
     async def call(peer: Peer) -> None:
         await peer.call("x")
 
@@ -535,7 +535,7 @@ async def test_calls_that_wait_for_a_slot_settle_when_the_link_ends() -> None:
 # -- both directions
 
 
-async def test_both_sides_call_each_other_at_once() -> None:
+async def test_both_peers_call_each_other_at_once() -> None:
     meeting = {"left": anyio.Event(), "right": anyio.Event()}
     results: dict[str, object] = {}
     async with memory_pair() as (left, right):
@@ -580,7 +580,7 @@ async def test_a_handler_may_call_back_and_be_called_back_again() -> None:
 # -- telling
 
 
-async def test_a_notification_is_told_and_never_answered() -> None:
+async def test_a_notification_is_handled_and_never_gets_a_response() -> None:
     async with scripted() as (peer, script):
         await peer.notify("tell", {"a": 1})
         peer.notify_nowait("tell")
@@ -589,7 +589,7 @@ async def test_a_notification_is_told_and_never_answered() -> None:
         assert await script.hear() == {"jsonrpc": "2.0", "method": "tell"}
 
 
-async def test_a_notification_is_sent_although_nobody_awaits_it() -> None:
+async def test_a_notification_is_sent_although_it_is_not_awaited() -> None:
     async with scripted() as (peer, script):
         peer.notify("tell")  # type: ignore[unused-awaitable, unused-ignore]
 
@@ -655,7 +655,7 @@ async def test_a_handler_can_start_its_notifications_in_a_task_group() -> None:
         assert sorted(told) == [0, 1, 2]
 
 
-async def test_telling_without_waiting_is_busy_when_the_queue_is_full() -> None:
+async def test_notify_nowait_is_busy_when_the_queue_is_full() -> None:
     async with scripted(limits=Limits(send_queue=1000)) as (peer, script):
         script.queued = 990
         with pytest.raises(Busy) as caught:
@@ -664,7 +664,7 @@ async def test_telling_without_waiting_is_busy_when_the_queue_is_full() -> None:
         assert (caught.value.limit, script.unheard()) == (1000, [])
 
 
-async def test_awaiting_a_notification_waits_while_the_other_side_is_behind() -> None:
+async def test_awaiting_a_notification_waits_while_the_remote_peer_is_behind() -> None:
     async with memory_pair(limits=Limits(send_high=100_000)) as (left, right):
         told: list[int] = []
         right.on("tell")(lambda params: told.append(params["n"]))
@@ -678,7 +678,7 @@ async def test_awaiting_a_notification_waits_while_the_other_side_is_behind() ->
 # -- ping
 
 
-async def test_a_ping_is_answered_although_every_handler_hangs() -> None:
+async def test_a_ping_gets_a_response_although_every_handler_hangs() -> None:
     async with memory_pair(dialect="native", limits=Limits(inbound_requests=1)) as (left, right):
 
         @right.handle("hang")
@@ -693,7 +693,7 @@ async def test_a_ping_is_answered_although_every_handler_hangs() -> None:
             tasks.cancel_scope.cancel()
 
 
-async def test_a_ping_is_not_supported_where_none_was_agreed_on() -> None:
+async def test_a_ping_is_not_supported_without_the_feature() -> None:
     async with memory_pair() as (left, _):
         with pytest.raises(NotSupported):
             await left.ping()
@@ -703,7 +703,7 @@ async def test_a_ping_is_not_supported_where_none_was_agreed_on() -> None:
             await left.ping()
 
 
-async def test_a_ping_to_a_side_that_does_not_read_times_out() -> None:
+async def test_a_ping_to_a_peer_that_does_not_read_times_out() -> None:
     async with scripted(dialect="native") as (peer, _):
         with pytest.raises(CallTimeout):
             await peer.ping(timeout=0.01)

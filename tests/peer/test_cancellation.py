@@ -98,7 +98,7 @@ async def test_a_timeout_ends_the_handler_too() -> None:
             await ended.wait()
 
 
-async def test_a_cancelled_call_is_answered_and_its_late_reply_counts_against_nobody() -> None:
+async def test_the_late_response_to_a_cancelled_call_is_not_counted_as_a_violation() -> None:
     async with scripted(limits=Limits(stray_replies=0)) as (peer, script):
         for _ in range(3):
             with anyio.move_on_after(0.01):
@@ -125,7 +125,7 @@ async def test_a_reply_that_crosses_the_cancellation_is_dropped_and_the_next_cal
             assert await left.call("echo", ["next", number]) == ["next", number]
 
 
-async def test_the_ways_of_asyncio_to_cancel_are_ways_to_cancel_a_call() -> None:
+async def test_every_cancellation_of_asyncio_cancels_a_call() -> None:
     if not asyncio_runs():
         pytest.skip("trio has one way, and it is tested above")
     async with scripted() as (peer, script):
@@ -188,7 +188,7 @@ async def test_a_cancellation_right_behind_its_request_ends_the_handler_at_its_f
     assert "gone on" not in seen
 
 
-async def test_a_cancellation_in_the_same_piece_as_its_request_does_not_disturb_what_was_answered_already() -> None:
+async def test_a_cancellation_in_the_same_chunk_as_its_request_does_not_affect_a_finished_handler() -> None:
     async with scripted() as (peer, script):
         peer.handle("plain")(lambda: "answered")
         peer.on("told")(lambda: None)
@@ -234,7 +234,7 @@ async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled
     assert ran == []
 
 
-async def test_a_handler_that_swallows_the_cancellation_answers_normally() -> None:
+async def test_a_handler_that_swallows_the_cancellation_responds_normally() -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("x")
@@ -315,7 +315,7 @@ async def test_a_shielded_part_of_a_handler_is_finished_though_the_link_has_ende
     assert steps.seen == ["begun 0", "done 0", "begun 1", "done 1", "cancelled"]
 
 
-async def test_a_handler_that_never_waits_again_after_its_shielded_part_answers_normally() -> None:
+async def test_a_handler_that_never_waits_again_after_its_shielded_part_responds_normally() -> None:
     go_on = anyio.Event()
     async with scripted() as (peer, script):
 
@@ -359,7 +359,7 @@ async def test_on_asyncio_a_handler_is_cancelled_once_for_each_cancellation(anyi
     assert seen == ["cleans up"] * 3
 
 
-async def test_a_handler_may_answer_a_cancellation_with_an_error_of_its_own() -> None:
+async def test_a_handler_may_respond_to_a_cancellation_with_its_own_error() -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("x")
@@ -487,7 +487,7 @@ async def test_a_request_as_a_cancellation_is_an_unknown_method() -> None:
 # -- handlers that cancel themselves
 
 
-async def test_a_handler_that_is_cancelled_by_its_own_program_is_answered() -> None:
+async def test_a_handler_that_is_cancelled_by_its_own_program_gets_a_response() -> None:
     for dialect in (DIALECTS["plain"], MCP_LIKE, ACP_LIKE, SPEECHLESS):
         async with scripted(dialect=dialect) as (peer, script):
 
@@ -518,7 +518,7 @@ def asyncio_runs() -> bool:
 # -- the rules of other protocols
 
 
-async def test_a_dialect_may_leave_a_cancelled_request_without_an_answer() -> None:
+async def test_a_dialect_may_leave_a_cancelled_request_without_a_response() -> None:
     ended = anyio.Event()
     async with scripted(dialect=MCP_LIKE) as (peer, script):
 
@@ -546,7 +546,7 @@ async def test_a_dialect_may_leave_a_cancelled_request_without_an_answer() -> No
         assert script.unheard() == []
 
 
-async def test_our_cancellation_is_spelled_as_the_dialect_does() -> None:
+async def test_a_cancellation_is_sent_as_the_dialect_defines_it() -> None:
     async with scripted(dialect=MCP_LIKE) as (peer, script):
         with anyio.move_on_after(0.01):
             await peer.call("x")
@@ -555,7 +555,7 @@ async def test_our_cancellation_is_spelled_as_the_dialect_does() -> None:
         assert await script.hear() == notification("notifications/cancelled", {"requestId": asked["id"]})
 
 
-async def test_a_dialect_may_leave_the_end_to_the_handler() -> None:
+async def test_a_dialect_may_let_the_handler_decide_when_to_end() -> None:
     began = anyio.Event()
     look_again = anyio.Event()
     async with scripted(dialect=ACP_LIKE) as (peer, script):
@@ -577,7 +577,7 @@ async def test_a_dialect_may_leave_the_end_to_the_handler() -> None:
         assert (await script.hear())["result"] == "cancelled"
 
 
-async def test_without_a_word_for_it_a_call_ends_here_alone() -> None:
+async def test_a_dialect_without_a_cancel_method_ends_the_call_locally() -> None:
     async with scripted(dialect=SPEECHLESS, limits=Limits(stray_replies=0)) as (peer, script):
         with anyio.move_on_after(0.01):
             await peer.call("x")
@@ -589,7 +589,7 @@ async def test_without_a_word_for_it_a_call_ends_here_alone() -> None:
         assert not peer.is_closed
 
 
-async def test_what_a_cancelled_caller_learns_is_nothing_but_its_cancellation() -> None:
+async def test_a_cancelled_caller_gets_only_its_cancellation() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("wait")

@@ -30,7 +30,7 @@ async def crash_of(command: list[str], method: str = "x", params: object = None,
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 255])
-async def test_a_child_that_ends_before_it_has_said_a_word_tells_its_exit_code(code: int) -> None:
+async def test_the_error_has_the_exit_code_of_a_child_that_ends_before_its_first_message(code: int) -> None:
     crash = await crash_of(child("exits", code))
 
     assert (crash.exit_code, crash.signal, crash.reason) == (code, None, DisconnectReason.PROCESS_EXIT)
@@ -62,7 +62,7 @@ async def test_a_signal_that_leaves_a_core_dump_is_named_too(tmp_path: Path) -> 
     assert (crash.signal, crash.exit_code) == ("SIGSEGV", -signal.SIGSEGV)
 
 
-async def test_the_process_of_a_peer_tells_how_it_ended() -> None:
+async def test_the_process_of_a_peer_has_its_exit_cause() -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("exits", 9)) as peer:
             lost = await peer.wait_closed()
@@ -105,7 +105,7 @@ async def test_a_call_after_the_end_is_refused_with_the_same_reason() -> None:
                 assert caught.value.exit_code == 3
 
 
-async def test_an_answer_that_came_whole_is_delivered_although_the_child_died_at_once() -> None:
+async def test_a_response_that_came_whole_is_delivered_although_the_child_died_at_once() -> None:
     answers_and_dies = (
         "import sys, os; sys.stdin.buffer.readline();"
         'body = b\'{"jsonrpc":"2.0","id":1,"result":"whole"}\';'
@@ -117,7 +117,7 @@ async def test_an_answer_that_came_whole_is_delivered_although_the_child_died_at
             assert isinstance(await peer.wait_closed(), PeerCrashed)
 
 
-async def test_half_a_frame_before_the_death_is_told_and_the_frame_before_it_arrives() -> None:
+async def test_half_a_frame_before_the_exit_is_reported_and_the_frame_before_it_arrives() -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("dies_in_mid_frame")) as peer:
             assert await peer.call("x") == "whole"

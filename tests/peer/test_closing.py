@@ -199,7 +199,7 @@ async def swallow_loss(peer: Peer) -> None:
         pass
 
 
-async def test_answers_that_had_come_settle_their_calls_although_the_link_ends_in_the_same_turn() -> None:
+async def test_responses_that_had_come_settle_their_calls_although_the_link_ends_in_the_same_turn() -> None:
     one, other = memory_transports()
     results: list[object] = []
 

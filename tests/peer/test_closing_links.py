@@ -51,7 +51,7 @@ WAYS: dict[str, Way] = {
 
 
 @pytest.mark.parametrize("way", list(WAYS.values()), ids=list(WAYS))
-async def test_what_waits_for_an_answer_settles_when_the_peer_is_closed(
+async def test_pending_calls_settle_when_the_peer_is_closed(
     way: Way,
 ) -> None:
     reasons: list[DisconnectReason] = []
@@ -74,7 +74,7 @@ async def test_what_waits_for_an_answer_settles_when_the_peer_is_closed(
 
 
 @pytest.mark.parametrize("way", [*WAYS.values(), lambda peer: peer.notify("x")], ids=[*WAYS, "notification"])
-async def test_nothing_can_be_asked_or_told_after_the_end(way: Way) -> None:
+async def test_calls_and_notifications_after_the_end_are_refused(way: Way) -> None:
     async with memory_pair() as (left, right):
         await left.aclose()
         for peer, reason in ((left, DisconnectReason.LOCAL_CLOSE), (right, DisconnectReason.REMOTE_CLOSE)):
@@ -87,7 +87,7 @@ async def test_nothing_can_be_asked_or_told_after_the_end(way: Way) -> None:
             left.notify_nowait("x")
 
 
-async def test_each_that_fails_gets_an_error_of_its_own() -> None:
+async def test_each_failed_call_gets_its_own_error() -> None:
     async with memory_pair() as (left, _):
         await left.aclose()
         errors = []
@@ -99,7 +99,7 @@ async def test_each_that_fails_gets_an_error_of_its_own() -> None:
     assert len({id(error) for error in errors}) == 3
 
 
-async def test_a_peer_tells_whether_and_why_it_has_ended() -> None:
+async def test_a_peer_shows_whether_and_why_it_has_ended() -> None:
     async with memory_pair(name="notes") as (left, _):
         assert (left.is_closed, left.close_reason) == (False, None)
         assert "notes" in repr(left)
@@ -109,7 +109,7 @@ async def test_a_peer_tells_whether_and_why_it_has_ended() -> None:
         assert left.close_reason.reason is DisconnectReason.LOCAL_CLOSE
 
 
-async def test_everybody_who_waits_for_the_end_learns_of_it_and_of_the_reason() -> None:
+async def test_every_waiter_for_the_end_gets_the_reason() -> None:
     reasons: list[DisconnectReason] = []
 
     async def wait(peer: Peer) -> None:
@@ -129,7 +129,7 @@ async def test_everybody_who_waits_for_the_end_learns_of_it_and_of_the_reason() 
     assert reasons == [DisconnectReason.REMOTE_CLOSE] * 4
 
 
-async def test_those_that_only_looked_for_the_end_leave_nothing_behind() -> None:
+async def test_cancelled_waits_for_the_end_leave_nothing_behind() -> None:
     async def look(peer: Peer) -> None:
         with anyio.CancelScope() as scope:
             scope.cancel()
@@ -239,7 +239,7 @@ async def test_a_function_in_a_thread_may_close_its_peer() -> None:
             await lose(left, "leave")
 
 
-async def test_a_request_while_what_is_left_still_leaves_is_told_that_it_is_too_late() -> None:
+async def test_a_request_during_the_final_flush_is_rejected() -> None:
     async with scripted(limits=Limits(flush_grace=5)) as (peer, script), anyio.create_task_group() as tasks:
         peer.handle("x")(lambda: pytest.fail("it was run"))
         script.queued = 10
@@ -251,7 +251,7 @@ async def test_a_request_while_what_is_left_still_leaves_is_told_that_it_is_too_
         script.make_room()
 
 
-async def test_what_was_told_just_before_the_close_still_arrives() -> None:
+async def test_a_notification_sent_just_before_close_still_arrives() -> None:
     told: list[int] = []
     async with memory_pair() as (left, right):
         right.on("tell")(lambda params: told.append(params[0]))
@@ -264,7 +264,7 @@ async def test_what_was_told_just_before_the_close_still_arrives() -> None:
     assert told == list(range(100))
 
 
-async def test_an_answer_that_comes_in_the_same_piece_as_the_end_counts() -> None:
+async def test_a_response_in_the_same_chunk_as_the_end_settles_its_call() -> None:
     results: list[object] = []
     async with scripted() as (peer, script):
 
@@ -339,7 +339,7 @@ async def test_many_links_open_and_close_one_after_the_other() -> None:
                 assert await left.call("echo", [number]) == [number]
 
 
-async def test_a_peer_may_be_awaited_and_closed_by_hand() -> None:
+async def test_a_peer_may_be_awaited_and_closed_explicitly() -> None:
     one, other = memory_transports()
     left, right = await Peer.over(one), await Peer.over(other)
     right.handle("echo")(lambda params: params)
@@ -349,7 +349,7 @@ async def test_a_peer_may_be_awaited_and_closed_by_hand() -> None:
         await right.aclose()
 
 
-async def test_a_peer_is_a_block_itself() -> None:
+async def test_a_peer_is_an_async_context_manager() -> None:
     one, other = memory_transports()
     async with await Peer.over(one) as left, await Peer.over(other) as right:
         right.handle("echo")(lambda params: params)

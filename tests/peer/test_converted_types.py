@@ -67,7 +67,7 @@ async def test_params_and_results_are_converted_at_both_ends() -> None:
         assert await left.call("mix", {"h": 5}) == {"h": 6}
 
 
-async def test_what_does_not_fit_is_answered_with_its_problems_and_fails_a_call() -> None:
+async def test_what_does_not_fit_gets_a_response_with_its_problems_and_fails_a_call() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle(MIX)
@@ -118,7 +118,7 @@ async def test_notifications_are_converted() -> None:
         assert hues == [2, 3, 4]
 
 
-async def test_the_events_of_a_stream_are_told_apart_by_its_written_params() -> None:
+async def test_the_encoded_params_select_the_events_of_a_stream() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle(PAINT)

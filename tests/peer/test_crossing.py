@@ -18,7 +18,7 @@ pytestmark = pytest.mark.loops
 LARGE = "x" * 4_000_000
 
 
-async def test_an_answer_that_came_before_the_pipe_broke_is_taken() -> None:
+async def test_a_response_that_came_before_the_pipe_broke_is_delivered() -> None:
     ours, theirs = socket.socketpair()
     answers: list[Any] = []
     async with Peer.over(FdTransport.from_socket(ours)) as peer:
@@ -38,7 +38,7 @@ async def test_an_answer_that_came_before_the_pipe_broke_is_taken() -> None:
     assert answers == [42]
 
 
-async def test_large_answers_to_an_attentive_peer_may_wait_together() -> None:
+async def test_large_responses_to_a_peer_that_reads_may_wait_together() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("large")
@@ -58,7 +58,7 @@ async def test_large_answers_to_an_attentive_peer_may_wait_together() -> None:
         assert sizes == [len(LARGE)] * 4
 
 
-async def test_telling_more_than_the_queue_holds_is_busy_and_not_the_end() -> None:
+async def test_more_notifications_than_the_queue_holds_are_busy_and_the_link_lives() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         async with Peer.over(FdTransport.from_socket(ours), limits=Limits(send_queue=100_000)) as peer:
@@ -96,7 +96,7 @@ async def test_a_timeout_names_the_seconds_that_were_really_left() -> None:
     assert all(seconds < 1 for seconds in told)
 
 
-async def test_what_was_not_agreed_on_is_not_said() -> None:
+async def test_a_feature_that_was_not_announced_is_not_used() -> None:
     cancelled = anyio.Event()
     async with memory_pair(dialect="native") as (left, right):
 
@@ -139,7 +139,7 @@ async def test_calls_that_gave_up_waiting_for_room_leave_nothing_behind() -> Non
             assert not peer.is_closed
 
 
-async def test_a_handler_learns_from_its_next_event_that_its_caller_has_left() -> None:
+async def test_the_next_event_of_a_handler_fails_when_its_caller_has_left() -> None:
     outcome: list[str] = []
     ended = anyio.Event()
     async with memory_pair(dialect="native") as (left, right):

@@ -25,7 +25,7 @@ def meta_of(message: dict[str, Any]) -> dict[str, Any]:
 # -- deadlines
 
 
-async def test_the_time_that_a_call_has_travels_with_it() -> None:
+async def test_the_timeout_of_a_call_is_sent_with_it() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: peer.call("x", {"a": 1}, timeout=2.5))
         asked = await script.hear()
@@ -34,7 +34,7 @@ async def test_the_time_that_a_call_has_travels_with_it() -> None:
         script.say(answer(asked))
 
 
-async def test_a_call_without_a_deadline_travels_without_meta() -> None:
+async def test_a_call_without_a_deadline_is_sent_without_meta() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: peer.call("x", timeout=None))
         asked = await script.hear()
@@ -50,7 +50,7 @@ async def test_params_by_position_have_no_room_for_meta_and_stay_as_they_are() -
         script.say(answer(asked))
 
 
-async def test_nothing_travels_where_it_was_not_agreed_on() -> None:
+async def test_no_deadline_is_sent_without_the_feature() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         peer.limit_features(frozenset({"cancel", "progress"}))
         tasks.start_soon(peer.call, "x")
@@ -100,7 +100,7 @@ async def test_a_deadline_shrinks_through_nested_calls_and_never_grows() -> None
     assert seen[0] <= 10.001
 
 
-async def test_a_handler_is_ended_when_its_deadline_has_passed_although_nobody_cancels_it() -> None:
+async def test_a_handler_ends_at_its_deadline_without_a_cancellation() -> None:
     ended = anyio.Event()
     async with scripted(dialect="native") as (peer, script):
 
@@ -142,7 +142,7 @@ async def test_a_nested_call_ends_with_the_deadline_of_the_request_that_it_belon
 
 
 @pytest.mark.parametrize("timeout_ms", [None, 5_000, 60_000])
-async def test_a_request_within_a_call_lasts_no_longer_than_the_call_whatever_it_asks_for(
+async def test_a_request_within_a_call_lasts_no_longer_than_the_call_whatever_its_timeout(
     timeout_ms: int | None,
 ) -> None:
     left: list[float] = []
@@ -164,7 +164,7 @@ async def test_a_request_within_a_call_lasts_no_longer_than_the_call_whatever_it
     assert left[0] <= (5.1 if timeout_ms == 5_000 else 10.1)
 
 
-async def test_a_deadline_that_makes_no_sense_does_no_harm() -> None:
+async def test_a_nonsensical_deadline_is_ignored() -> None:
     async with scripted(dialect="native") as (peer, script):
 
         @peer.handle("x")
@@ -303,7 +303,7 @@ async def test_calls_within_calls_are_refused_beyond_the_limit_and_work_at_every
         assert await left.call("down", {"levels": 1}) == 1
 
 
-async def test_a_depth_beyond_the_limit_is_refused_by_whoever_receives_it_too() -> None:
+async def test_a_depth_beyond_the_limit_is_also_refused_by_the_receiver() -> None:
     async with scripted(dialect="native", limits=Limits(call_depth=3)) as (peer, script):
         peer.handle("x")(lambda: "served")
         script.say(request(1, "x", {"_meta": {"becket": {"depth": 3}}}))

@@ -39,7 +39,7 @@ OVER = Notification("over", None)
 TICKS = Stream("ticks", Add, Sum, events={TICK.name: EventReader(msgspec.json.Decoder(Tick).decode, (Tick,))})
 
 
-async def test_a_call_takes_what_its_descriptor_says_and_returns_what_it_says() -> None:
+async def test_a_call_uses_the_params_and_result_types_of_its_descriptor() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle(ADD)
@@ -49,7 +49,7 @@ async def test_a_call_takes_what_its_descriptor_says_and_returns_what_it_says() 
         assert await left.call(ADD, Add(1, 2)) == Sum(3)
 
 
-async def test_a_method_without_params_sends_none() -> None:
+async def test_a_method_without_params_sends_no_params() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, STOP)
         asked = await script.hear()
@@ -58,7 +58,7 @@ async def test_a_method_without_params_sends_none() -> None:
         script.say(answer(asked, None))
 
 
-async def test_an_answer_that_is_not_of_the_described_type_is_a_bad_reply() -> None:
+async def test_a_response_that_is_not_of_the_described_type_is_a_bad_response() -> None:
     async with memory_pair() as (left, right):
         right.handle("add")(lambda params: {"total": "three"})
 
@@ -114,7 +114,7 @@ async def never() -> None:
     await anyio.sleep_forever()
 
 
-async def test_a_notification_is_told_by_its_descriptor() -> None:
+async def test_a_notification_is_sent_by_its_descriptor() -> None:
     async with memory_pair() as (left, right):
         ticks: list[Tick] = []
         is_over = anyio.Event()
@@ -135,7 +135,7 @@ async def test_a_notification_is_told_by_its_descriptor() -> None:
         assert ticks == [Tick(1), Tick(2)]
 
 
-async def test_the_events_of_a_described_stream_are_read_as_it_says() -> None:
+async def test_the_events_of_a_described_stream_are_decoded_as_its_types() -> None:
     async with scripted() as (peer, script), peer.stream(TICKS, Add(1, 2)) as run:
         asked = await script.hear()
         assert (asked["method"], asked["params"]) == ("ticks", {"a": 1, "b": 2})
@@ -169,7 +169,7 @@ async def test_only_events_that_belong_to_a_call_come_with_it() -> None:
         assert [event async for event in two] == [Tick(2), Tick(2)]
 
 
-async def test_an_event_that_cannot_be_read_is_passed_over() -> None:
+async def test_an_event_that_cannot_be_decoded_is_skipped() -> None:
     async with scripted() as (peer, script), peer.stream(TICKS, Add(1)) as run:
         asked = await script.hear()
         for params in ({"n": 1}, {"n": "two"}, {}, {"n": 3}):
@@ -196,7 +196,7 @@ async def wait_with_params(params: Add) -> None:
     await anyio.sleep_forever()
 
 
-async def test_a_stream_may_be_called_for_its_answer_alone() -> None:
+async def test_a_stream_may_be_called_for_its_result_alone() -> None:
     async with memory_pair() as (left, right):
         right.handle(TICKS)(lambda params: Sum(params.a))
 

@@ -29,7 +29,7 @@ def result_of(heard: Any) -> Any:
 # -- what the caller gets
 
 
-async def test_a_coroutine_answers_and_goes_on() -> None:
+async def test_a_coroutine_responds_and_continues() -> None:
     async with scripted() as (peer, script):
         ended = anyio.Event()
 
@@ -49,7 +49,7 @@ async def test_a_coroutine_answers_and_goes_on() -> None:
     assert script.unheard() == []
 
 
-async def test_a_plain_function_answers_before_what_it_says_next() -> None:
+async def test_a_plain_function_responds_before_its_later_notifications() -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("work")
@@ -67,7 +67,7 @@ async def test_a_plain_function_answers_before_what_it_says_next() -> None:
     assert script.unheard() == []
 
 
-async def test_a_function_in_a_worker_answers_and_goes_on() -> None:
+async def test_a_function_in_a_worker_responds_and_continues() -> None:
     async with scripted() as (peer, script):
         may_end = threading.Event()
 
@@ -83,7 +83,7 @@ async def test_a_function_in_a_worker_answers_and_goes_on() -> None:
     assert script.unheard() == []
 
 
-async def test_a_function_in_a_worker_learns_what_is_wrong_with_its_answer() -> None:
+async def test_a_function_in_a_worker_gets_the_error_of_its_response() -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("work", thread=True)
@@ -100,7 +100,7 @@ async def test_a_function_in_a_worker_learns_what_is_wrong_with_its_answer() -> 
     assert script.unheard() == []
 
 
-async def test_an_answer_is_null_unless_something_is_given() -> None:
+async def test_a_response_is_null_unless_a_value_is_given() -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("work")
@@ -112,7 +112,7 @@ async def test_an_answer_is_null_unless_something_is_given() -> None:
         assert result_of(await script.hear()) is None
 
 
-async def test_a_request_is_answered_once() -> None:
+async def test_responding_twice_is_refused() -> None:
     async with scripted() as (peer, script):
         errors: list[Exception] = []
 
@@ -131,7 +131,7 @@ async def test_a_request_is_answered_once() -> None:
     assert script.unheard() == []
 
 
-async def test_a_handler_that_has_ended_cannot_answer_any_more() -> None:
+async def test_a_handler_that_has_ended_cannot_respond_any_more() -> None:
     async with scripted() as (peer, script):
         contexts: list[Context] = []
 
@@ -146,7 +146,7 @@ async def test_a_handler_that_has_ended_cannot_answer_any_more() -> None:
             contexts[0].respond("late")
 
 
-async def test_a_result_without_json_is_refused_and_another_may_be_given() -> None:
+async def test_a_result_that_json_cannot_encode_is_refused_and_another_may_be_given() -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("work")
@@ -159,7 +159,7 @@ async def test_a_result_without_json_is_refused_and_another_may_be_given() -> No
         assert result_of(await script.hear()) == "accepted"
 
 
-async def test_a_notification_has_no_answer() -> None:
+async def test_responding_to_a_notification_is_refused() -> None:
     async with scripted() as (peer, script):
         errors: list[Exception] = []
 
@@ -176,7 +176,7 @@ async def test_a_notification_has_no_answer() -> None:
     assert script.unheard() == []
 
 
-async def test_a_link_that_is_gone_takes_no_answer() -> None:
+async def test_responding_on_a_lost_link_is_refused() -> None:
     async with scripted() as (peer, script):
         errors: list[Exception] = []
 
@@ -193,7 +193,7 @@ async def test_a_link_that_is_gone_takes_no_answer() -> None:
     assert len(errors) == 1
 
 
-async def test_members_of_a_batch_that_answer_early_are_answered_with_the_others() -> None:
+async def test_members_of_a_batch_that_respond_early_get_responses_with_the_others() -> None:
     async with scripted() as (peer, script):
         ended = anyio.Event()
 
@@ -216,7 +216,7 @@ async def test_members_of_a_batch_that_answer_early_are_answered_with_the_others
 
 
 @pytest.mark.parametrize("dialect", ["plain", "native"])
-async def test_events_after_the_answer_are_not_held_back_by_credit(dialect: str) -> None:
+async def test_events_after_the_response_are_not_held_back_by_credit(dialect: str) -> None:
     async with memory_pair(dialect=dialect) as (left, right):
         ended = anyio.Event()
 
@@ -251,7 +251,7 @@ async def test_events_after_the_answer_are_not_held_back_by_credit(dialect: str)
 
 @pytest.mark.parametrize("error", [RpcError(Meaning.BUSY, "no"), ValueError("no")])
 @pytest.mark.parametrize("kind", ["coroutine", "plain", "worker"])
-async def test_an_error_after_the_answer_is_logged_and_not_sent(
+async def test_an_error_after_the_response_is_logged_and_not_sent(
     error: Exception, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with scripted() as (peer, script):
@@ -287,7 +287,7 @@ async def test_an_error_after_the_answer_is_logged_and_not_sent(
 # -- what still ends them, and what does not
 
 
-async def test_a_request_that_was_answered_cannot_be_cancelled_by_its_id() -> None:
+async def test_a_request_that_got_a_response_cannot_be_cancelled_by_its_id() -> None:
     async with scripted() as (peer, script):
         may_end, seen = anyio.Event(), list[bool]()
 
@@ -307,7 +307,7 @@ async def test_a_request_that_was_answered_cannot_be_cancelled_by_its_id() -> No
     assert script.unheard() == []
 
 
-async def test_the_id_of_an_answered_request_may_be_used_again_while_its_function_runs() -> None:
+async def test_the_id_of_a_finished_request_may_be_used_again_while_its_function_runs() -> None:
     async with scripted() as (peer, script):
         may_end, ended = anyio.Event(), list[int]()
 
@@ -334,7 +334,7 @@ async def test_the_id_of_an_answered_request_may_be_used_again_while_its_functio
         assert (await script.hear())["error"]["code"] == -32800
 
 
-async def test_a_function_that_goes_on_counts_among_the_running_requests_until_it_ends() -> None:
+async def test_a_function_that_continues_counts_among_the_running_requests_until_it_ends() -> None:
     async with scripted(limits=Limits(inbound_requests=1)) as (peer, script):
         may_end = anyio.Event()
 
@@ -353,7 +353,7 @@ async def test_a_function_that_goes_on_counts_among_the_running_requests_until_i
         assert result_of(await script.hear()) == "accepted"
 
 
-async def test_a_coroutine_that_has_answered_ends_with_its_link() -> None:
+async def test_a_coroutine_that_has_responded_ends_with_its_link() -> None:
     async with scripted() as (peer, script):
         ended = anyio.Event()
 
@@ -373,7 +373,7 @@ async def test_a_coroutine_that_has_answered_ends_with_its_link() -> None:
             await ended.wait()
 
 
-async def test_a_worker_that_has_answered_learns_that_its_link_has_ended() -> None:
+async def test_a_worker_that_has_responded_sees_that_its_link_has_ended() -> None:
     left = threading.Event()
     seen: list[bool] = []
     async with scripted() as (peer, script):
@@ -394,7 +394,7 @@ async def test_a_worker_that_has_answered_learns_that_its_link_has_ended() -> No
     assert seen == [True]
 
 
-async def test_a_revoked_permission_ends_what_has_answered() -> None:
+async def test_a_revoked_permission_ends_a_handler_that_has_responded() -> None:
     gate = Gate("notes", Grants.of(["memory.write"]))
     write = Method("write", None, None, requires="memory.write")
     async with scripted(gate=gate) as (peer, script):
@@ -418,7 +418,7 @@ async def test_a_revoked_permission_ends_what_has_answered() -> None:
 
 
 @in_virtual_time
-def test_the_callers_deadline_does_not_end_what_has_answered(run: Any) -> None:
+def test_the_callers_deadline_does_not_end_a_handler_that_has_responded(run: Any) -> None:
     async def main() -> None:
         async with scripted(dialect="native") as (peer, script):
             remaining: list[float] = []
@@ -439,7 +439,7 @@ def test_the_callers_deadline_does_not_end_what_has_answered(run: Any) -> None:
     run(main)
 
 
-async def test_what_is_called_after_the_answer_still_belongs_to_the_request() -> None:
+async def test_what_is_called_after_the_response_still_belongs_to_the_request() -> None:
     async with scripted(dialect="native") as (peer, script):
 
         @peer.handle("work")
@@ -454,7 +454,7 @@ async def test_what_is_called_after_the_answer_still_belongs_to_the_request() ->
         script.say(answer(asked))
 
 
-async def test_events_after_the_answer_bear_the_mark_of_their_request() -> None:
+async def test_events_after_the_response_bear_the_mark_of_their_request() -> None:
     async with scripted(dialect="native") as (peer, script):
 
         @peer.handle("work")

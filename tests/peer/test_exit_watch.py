@@ -80,7 +80,7 @@ def watched_by_kqueue(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.loops
 @pytest.mark.parametrize("code", [0, 3, 255])
-async def test_the_exit_code_of_a_child_is_learnt(code: int) -> None:
+async def test_the_exit_code_of_a_child_is_available(code: int) -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("exits", code)) as peer:
             lost = await peer.wait_closed()
@@ -90,7 +90,7 @@ async def test_the_exit_code_of_a_child_is_learnt(code: int) -> None:
 
 @pytest.mark.loops
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL"])
-async def test_the_signal_that_ended_a_child_is_learnt(name: str) -> None:
+async def test_the_signal_that_ended_a_child_is_available(name: str) -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("dies_when_called", name)) as peer:
             with pytest.raises(PeerCrashed) as crash:
@@ -109,7 +109,7 @@ async def test_a_stubborn_child_and_what_it_has_started_are_gone_when_the_peer_i
     assert (peer.process.has_exited, peer.process.signal) == (True, "SIGKILL")
 
 
-def test_a_process_that_ended_before_it_was_watched_is_told_at_once() -> None:
+def test_the_exit_of_a_process_that_ended_before_it_was_watched_is_reported_at_once() -> None:
     ended = subprocess.Popen([sys.executable, "-I", "-S", "-c", "raise SystemExit(7)"])
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
     exit = KqueueExitWatch(ended.pid)
@@ -147,7 +147,7 @@ def test_no_queue_is_left_open_where_the_process_cannot_be_watched(monkeypatch: 
         KqueueExitWatch(os.getpid())
 
 
-async def test_a_system_with_neither_starts_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_system_without_pidfds_and_kqueue_starts_nothing_and_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
     monkeypatch.setattr(exit_watch, "select_module", SimpleNamespace())
     with pytest.raises(NotSupported, match="neither pidfds nor kqueue"):

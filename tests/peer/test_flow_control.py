@@ -59,7 +59,7 @@ async def test_calls_to_a_child_that_never_reads_end_busy_or_timed_out_and_the_q
     assert 0 < most <= SMALL.send_queue + 20 * KIB
 
 
-async def test_a_call_that_never_left_is_not_told_to_the_other_side_as_cancelled() -> None:
+async def test_a_call_that_was_never_sent_sends_no_cancellation() -> None:
     with anyio.fail_after(60):
         async with measured_child("never_reads", limits=SMALL) as (peer, transport):
             with pytest.raises(CallTimeout):
@@ -127,7 +127,7 @@ async def test_a_child_that_never_reads_is_closed_like_any_other() -> None:
     assert peer.process.has_exited
 
 
-async def test_a_child_that_asks_without_reading_the_answers_is_lost_before_memory_is() -> None:
+async def test_a_child_that_sends_requests_without_reading_responses_is_lost_before_memory_grows() -> None:
     most = 0
     with anyio.fail_after(60):
         async with measured_child("asks_without_reading", limits=SMALL) as (peer, transport):
@@ -203,7 +203,7 @@ async def test_two_peers_that_flood_each_other_over_narrow_sockets_never_lock_up
                         tasks.start_soon(echo, peer, [number, "y" * random.choice([1, 100, 3_000, 20_000])])
 
 
-async def test_a_handler_that_calls_back_while_both_pipes_are_full_gets_its_answer() -> None:
+async def test_a_handler_that_calls_back_while_both_pipes_are_full_gets_its_response() -> None:
     ends = socket.socketpair()
     left, right = (FdTransport.from_socket(end) for end in ends)
     with anyio.fail_after(60):
@@ -230,7 +230,7 @@ async def measure(peer: Peer) -> None:
 # -- one that floods, and the others
 
 
-async def test_a_child_that_floods_does_not_keep_its_siblings_from_being_served() -> None:
+async def test_a_child_that_floods_does_not_block_its_siblings() -> None:
     ticks = 0
     with anyio.fail_after(60):
         async with (
@@ -252,7 +252,7 @@ async def test_a_child_that_floods_does_not_keep_its_siblings_from_being_served(
                 served.append(ticks)
 
 
-async def test_notifications_that_no_handler_keeps_up_with_end_the_link_at_their_limit() -> None:
+async def test_notifications_faster_than_their_handler_end_the_link_at_the_limit() -> None:
     stuck = anyio.Event()
     with anyio.fail_after(60):
         async with Peer.connect_process(child("floods_stdout"), limits=QUICK.but(notifications=10_000)) as peer:
@@ -280,7 +280,7 @@ async def test_the_next_call_is_refused_with_the_reason_when_a_flood_has_ended_t
 # -- many at once
 
 
-async def test_who_tells_beside_others_in_one_turn_waits_too_while_nothing_is_read() -> None:
+async def test_senders_in_one_turn_all_wait_while_nothing_is_read() -> None:
     script = Script()
     async with Peer.over(script) as peer:
         script.queued = Limits().send_high + 1
@@ -290,7 +290,7 @@ async def test_who_tells_beside_others_in_one_turn_waits_too_while_nothing_is_re
             cast("Coroutine[Any, Any, None]", waits).close()
 
 
-async def test_answers_leave_while_the_rest_of_a_piece_is_taken_and_many_together() -> None:
+async def test_responses_are_sent_together_while_the_rest_of_a_chunk_is_processed() -> None:
     script = Script()
     left: list[int] = []  # how many answers, between one request and the next
 

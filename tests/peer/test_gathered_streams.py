@@ -135,7 +135,7 @@ async def collect(run: CallStream[Any, Any], seen: list[object]) -> None:
 # -- how they end well
 
 
-async def test_the_result_is_made_of_the_events_and_the_answer_only_acknowledges() -> None:
+async def test_the_result_is_made_of_the_events_and_the_response_only_acknowledges() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         asked = await script.hear()
         script.say(answer(asked, ACKNOWLEDGED))
@@ -167,7 +167,7 @@ async def test_all_events_may_come_before_the_acknowledgement_and_it_is_waited_f
         assert await run.result() == "day"
 
 
-async def test_events_after_the_last_one_belong_to_nobody() -> None:
+async def test_events_after_the_last_one_are_dropped() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         asked = await script.hear()
         stray: list[object] = []
@@ -230,7 +230,7 @@ async def test_a_gathered_stream_gives_its_events_in_batches_and_by_class() -> N
             assert seen == ["good", "day"]
 
 
-async def test_the_result_is_whole_although_nobody_takes_the_events_or_the_oldest_are_dropped() -> None:
+async def test_the_result_is_complete_although_events_are_not_read_or_dropped() -> None:
     words = [said(str(number)) for number in range(6)]
     async with (
         scripted(limits=Limits(stream_events=2)) as (peer, script),
@@ -243,7 +243,7 @@ async def test_the_result_is_whole_although_nobody_takes_the_events_or_the_oldes
     assert script.unheard() == []
 
 
-async def test_an_acknowledged_stream_gives_its_place_to_other_calls() -> None:
+async def test_an_acknowledged_stream_frees_its_slot() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), peer.stream(TURN, Turn("a")) as run:
         script.say(answer(await script.hear(), ACKNOWLEDGED))
         async with anyio.create_task_group() as tasks:
@@ -253,7 +253,7 @@ async def test_an_acknowledged_stream_gives_its_place_to_other_calls() -> None:
         assert await run.result() == ""
 
 
-async def test_a_stream_whose_answer_acknowledges_works_with_marked_events_and_progress() -> None:
+async def test_a_stream_whose_response_acknowledges_works_with_marked_events_and_progress() -> None:
     async with memory_pair(dialect="native", limits=Limits(stream_events=2000)) as (left, right):
 
         @right.handle("turn")
@@ -295,7 +295,7 @@ async def test_an_acknowledgement_of_something_else_fails_the_stream(wrong: obje
         assert run.batch_nowait() == []
 
 
-async def test_a_failure_that_an_event_tells_of_ends_the_stream_as_an_error_of_the_other_side() -> None:
+async def test_an_error_event_ends_the_stream_as_a_remote_error() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"), failed("out of words"))
         seen: list[object] = []
@@ -310,7 +310,7 @@ async def test_a_failure_that_an_event_tells_of_ends_the_stream_as_an_error_of_t
     assert script.unheard() == []
 
 
-async def test_an_error_with_a_number_of_its_own_keeps_it() -> None:
+async def test_a_custom_error_number_is_preserved() -> None:
     class Fails(Gathered):
         def result(self) -> str:
             raise RpcError(-7, "odd", {"more": 1})
@@ -423,7 +423,7 @@ async def test_streams_that_end_with_their_link_have_an_error_each() -> None:
 
 
 @pytest.mark.parametrize("is_acknowledged", [True, False])
-async def test_leaving_a_stream_early_asks_to_cancel_it(is_acknowledged: bool) -> None:
+async def test_leaving_a_stream_early_sends_its_cancel_request(is_acknowledged: bool) -> None:
     async with scripted() as (peer, script):
         async with peer.stream(TURN, Turn("a")) as run:
             asked = await script.hear()
@@ -452,7 +452,7 @@ async def answered(peer: Any, script: Script) -> object:
     return results[0]
 
 
-async def test_a_cancelled_task_asks_to_cancel_its_stream() -> None:
+async def test_cancelling_the_task_sends_the_cancel_request_of_its_stream() -> None:
     async with scripted() as (peer, script):
         with anyio.CancelScope() as scope:
             async with peer.stream(TURN, Turn("a")) as run:
@@ -463,7 +463,7 @@ async def test_a_cancelled_task_asks_to_cancel_its_stream() -> None:
         assert (await script.hear())["method"] == "turn/cancel"
 
 
-async def test_what_is_asked_on_leaving_leaves_also_when_the_link_is_closed_right_after() -> None:
+async def test_the_cancel_request_is_sent_although_the_link_is_closed_right_after() -> None:
     async with scripted() as (peer, script):
         async with peer.stream(TURN, Turn("a")):
             script.say(answer(await script.hear(), ACKNOWLEDGED))
@@ -471,7 +471,7 @@ async def test_what_is_asked_on_leaving_leaves_also_when_the_link_is_closed_righ
         assert (await script.hear())["method"] == "turn/cancel"
 
 
-async def test_a_stream_without_a_word_for_it_is_left_without_one() -> None:
+async def test_a_stream_without_a_cancel_method_sends_nothing_on_leaving() -> None:
     async with scripted() as (peer, script):
         async with peer.stream(UNCANCELLED, Turn("a")):
             script.say(answer(await script.hear(), ACKNOWLEDGED))
@@ -489,7 +489,7 @@ async def test_a_stream_that_has_its_last_event_is_not_cancelled_any_more() -> N
         script.say(answer(asked, ACKNOWLEDGED))  # late, and harmless
 
 
-async def test_a_stream_that_was_never_asked_is_not_cancelled() -> None:
+async def test_a_stream_whose_request_was_never_sent_is_not_cancelled() -> None:
     async with scripted() as (peer, script):
         script.queued = 10_000_000
         with anyio.CancelScope() as scope:
@@ -503,7 +503,7 @@ async def test_a_stream_that_was_never_asked_is_not_cancelled() -> None:
     assert script.unheard() == []
 
 
-async def test_a_stream_that_somebody_ends_is_cancelled() -> None:
+async def test_a_stream_that_is_ended_from_outside_is_cancelled() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"))
         run.close_with(PermissionDenied("providers.register"))
@@ -521,7 +521,7 @@ async def test_a_stream_that_is_too_slow_ends_and_is_cancelled() -> None:
     assert script.unheard() == []
 
 
-async def test_an_ordinary_stream_may_have_a_word_for_cancelling_too() -> None:
+async def test_an_ordinary_stream_may_have_a_cancel_method_too() -> None:
     ordinary: Stream[Turn, str, Said | Failed | Done] = Stream("turn", Turn, str, events=EVENTS, cancel=ask_to_cancel)
     async with scripted() as (peer, script):
         async with peer.stream(ordinary, Turn("a")):
@@ -567,7 +567,7 @@ async def test_params_with_a_conversion_of_their_own_are_gathered_and_cancelled_
         assert (await script.hear())["params"] == {"of": "a: left before its end"}
 
 
-async def test_a_word_for_cancelling_that_cannot_be_made_is_logged_and_the_stream_is_left(
+async def test_a_cancel_request_that_cannot_be_built_is_logged_and_the_stream_ends(
     internal_errors: list[Any],
 ) -> None:
     def fail(params: Turn, reason: CancelReason) -> tuple[Method[Any, Any], object]:
@@ -584,7 +584,7 @@ async def test_a_word_for_cancelling_that_cannot_be_made_is_logged_and_the_strea
     internal_errors.clear()
 
 
-async def test_a_link_that_is_gone_is_asked_nothing() -> None:
+async def test_no_cancel_request_is_sent_on_a_lost_link() -> None:
     async with scripted() as (peer, script):
         async with peer.stream(TURN, Turn("a")):
             script.say(answer(await script.hear(), ACKNOWLEDGED))
@@ -593,7 +593,7 @@ async def test_a_link_that_is_gone_is_asked_nothing() -> None:
     assert script.unheard() == []
 
 
-async def test_requests_of_the_other_side_are_served_while_a_stream_goes_on() -> None:
+async def test_requests_of_the_remote_peer_are_served_while_a_stream_continues() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         peer.handle("help")(lambda _: "helped")
         script.say(answer(await script.hear(), ACKNOWLEDGED), request(1, "help"))
@@ -670,7 +670,7 @@ def test_the_time_of_the_whole_bounds_a_stream_that_is_acknowledged(run: Any) ->
 
 
 @in_virtual_time
-def test_a_question_to_cancel_that_is_not_answered_is_given_up(run: Any) -> None:
+def test_a_cancel_request_without_a_response_is_abandoned(run: Any) -> None:
     async def main() -> None:
         async with scripted(limits=Limits(outbound_calls=1)) as (peer, script):
             async with peer.stream(TURN, Turn("a")):

@@ -93,7 +93,7 @@ async def test_a_guarded_child_that_never_reads_does_not_outlive_its_host(run: s
         await all_gone(family)
 
 
-async def test_a_fork_of_the_host_that_holds_all_pipes_does_not_keep_the_child_alive() -> None:
+async def test_a_fork_of_the_host_that_holds_all_pipes_does_not_prolong_the_life_of_the_child() -> None:
     with host_of("run_blocking()", forks=True) as (host, family):
         host.kill()
         await all_gone(family)
@@ -192,7 +192,7 @@ async def test_a_guardian_that_was_killed_is_started_again_with_the_next_child_a
                     await other.gone()
 
 
-async def test_a_session_that_has_ended_in_order_is_forgotten() -> None:
+async def test_a_session_that_has_ended_in_order_is_removed() -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes"), guard=True):
             pid = guardian_pid()
@@ -219,7 +219,7 @@ def test_a_number_that_another_process_has_by_now_is_not_killed() -> None:
         other.wait()
 
 
-def test_the_guardian_is_no_leak_while_it_is_in_use() -> None:
+def test_the_guardian_is_not_a_leak_while_it_is_in_use() -> None:
     before = take_inventory()
     with check_leaks(), blocking.connect_process(child("echoes"), guard=True) as peer:
         assert peer.call("x", [1]) == [1]

@@ -124,7 +124,7 @@ async def test_a_handler_without_params_takes_an_empty_object_and_refuses_any_ot
 
 
 @pytest.mark.parametrize("dialect", ["plain", "native"])
-async def test_params_arrive_as_they_were_given(dialect: str) -> None:
+async def test_params_arrive_unchanged(dialect: str) -> None:
     given: list[Any] = [{"a": 1}, {}, [1, 2], [], {"_meta": {"mine": 1}, "a": 2}, {"_meta": 3}]
     async with memory_pair(dialect=dialect) as (left, right):
         right.handle("echo")(lambda params: params)
@@ -139,7 +139,7 @@ def exact(params: Exact) -> int:
 
 
 @pytest.mark.parametrize("kind", ["plain", "async", "thread"])
-async def test_the_annotation_of_params_is_decoded_strictly_and_all_problems_are_told(kind: str) -> None:
+async def test_the_annotation_of_params_is_decoded_strictly_and_all_problems_are_reported(kind: str) -> None:
     async with memory_pair() as (left, right):
 
         def norm(params: Point) -> int:
@@ -234,7 +234,7 @@ async def test_a_handler_may_be_registered_later_and_removed_again() -> None:
     assert caught.value.meaning is Meaning.UNKNOWN_METHOD
 
 
-async def test_one_registry_serves_many_peers_at_once_and_the_context_tells_them_apart() -> None:
+async def test_one_registry_serves_many_peers_at_once_and_the_context_has_the_peer() -> None:
     methods = Registry()
     everybody = anyio.Event()
     asked: set[Peer] = set()
@@ -290,7 +290,7 @@ async def test_an_unknown_exception_leaks_nothing_but_an_incident_id_that_the_lo
 
 @pytest.mark.parametrize("kind", ["plain", "async", "thread"])
 @pytest.mark.parametrize("result", [object(), {1, object()}, float("nan"), [float("-inf")], {"a": {"b": object()}}])
-async def test_a_result_without_json_is_an_internal_error(kind: str, result: object) -> None:
+async def test_a_result_that_json_cannot_encode_is_an_internal_error(kind: str, result: object) -> None:
     async def get_async() -> object:
         return result
 
@@ -303,7 +303,7 @@ async def test_a_result_without_json_is_an_internal_error(kind: str, result: obj
         assert await left.call("next") == "fine"
 
 
-async def test_the_details_of_an_error_that_have_no_json_do_not_hide_its_number() -> None:
+async def test_error_data_that_json_cannot_encode_does_not_hide_the_number() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("fail")
@@ -356,7 +356,7 @@ async def test_a_result_that_is_changed_after_it_was_returned_was_sent_as_it_was
 # -- requests and notifications are two things
 
 
-async def test_a_notification_is_never_answered_whatever_becomes_of_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_notification_never_gets_a_response_whatever_becomes_of_it(caplog: pytest.LogCaptureFixture) -> None:
     async with scripted() as (peer, script):
         told: list[Any] = []
 
@@ -388,7 +388,7 @@ async def test_a_notification_is_never_answered_whatever_becomes_of_it(caplog: p
         assert script.unheard() == []
 
 
-async def test_a_request_for_what_is_a_notification_is_refused() -> None:
+async def test_a_request_to_a_notification_handler_is_refused() -> None:
     async with scripted() as (peer, script):
         peer.on("told")(lambda: pytest.fail("it was run"))
         script.say(request(1, "told"))
@@ -396,7 +396,7 @@ async def test_a_request_for_what_is_a_notification_is_refused() -> None:
         assert (await script.hear())["error"]["code"] == -32600
 
 
-async def test_the_context_of_a_notification_has_nobody_to_report_to() -> None:
+async def test_the_context_of_a_notification_cannot_report() -> None:
     seen: list[Any] = []
     done = anyio.Event()
     async with memory_pair() as (left, right):
@@ -418,7 +418,7 @@ async def test_the_context_of_a_notification_has_nobody_to_report_to() -> None:
 
 
 @pytest.mark.parametrize("id", [0, -1, 7.5, "a", "", 2**60])
-async def test_the_context_tells_the_id_of_the_request(id: object) -> None:
+async def test_the_context_has_the_id_of_the_request(id: object) -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("id")
@@ -498,7 +498,7 @@ LEAVING = [
 
 
 @pytest.mark.parametrize(("kind", "error"), LEAVING)
-async def test_a_function_that_would_leave_the_program_fails_its_call_and_nothing_else(
+async def test_a_handler_that_would_exit_the_program_fails_only_its_call(
     error: type[BaseException], kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with memory_pair() as (host, child):
@@ -513,7 +513,7 @@ async def test_a_function_that_would_leave_the_program_fails_its_call_and_nothin
 
 
 @pytest.mark.parametrize(("kind", "error"), LEAVING)
-async def test_a_notification_whose_function_would_leave_the_program_fails_alone(
+async def test_a_notification_handler_that_would_exit_the_program_fails_alone(
     kind: str, error: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     async with memory_pair() as (host, child):
@@ -529,7 +529,7 @@ async def test_a_notification_whose_function_would_leave_the_program_fails_alone
 
 
 @pytest.mark.parametrize("way", ["as it is", "as the cause", "in a group", "in a worker", "of what was told"])
-async def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(
+async def test_a_handler_that_fails_because_its_caller_is_gone_is_not_an_incident(
     way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     calling, ended = anyio.Event(), anyio.Event()

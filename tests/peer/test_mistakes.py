@@ -48,7 +48,7 @@ def test_a_blocking_stream_that_was_not_opened_says_so_instead_of_hanging(use: C
 # -- a link that the other side breaks
 
 
-async def test_a_link_that_breaks_while_nobody_waits_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_link_that_breaks_without_a_pending_call_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     ours, theirs = memory_transports()
     with anyio.fail_after(60):
         async with Peer.over(ours) as peer:
@@ -67,19 +67,19 @@ def test_a_decorator_without_its_name_is_a_type_error_that_shows_how(register: s
 
 
 @pytest.mark.parametrize("method", [None, 3])
-async def test_a_method_that_is_no_text_is_a_type_error_that_says_so(method: Any) -> None:
+async def test_a_method_that_is_not_str_is_a_type_error(method: Any) -> None:
     async with memory_pair() as (left, _):
         with pytest.raises(TypeError, match="by its name or its descriptor"):
             await left.call(method)
 
 
-async def test_an_empty_method_is_refused_before_anything_leaves() -> None:
+async def test_an_empty_method_is_refused_before_anything_is_sent() -> None:
     async with memory_pair() as (left, _):
         with anyio.fail_after(60), pytest.raises(LocalProtocolError, match="without a name"):
             await left.call("")
 
 
-async def test_a_program_in_the_current_folder_is_told_how_to_name_it(
+async def test_the_error_for_a_program_in_the_current_folder_shows_how_to_name_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tool").write_text("#!/bin/sh\n", encoding="utf-8")
@@ -91,7 +91,7 @@ async def test_a_program_in_the_current_folder_is_told_how_to_name_it(
 # -- what the other side says
 
 
-def test_the_text_of_an_error_of_the_other_side_is_one_harmless_line() -> None:
+def test_the_text_of_a_remote_error_is_one_escaped_line() -> None:
     error = RemoteError(method="m", code=5, message="\x1b[2Jgone\nERROR forged \u202e")
     assert error.message == "\x1b[2Jgone\nERROR forged \u202e"
     assert str(error).isprintable()
@@ -116,7 +116,7 @@ async def open_stream(peer: Peer, **options: float) -> None:
     ],
     ids=["call", "stream", "idle"],
 )
-async def test_a_timeout_that_is_no_number_is_refused_before_anything_is_sent(use: Callable[[Peer], Any]) -> None:
+async def test_a_timeout_that_is_not_a_number_is_refused_before_anything_is_sent(use: Callable[[Peer], Any]) -> None:
     asked: list[Any] = []
     async with memory_pair() as (left, right):
         right.handle("count")(lambda params: asked.append(params))
@@ -127,6 +127,6 @@ async def test_a_timeout_that_is_no_number_is_refused_before_anything_is_sent(us
 
 
 @pytest.mark.process
-def test_a_blocking_call_refuses_a_timeout_that_is_no_number() -> None:
+def test_a_blocking_call_refuses_a_timeout_that_is_not_a_number() -> None:
     with connect_process(child("echoes")) as peer, pytest.raises(ValueError, match="nan"):
         peer.call("echo", timeout=float("nan"))

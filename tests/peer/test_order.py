@@ -86,7 +86,7 @@ async def test_notifications_are_handled_in_arrival_order_whatever_their_handler
     assert told == list(range(count))
 
 
-async def test_an_answer_overtakes_a_handler_that_hangs() -> None:
+async def test_a_response_overtakes_a_handler_that_hangs() -> None:
     async with memory_pair() as (left, right):
         right.handle("echo")(lambda params: params)
 
@@ -129,7 +129,7 @@ async def test_a_handler_of_a_notification_may_call_back_and_the_next_waits_for_
     assert steps == [step for name in "abc" for step in (f"begin {name}", name, f"end {name}")]
 
 
-async def test_what_was_told_before_a_request_has_begun_before_the_request_does() -> None:
+async def test_a_notification_handler_starts_before_the_handler_of_a_later_request() -> None:
     steps: list[str] = []
     async with scripted() as (peer, script):
         peer.on("tell")(lambda: steps.append("told"))
@@ -141,7 +141,7 @@ async def test_what_was_told_before_a_request_has_begun_before_the_request_does(
     assert steps == ["told", "asked", "told", "asked"]
 
 
-async def test_one_that_fails_does_not_stop_those_behind_it() -> None:
+async def test_a_notification_handler_that_fails_does_not_stop_later_ones() -> None:
     told: list[int] = []
     done = anyio.Event()
     async with memory_pair() as (left, right):
@@ -163,7 +163,7 @@ async def test_one_that_fails_does_not_stop_those_behind_it() -> None:
     assert told == [0, 1, 2, 3, 4]
 
 
-async def test_one_that_is_cancelled_by_its_own_program_does_not_stop_those_behind_it() -> None:
+async def test_a_notification_handler_that_is_cancelled_does_not_stop_later_ones() -> None:
     told: list[int] = []
     async with scripted() as (peer, script):
 
@@ -229,7 +229,7 @@ async def test_the_bytes_of_notifications_that_were_handled_do_not_count_any_mor
         assert (handled, peer.is_closed) == (200, False)
 
 
-async def test_an_answer_behind_the_notification_that_ends_the_link_still_settles_its_call() -> None:
+async def test_a_response_behind_the_notification_that_ends_the_link_still_settles_its_call() -> None:
     outcomes: list[object] = []
     limits = Limits(notifications=10, turn_seconds=0.0)  # so that one piece takes many turns
     async with scripted(limits=limits) as (peer, script):
@@ -303,7 +303,7 @@ async def test_every_request_of_a_burst_runs_at_once_up_to_the_limit() -> None:
                     tasks.start_soon(left.call, "meet")
 
 
-async def test_ten_thousand_requests_at_once_are_served_up_to_the_limit_and_the_rest_is_told_at_once() -> None:
+async def test_ten_thousand_requests_at_once_are_served_up_to_the_limit_and_the_rest_is_rejected_at_once() -> None:
     running = 0
     async with scripted() as (peer, script):
 
@@ -340,7 +340,7 @@ async def test_functions_in_threads_run_at_once() -> None:
                     tasks.start_soon(left.call, "meet")
 
 
-async def test_many_calls_in_both_directions_all_get_their_own_answers() -> None:
+async def test_many_calls_in_both_directions_all_get_their_own_responses() -> None:
     async with memory_pair() as (left, right):
 
         def serve(peer: Peer) -> None:

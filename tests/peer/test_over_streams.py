@@ -86,7 +86,7 @@ async def converse(left: Peer, right: Peer) -> None:
 # -- streams that work
 
 
-async def test_two_peers_speak_over_a_tcp_stream_of_anyio() -> None:
+async def test_two_peers_communicate_over_a_tcp_stream_of_anyio() -> None:
     async with tcp_streams() as (one, other), Peer.over(one) as left, Peer.over(other) as right:
         await converse(left, right)
         await left.aclose()
@@ -94,7 +94,7 @@ async def test_two_peers_speak_over_a_tcp_stream_of_anyio() -> None:
             assert (await right.wait_closed()).reason is DisconnectReason.REMOTE_CLOSE
 
 
-async def test_two_peers_speak_over_stapled_byte_streams() -> None:
+async def test_two_peers_communicate_over_stapled_byte_streams() -> None:
     async with (
         tcp_streams() as (one, other),
         Peer.over(StapledByteStream(one, one)) as left,

@@ -104,7 +104,7 @@ async def test_only_the_call_with_the_oversize_response_fails(name: str) -> None
 @pytest.mark.loops
 @EVERY_FRAMING
 @pytest.mark.parametrize(("method", "size"), [("large", 600_000), ("no id", 200_000)])
-async def test_every_call_settles_where_the_oversize_response_names_none_or_is_too_long(
+async def test_every_call_settles_where_the_oversize_response_has_no_id_or_is_too_long(
     name: str, method: str, size: int
 ) -> None:
     settled: list[ConnectionLost] = []
@@ -127,7 +127,7 @@ async def test_every_call_settles_where_the_oversize_response_names_none_or_is_t
 
 
 @pytest.mark.loops
-async def test_the_late_response_to_an_abandoned_call_is_skipped_without_a_word() -> None:
+async def test_the_late_response_to_an_abandoned_call_is_skipped_silently() -> None:
     ours, theirs = memory_transports()
     async with Peer.over(ours, limits=LIMITS) as peer:
         with anyio.move_on_after(0):
@@ -171,7 +171,7 @@ async def test_the_rule_holds_in_the_dialects_of_json_rpc(dialect: str) -> None:
 
 
 @pytest.mark.loops
-async def test_the_dialect_of_another_system_keeps_its_own_rule() -> None:
+async def test_the_dialect_of_another_system_applies_its_own_rule() -> None:
     async with answered_at_length("synaps") as peer:
         with pytest.raises(ConnectionLost):
             await peer.call("large")

@@ -65,7 +65,7 @@ async def test_the_gate_of_a_link_lets_in_what_is_granted_and_nothing_else() -> 
     assert [(decision.method, decision.allowed) for decision in decisions] == [("memory.append", True), ("read", False)]
 
 
-async def test_the_params_of_a_caller_without_permission_are_not_looked_at() -> None:
+async def test_the_params_of_a_caller_without_permission_are_not_decoded() -> None:
     async with memory_pair(right_options={"gate": gate()}) as (left, right):
         right.handle(WRITE)(lambda note: True)
         with pytest.raises(RemoteError) as refused:
@@ -73,7 +73,7 @@ async def test_the_params_of_a_caller_without_permission_are_not_looked_at() -> 
         assert denied(refused.value)
 
 
-async def test_a_policy_has_its_say_about_methods_that_require_nothing() -> None:
+async def test_a_policy_also_decides_about_methods_that_require_nothing() -> None:
     def refuse(decision: Decision) -> bool:
         raise RuntimeError("out of order")
 
@@ -84,7 +84,7 @@ async def test_a_policy_has_its_say_about_methods_that_require_nothing() -> None
         assert denied(refused.value)
 
 
-async def test_a_handler_knows_its_caller_by_the_connection() -> None:
+async def test_the_context_has_the_caller_of_the_connection() -> None:
     async with memory_pair(right_options={"gate": gate("memory.write")}) as (left, right):
 
         @right.handle("who")
@@ -94,7 +94,7 @@ async def test_a_handler_knows_its_caller_by_the_connection() -> None:
         assert await left.call("who", {"extension": "somebody else"}) == "notes"
 
 
-async def test_what_is_told_without_permission_is_dropped() -> None:
+async def test_a_notification_without_permission_is_dropped() -> None:
     heard: list[Note] = []
     async with scripted(gate=gate("memory.read")) as (peer, script):
 
@@ -107,7 +107,7 @@ async def test_what_is_told_without_permission_is_dropped() -> None:
     assert heard == []
 
 
-async def test_what_is_told_with_permission_is_heard() -> None:
+async def test_a_notification_with_permission_is_handled() -> None:
     heard: list[Note] = []
     async with scripted(gate=gate("memory.write")) as (peer, script):
 
@@ -123,7 +123,7 @@ async def test_what_is_told_with_permission_is_heard() -> None:
 # -- asking
 
 
-async def test_a_person_is_asked_for_what_was_neither_given_nor_denied() -> None:
+async def test_the_prompt_is_used_for_permissions_that_are_neither_granted_nor_denied() -> None:
     questions: list[str] = []
 
     async def ask(question: str, decision: Decision) -> bool:
@@ -145,7 +145,7 @@ async def test_a_person_is_asked_for_what_was_neither_given_nor_denied() -> None
     assert [decision.allowed for decision in decisions] == [None, True, True, None, False]
 
 
-async def test_a_plain_function_asks_in_a_thread_of_its_own() -> None:
+async def test_a_plain_prompt_function_runs_in_its_own_thread() -> None:
     threads: list[int] = []
 
     def ask(question: str, decision: Decision) -> bool:
@@ -165,7 +165,7 @@ async def test_a_plain_function_asks_in_a_thread_of_its_own() -> None:
 
 @pytest.mark.parametrize("is_plain", [False, True])
 @pytest.mark.parametrize("answer", [1, "yes", [True], None])
-async def test_an_answer_that_is_not_true_is_a_no(answer: Any, is_plain: bool) -> None:
+async def test_a_decision_that_is_not_true_denies(answer: Any, is_plain: bool) -> None:
     async def ask(question: str, decision: Decision) -> bool:
         return answer  # type: ignore[no-any-return]
 
@@ -181,7 +181,7 @@ async def test_an_answer_that_is_not_true_is_a_no(answer: Any, is_plain: bool) -
 
 
 @pytest.mark.parametrize("policy", [None, lambda decision: True], ids=["no policy", "a policy"])
-async def test_a_yes_to_an_extension_is_none_to_the_caller_that_it_acts_for(policy: Policy | None) -> None:
+async def test_consent_for_an_extension_is_not_consent_for_the_caller_that_it_acts_for(policy: Policy | None) -> None:
     """The person is asked about the extension alone; its caller may have lost the permission meanwhile."""
     decisions: list[Decision] = []
     strong = Gate("strong", Grants.of([]), asks=True, audit=decisions.append, policy=policy)
@@ -217,7 +217,7 @@ async def test_a_yes_to_an_extension_is_none_to_the_caller_that_it_acts_for(poli
     ]
 
 
-async def test_many_requests_cause_one_question() -> None:
+async def test_many_requests_cause_one_prompt() -> None:
     questions = 0
     asked, answered = anyio.Event(), anyio.Event()
 
@@ -250,7 +250,7 @@ async def test_many_requests_cause_one_question() -> None:
     assert (questions, refusals) == (1, 200)
 
 
-async def test_no_answer_in_time_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_decision_in_time_denies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PermissionChecker.__init__, "__kwdefaults__", {"patience": 0.01})
     ended = anyio.Event()
 
@@ -270,7 +270,7 @@ async def test_no_answer_in_time_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
         assert denied(refused.value)
 
 
-async def test_asking_that_fails_is_no() -> None:
+async def test_a_prompt_that_fails_denies() -> None:
     class Asker:
         async def __call__(self, question: str, decision: Decision) -> bool:
             raise OSError("no terminal")
@@ -282,7 +282,7 @@ async def test_asking_that_fails_is_no() -> None:
         assert denied(refused.value)
 
 
-async def test_a_gate_that_would_ask_says_no_where_nobody_can_be_asked() -> None:
+async def test_a_gate_without_a_prompt_denies() -> None:
     async with memory_pair(right_options={"gate": gate(asks=True)}) as (left, right):
         right.handle(WRITE)(lambda note: True)
         with pytest.raises(RemoteError) as refused:
@@ -290,7 +290,7 @@ async def test_a_gate_that_would_ask_says_no_where_nobody_can_be_asked() -> None
         assert denied(refused.value)
 
 
-async def test_params_that_do_not_fit_are_refused_after_the_question() -> None:
+async def test_invalid_params_are_refused_after_the_prompt() -> None:
     async def ask(question: str, decision: Decision) -> bool:
         return True
 
@@ -301,7 +301,7 @@ async def test_params_that_do_not_fit_are_refused_after_the_question() -> None:
         assert refused.value.meaning is Meaning.INVALID_PARAMS
 
 
-async def test_a_caller_that_leaves_while_a_person_is_asked_leaves_the_question_open_for_the_others() -> None:
+async def test_a_caller_that_leaves_does_not_close_the_prompt_for_the_others() -> None:
     asked, answered = anyio.Event(), anyio.Event()
     served: list[str] = []
 
@@ -335,7 +335,7 @@ async def test_a_caller_that_leaves_while_a_person_is_asked_leaves_the_question_
     assert served == ["second"]
 
 
-async def test_a_link_that_ends_ends_its_questions() -> None:
+async def test_the_end_of_a_link_closes_its_prompts() -> None:
     asked = anyio.Event()
     gatekeeper = gate(asks=True)
 
@@ -392,7 +392,7 @@ async def test_a_revocation_ends_what_runs_on_the_permission() -> None:
                 await anyio.to_thread.run_sync(gatekeeper.revoke, "memory.write")
 
 
-async def test_a_link_that_has_ended_hears_of_no_revocation() -> None:
+async def test_a_link_that_has_ended_is_not_notified_of_a_revocation() -> None:
     gatekeeper = gate("memory.write")
     async with memory_pair(right_options={"gate": gatekeeper}):
         pass
@@ -403,7 +403,7 @@ async def test_a_link_that_has_ended_hears_of_no_revocation() -> None:
 # -- on behalf of others
 
 
-async def test_an_extension_may_do_no_more_on_behalf_of_another_than_that_one_may() -> None:
+async def test_an_extension_that_acts_for_a_caller_has_no_more_permissions_than_the_caller() -> None:
     decisions: list[Decision] = []
     strong = Gate("strong", Grants.of(["memory.write"]), audit=decisions.append)
     weak = Gate("weak", Grants.of([]))
@@ -430,7 +430,7 @@ async def test_an_extension_may_do_no_more_on_behalf_of_another_than_that_one_ma
     assert [(decision.allowed, decision.on_behalf_of) for decision in decisions] == [(True, ()), (False, ("weak",))]
 
 
-async def test_a_call_within_a_call_lasts_no_longer_than_that() -> None:
+async def test_a_nested_call_ends_with_its_parent_call() -> None:
     remaining: list[float] = []
     async with memory_pair(dialect="native", limits=Limits(call_timeout=100.0)) as (left, right):
 

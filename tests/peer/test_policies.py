@@ -110,7 +110,7 @@ async def test_notifications_behind_a_slow_policy_keep_their_order(is_async: boo
     assert heard == ["before", "first", "second", "third", "last"]
 
 
-async def test_a_notification_that_the_policy_objects_to_is_dropped_and_those_behind_it_are_not() -> None:
+async def test_a_notification_that_the_policy_denies_is_dropped_and_later_ones_are_not() -> None:
     async def policy(decision: Decision) -> bool:
         return False
 
@@ -125,7 +125,7 @@ async def test_a_notification_that_the_policy_objects_to_is_dropped_and_those_be
 
 
 @pytest.mark.parametrize("verdict", [None, 1, "yes", False])
-async def test_only_true_is_a_yes_of_an_async_policy(verdict: Any) -> None:
+async def test_only_true_from_an_async_policy_allows(verdict: Any) -> None:
     async def policy(decision: Decision) -> bool:
         return verdict  # type: ignore[no-any-return]
 
@@ -136,7 +136,7 @@ async def test_only_true_is_a_yes_of_an_async_policy(verdict: Any) -> None:
     assert refused.value.meaning is Meaning.PERMISSION_DENIED
 
 
-async def test_an_async_policy_that_raises_means_no_and_the_record_says_so() -> None:
+async def test_an_async_policy_that_raises_denies_and_is_recorded() -> None:
     decisions: list[Decision] = []
 
     async def policy(decision: Decision) -> bool:
@@ -150,7 +150,7 @@ async def test_an_async_policy_that_raises_means_no_and_the_record_says_so() -> 
     assert [(decision.allowed, "OSError" in decision.because) for decision in decisions] == [(False, True)]
 
 
-async def test_a_policy_that_does_not_respond_in_time_means_no(is_async: bool) -> None:
+async def test_a_policy_that_does_not_respond_in_time_denies(is_async: bool) -> None:
     slow = Slow("write", is_async=is_async)
     async with memory_pair(right_options={"gate": gate(slow.policy, policy_timeout=0.02)}) as (left, right):
         right.handle(WRITE)(lambda note: note.text)
@@ -169,7 +169,7 @@ async def test_a_plain_handler_runs_on_the_loop_with_a_policy_as_without(is_asyn
             assert await left.call("where") == threading.get_ident()
 
 
-async def test_the_params_of_a_call_are_not_looked_at_before_the_policy_has_allowed_it() -> None:
+async def test_the_params_of_a_call_are_not_decoded_before_the_policy_has_allowed_it() -> None:
     async def refuse(decision: Decision) -> bool:
         return False
 
@@ -208,7 +208,7 @@ async def test_a_link_that_ends_while_a_policy_decides_leaves_nothing_behind(is_
     slow.let_go()
 
 
-async def test_a_person_is_asked_only_for_what_the_policy_lets_pass() -> None:
+async def test_the_prompt_is_used_only_for_calls_that_the_policy_allows() -> None:
     questions: list[str] = []
 
     async def policy(decision: Decision) -> bool:

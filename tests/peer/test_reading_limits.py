@@ -63,7 +63,7 @@ async def test_progress_does_not_renew_the_deadline_of_a_frame() -> None:
     assert lost.reason is DisconnectReason.REMOTE_VIOLATION
 
 
-async def test_a_large_frame_that_keeps_coming_outlives_the_deadline() -> None:
+async def test_a_large_frame_that_makes_progress_outlives_the_deadline() -> None:
     limits = Limits(partial_frame=0.01, partial_frame_rate=1)  # a second more for each byte that came
     ours, theirs = memory_transports()
     seen = anyio.Event()
@@ -92,7 +92,7 @@ async def test_a_frame_in_time_leaves_no_deadline_behind() -> None:
         assert not peer.is_closed
 
 
-async def test_a_limited_link_takes_its_messages_in_portions_and_loses_none() -> None:
+async def test_a_limited_link_processes_its_messages_in_portions_without_loss() -> None:
     limits = Limits(message_rate=2_000.0, message_burst=10)
     ours, theirs = memory_transports()
     seen = 0
@@ -113,7 +113,7 @@ async def test_a_limited_link_takes_its_messages_in_portions_and_loses_none() ->
     assert seen == 40
 
 
-def test_a_meter_asks_for_a_pause_only_when_its_bucket_is_empty() -> None:
+def test_a_meter_requests_a_pause_only_when_its_bucket_is_empty() -> None:
     meter = MessageRateLimiter(Limits(message_rate=10.0, message_burst=5), now=0.0)
     assert meter.consume(5, 0.0) == 0.0
     assert meter.consume(6, 0.0) == pytest.approx(0.1)
@@ -190,7 +190,7 @@ def test_a_link_that_used_more_than_its_share_is_paused_in_proportion() -> None:
     assert other.charge(0.030, 0.030, 1.040) == pytest.approx(0.030 / (1 / 2))
 
 
-def test_a_link_within_its_share_is_not_paused_however_long_it_goes_on() -> None:
+def test_a_link_within_its_share_is_not_paused_however_long_it_continues() -> None:
     greedy, modest = accounts(2)
     pauses = []
     for number in range(100):
@@ -200,7 +200,7 @@ def test_a_link_within_its_share_is_not_paused_however_long_it_goes_on() -> None
     assert pauses == [0.0] * 100
 
 
-def test_busy_links_get_equal_time_whatever_a_turn_of_theirs_takes() -> None:
+def test_busy_links_get_equal_time_however_long_their_turns_are() -> None:
     quick, slow = accounts(2)
     now = 0.0
     ready, total = {quick: 0.0, slow: 0.0}, {quick: 0.0, slow: 0.0}

@@ -44,7 +44,7 @@ def echo_methods() -> Registry:
     return methods
 
 
-async def test_a_connection_beyond_the_limit_is_closed_at_once_and_the_open_ones_go_on(
+async def test_a_connection_beyond_the_limit_is_closed_at_once_and_the_open_ones_continue(
     family: tuple[Serve, Connect], caplog: pytest.LogCaptureFixture
 ) -> None:
     serve, connect = family
@@ -94,7 +94,7 @@ async def test_a_client_without_a_whole_message_in_time_is_disconnected(
     assert "first_message" in lost.detail
 
 
-async def test_a_client_that_has_sent_a_message_may_be_silent_for_as_long_as_it_likes(
+async def test_a_client_that_has_sent_a_message_may_stay_idle(
     family: tuple[Serve, Connect],
 ) -> None:
     serve, connect = family
@@ -127,7 +127,7 @@ async def test_a_first_message_may_be_the_response_to_a_call_of_the_server(famil
     assert answers == ["Ada"]
 
 
-async def test_without_a_limit_on_the_first_message_a_client_may_only_listen(family: tuple[Serve, Connect]) -> None:
+async def test_without_a_limit_on_the_first_message_a_client_may_only_receive(family: tuple[Serve, Connect]) -> None:
     serve, connect = family
     with anyio.fail_after(60):
         async with (

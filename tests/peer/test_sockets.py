@@ -60,7 +60,7 @@ def echo_methods() -> Registry:
 # -- serving
 
 
-async def test_a_server_answers_its_clients_from_a_registry(family: tuple[Serve, Connect]) -> None:
+async def test_a_server_serves_its_clients_from_a_registry(family: tuple[Serve, Connect]) -> None:
     serve, connect = family
     with anyio.fail_after(60):
         async with serve(echo_methods()) as server, connect(server) as one, connect(server) as other:
@@ -141,7 +141,7 @@ async def test_many_clients_connect_and_call_at_once(family: tuple[Serve, Connec
 # -- leaving
 
 
-async def test_a_client_that_vanishes_is_forgotten_and_what_it_asked_for_is_cancelled(
+async def test_the_requests_of_a_client_that_vanishes_are_cancelled(
     family: tuple[Serve, Connect],
 ) -> None:
     serve, connect = family
@@ -286,7 +286,7 @@ async def test_a_server_whose_scope_is_cancelled_closes_peers_that_do_not_read_a
 # -- what goes wrong
 
 
-async def test_a_dialect_that_does_not_exist_is_refused_before_anybody_connects(family: tuple[Serve, Connect]) -> None:
+async def test_an_unknown_dialect_is_refused_before_any_connection(family: tuple[Serve, Connect]) -> None:
     serve, _ = family
     with pytest.raises(ValueError, match="klingon"):
         serve(echo_methods(), dialect="klingon")
@@ -337,7 +337,7 @@ async def test_a_function_that_cannot_prepare_a_peer_loses_that_peer_alone(
     internal_errors.clear()
 
 
-async def test_a_server_without_descriptors_left_goes_on_when_there_are_some(
+async def test_a_server_without_descriptors_left_continues_when_there_are_some(
     family: tuple[Serve, Connect], internal_errors: list[Any]
 ) -> None:
     serve, _ = family
@@ -364,7 +364,7 @@ async def test_a_server_without_descriptors_left_goes_on_when_there_are_some(
     internal_errors.clear()
 
 
-async def test_connecting_to_where_nobody_listens_fails_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_connecting_without_a_server_fails_and_leaves_nothing(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(OSError):
@@ -395,7 +395,7 @@ async def test_a_unix_socket_may_be_opened_by_its_user_alone_and_is_gone_afterwa
     assert not path.exists()
 
 
-async def test_a_socket_that_nobody_listens_on_is_replaced(tmp_path: Path) -> None:
+async def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(path))
@@ -405,7 +405,7 @@ async def test_a_socket_that_nobody_listens_on_is_replaced(tmp_path: Path) -> No
             assert await client.call("echo", [1]) == [1]
 
 
-async def test_a_socket_that_somebody_listens_on_keeps_its_place(tmp_path: Path) -> None:
+async def test_a_socket_in_use_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with anyio.fail_after(60):
         async with serve_unix(echo_methods(), path):

@@ -80,7 +80,7 @@ async def test_a_secret_of_the_host_does_not_reach_a_child(monkeypatch: pytest.M
     assert (seen["OWN"], seen["PATH"], seen["LC_CTYPE"]) == ("1", os.environ["PATH"], "C.UTF-8")
 
 
-async def test_a_child_sees_the_whole_environment_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_gets_the_whole_environment_if_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_TOKEN", "canary-4711")
 
     seen = (await describe(inherit_env=True, env={"HOME": "/elsewhere"}))["environment"]
@@ -193,7 +193,7 @@ async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["echo hello", [], ()])
-async def test_a_command_that_is_no_list_of_words_is_refused(command: Any) -> None:
+async def test_a_command_that_is_not_a_list_of_strings_is_refused(command: Any) -> None:
     with pytest.raises(TypeError):
         async with Peer.connect_process(command):
             pytest.fail("it was started")
@@ -281,7 +281,7 @@ async def test_a_start_that_fails_half_way_leaves_no_process(
 
 
 @pytest.mark.parametrize("error", [errno.EAGAIN, errno.ENOMEM, errno.E2BIG])
-async def test_a_system_that_has_no_room_for_a_process_is_told_and_nothing_stays_open(
+async def test_a_system_without_room_for_a_process_is_reported_and_nothing_stays_open(
     monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -295,7 +295,7 @@ async def test_a_system_that_has_no_room_for_a_process_is_told_and_nothing_stays
     assert os.strerror(error) in caught.value.because
 
 
-async def test_a_program_that_may_not_be_executed_by_us_is_told_apart(tmp_path: Path) -> None:
+async def test_a_program_without_execute_permission_has_its_own_error(tmp_path: Path) -> None:
     script = write_program(tmp_path / "script", "#!/etc/hostname\n")
 
     with pytest.raises(StartFailed) as caught:

@@ -100,7 +100,7 @@ def test_an_end_of_line_that_was_cut_in_two_is_counted_once() -> None:
     assert lines == ["a", "(2 lines suppressed)"]
 
 
-def test_lines_that_take_their_time_are_handed_out_in_portions_and_none_is_lost() -> None:
+def test_slow_line_callbacks_get_lines_in_portions_without_loss() -> None:
     lines: list[str] = []
     log = StderrLog(lines.append, SMALL, lambda: len(lines) * PORTION)  # each line takes a whole one
     log.feed(b"one\ntwo\nthree\nfo", 0.0)
@@ -115,7 +115,7 @@ def test_lines_that_take_their_time_are_handed_out_in_portions_and_none_is_lost(
     assert lines == ["one", "two", "three", "four"]
 
 
-def test_lines_that_wait_when_more_comes_than_is_kept_are_counted() -> None:
+def test_lines_beyond_the_waiting_limit_are_counted() -> None:
     lines: list[str] = []
     log = StderrLog(lines.append, SMALL, lambda: len(lines) * 2 * PORTION)
     log.feed(b"0\n1\n2\n", 0.0)
@@ -159,7 +159,7 @@ def test_the_tail_is_the_last_that_was_written() -> None:
     assert len(log.tail()) <= SMALL.stderr_tail
 
 
-def test_the_tail_is_harmless_line_by_line() -> None:
+def test_the_tail_is_escaped_line_by_line() -> None:
     log = StderrLog(None, SMALL)
     log.feed(b"a\x1b[2J\r\nb\x07\rc", 0.0)
 
@@ -190,7 +190,7 @@ def test_a_flood_takes_no_more_memory_than_the_limits() -> None:
 @pytest.mark.loops
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["lines", "unbroken", "returns"])
-async def test_a_child_that_floods_its_stderr_is_still_answered(kind: str) -> None:
+async def test_a_child_that_floods_its_stderr_still_gets_a_response(kind: str) -> None:
     lines: list[str] = []
     with anyio.fail_after(60):
         async with Peer.connect_process(
@@ -308,13 +308,13 @@ async def test_what_a_child_wrote_right_before_its_end_is_in_the_tail() -> None:
 
 @pytest.mark.loops
 @pytest.mark.process
-async def test_a_child_that_closes_its_stderr_goes_on() -> None:
+async def test_a_child_that_closes_its_stderr_continues() -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(["/usr/bin/env", "sh", "-c", 'exec "$@" 2>&-', "sh", *child("echoes")]) as peer:
             assert await peer.call("x", [1]) == [1]
 
 
-def test_random_bytes_in_random_pieces_never_raise() -> None:
+def test_random_bytes_in_random_chunks_never_raise() -> None:
     random = Random(4)
     log = StderrLog(lambda line: None, SMALL)
     for _ in range(500):

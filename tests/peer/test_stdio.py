@@ -148,7 +148,7 @@ def without_uvloop(command: list[str]) -> None:
 
 @pytest.mark.usefixtures("without_uvloop")
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
-def test_a_descriptor_that_is_closed_is_never_mistaken_for_the_wire(command: list[str], closed: str) -> None:
+def test_a_closed_descriptor_is_never_mistaken_for_the_wire(command: list[str], closed: str) -> None:
     has_input = "<&-" not in closed
     asked = b"".join(request_of(number, method) for number, method in enumerate(["prints", "calls C", "descriptors"]))
     shell = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *command]
@@ -187,7 +187,7 @@ def test_the_null_device_as_stdin_ends_the_link_at_once(command: list[str]) -> N
     assert results_in(ended.stdout) == {}
 
 
-def test_a_file_as_stdout_takes_the_answers(command: list[str], tmp_path: Path) -> None:
+def test_a_file_as_stdout_takes_the_responses(command: list[str], tmp_path: Path) -> None:
     with (tmp_path / "answers").open("wb") as stdout:
         asked = request_of(1, "echo", [1])
         subprocess.run(command, input=asked, stdout=stdout, stderr=subprocess.DEVNULL, timeout=100, check=True)

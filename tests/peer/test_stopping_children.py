@@ -36,7 +36,7 @@ async def test_a_child_that_reads_its_stdin_ends_by_itself() -> None:
     assert (process_of(peer).exit_code, process_of(peer).signal) == (0, None)
 
 
-async def test_a_child_that_ignores_the_end_of_its_stdin_is_asked_by_sigterm() -> None:
+async def test_a_child_that_ignores_the_end_of_its_stdin_gets_sigterm() -> None:
     with anyio.fail_after(60):
         async with ready_child("ignores_eof", limits=QUICK.but(term_grace=60)) as (peer, _):
             pass
@@ -53,7 +53,7 @@ async def test_a_child_that_ignores_everything_is_killed(name: str) -> None:
     assert process_of(peer).signal == "SIGKILL"
 
 
-async def test_closing_is_no_crash() -> None:
+async def test_closing_is_not_a_crash() -> None:
     with anyio.fail_after(60):
         async with ready_child("ignores_sigterm") as (peer, _):
             pass
@@ -86,7 +86,7 @@ async def test_a_child_that_closes_its_stdout_is_lost_and_ended() -> None:
     assert process_of(peer).has_exited
 
 
-async def test_a_child_that_closes_its_stdin_is_heard_until_it_is_written_to_and_then_ended() -> None:
+async def test_a_child_that_closes_its_stdin_is_read_until_a_write_fails_and_then_ended() -> None:
     ticks: list[int] = []
     heard = anyio.Event()
     with anyio.fail_after(60):
@@ -169,7 +169,7 @@ async def test_nothing_of_the_session_is_left_when_a_child_crashes() -> None:
                     await member.gone()  # without waiting for anybody to close the peer
 
 
-async def test_a_fork_of_this_program_that_holds_the_pipes_does_not_keep_a_child_alive() -> None:
+async def test_a_fork_of_this_program_that_holds_the_pipes_does_not_prolong_the_life_of_a_child() -> None:
     with anyio.fail_after(60):
         async with ready_child("ignores_eof") as (peer, _):
             read, write = os.pipe()
@@ -204,7 +204,7 @@ async def test_no_signal_is_sent_once_a_child_is_reaped(monkeypatch: pytest.Monk
     process_of(peer).reap()
 
 
-async def test_a_child_that_somebody_else_reaped_is_not_signalled_by_its_number(
+async def test_a_child_that_was_reaped_elsewhere_is_not_signalled_by_its_pid(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     signalled: list[object] = []
@@ -220,7 +220,7 @@ async def test_a_child_that_somebody_else_reaped_is_not_signalled_by_its_number(
     assert (lost.exit_code, signalled) == (None, [])
 
 
-async def test_a_host_that_ignores_its_children_learns_of_the_end_and_not_of_the_exit_code() -> None:
+async def test_with_sigchld_ignored_the_end_is_noticed_without_the_exit_code() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system then reaps them by itself
     try:
         with anyio.fail_after(60):
@@ -280,7 +280,7 @@ async def test_a_hundred_children_need_no_thread_each() -> None:
             await everybody.wait()
 
 
-def test_the_number_of_a_descriptor_above_a_thousand_is_no_obstacle() -> None:
+def test_descriptors_above_1024_work() -> None:
     # `select` cannot take such numbers: nothing here may use it.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 1200:

@@ -106,7 +106,7 @@ async def test_what_a_consumer_has_taken_counts_no_more_against_the_bytes_of_a_s
     assert taken == 50
 
 
-async def test_two_gaps_are_told_apart_where_events_came_between() -> None:
+async def test_two_gaps_are_reported_separately_where_events_came_between() -> None:
     one, other = memory_transports()
     limits = Limits(stream_events=2)
     async with Peer.over(one, limits=limits) as peer, Peer.over(other) as server:
@@ -152,7 +152,7 @@ async def test_a_link_that_may_be_paused_loses_no_event_of_a_slow_consumer() -> 
     assert (run.dropped, result) == (0, 20_000)
 
 
-async def test_other_calls_do_not_wait_for_a_stream_that_nobody_takes() -> None:
+async def test_other_calls_do_not_wait_for_a_stream_that_is_not_read() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("ticks")
@@ -238,7 +238,7 @@ async def take_late(run: CallStream[Any], told: anyio.Event) -> list[Any]:
 # -- a consumer that leaves
 
 
-async def test_the_producer_is_told_when_its_consumer_leaves() -> None:
+async def test_the_producer_is_cancelled_when_its_consumer_leaves() -> None:
     cancelled = anyio.Event()
     async with memory_pair() as (left, right):
 
@@ -261,7 +261,7 @@ async def test_the_producer_is_told_when_its_consumer_leaves() -> None:
             await cancelled.wait()
 
 
-async def test_events_for_a_consumer_that_has_left_go_to_nobody() -> None:
+async def test_events_for_a_consumer_that_has_left_are_dropped() -> None:
     late: list[Any] = []
     async with memory_pair() as (left, right):
         right.handle("never")(never)
@@ -299,7 +299,7 @@ async def test_a_producer_that_dies_ends_the_stream_once_after_all_that_it_sent(
 
 
 @pytest.mark.process
-async def test_events_that_come_after_the_answer_do_not_reach_the_stream() -> None:
+async def test_events_that_come_after_the_response_do_not_reach_the_stream() -> None:
     late: list[int] = []
     over = anyio.Event()
     with anyio.fail_after(60):
@@ -359,7 +359,7 @@ async def test_events_of_many_senders_arrive_in_the_order_in_which_they_were_sen
 
 
 @pytest.mark.process
-async def test_a_second_answer_changes_nothing() -> None:
+async def test_a_second_response_changes_nothing() -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("answers_twice"), limits=QUICK) as peer:
             async with peer.stream("x", events=TICK) as run:
@@ -391,7 +391,7 @@ async def test_an_event_that_cannot_be_decoded_ends_the_stream_and_the_link_live
     assert seen == [0]
 
 
-async def test_a_stream_that_falls_silent_times_out_and_events_renew_its_patience() -> None:
+async def test_a_silent_stream_times_out_and_events_renew_the_timeout() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("ticks")
@@ -422,7 +422,7 @@ async def test_a_stream_ends_when_its_peer_is_closed() -> None:
 # -- two tasks at one stream
 
 
-async def test_tasks_that_wait_for_events_and_for_the_result_of_one_stream_all_go_on_at_its_end() -> None:
+async def test_tasks_that_wait_for_events_and_for_the_result_of_one_stream_all_continue_at_its_end() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("ticks")

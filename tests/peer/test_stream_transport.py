@@ -41,7 +41,7 @@ def pipes() -> tuple[Pipe, Pipe]:
     return Pipe(from_right, to_right), Pipe(from_left, to_left)
 
 
-async def test_two_peers_speak_over_any_two_streams() -> None:
+async def test_two_peers_communicate_over_any_two_streams() -> None:
     left, right = pipes()
     with anyio.fail_after(60):
         async with Peer.over(left) as one, Peer.over(right) as other:
@@ -85,7 +85,7 @@ async def test_whatever_a_stream_raises_ends_the_link_with_that_reason(
     assert left.closed == 1
 
 
-async def test_a_stream_that_ends_is_a_link_that_was_closed_by_the_other_side() -> None:
+async def test_a_stream_that_ends_is_a_link_that_was_closed_by_the_remote_peer() -> None:
     left, right = pipes()
     with anyio.fail_after(60):
         async with Peer.over(left) as one:

@@ -60,7 +60,7 @@ class Hasty(Script):
 # -- claimed in time
 
 
-async def test_events_that_come_with_the_answer_before_the_call_has_returned_are_not_missed() -> None:
+async def test_events_that_come_with_the_response_before_the_call_has_returned_are_not_missed() -> None:
     async with Peer.over(Hasty()) as peer:
         async with peer.stream("x", events={"tick": Tick}) as run:
             assert [event async for event in run] == [Tick(0), Tick(1)]
@@ -75,7 +75,7 @@ async def test_events_that_come_with_the_answer_before_the_call_has_returned_are
 
 
 @pytest.mark.process
-async def test_no_event_of_a_child_that_answers_at_once_is_missed() -> None:
+async def test_no_event_of_a_child_that_responds_at_once_is_missed() -> None:
     async with Peer.connect_process(child("ticks", 50)) as peer:
         for _ in range(5):
             with anyio.fail_after(60):
@@ -150,7 +150,7 @@ async def test_events_before_one_that_cannot_be_decoded_are_not_lost_in_its_batc
             await run.result()
 
 
-async def test_an_event_that_cannot_be_decoded_fails_the_call_although_its_answer_is_there() -> None:
+async def test_an_event_that_cannot_be_decoded_fails_the_call_although_its_response_is_there() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
         script.say(notification("tick", {"n": "zero"}), tick(1), answer(await script.hear(), "done"))
 
@@ -170,7 +170,7 @@ async def test_the_result_is_there_after_the_block_if_it_came_within() -> None:
         assert await run.result() == "done"
 
 
-async def test_a_stream_that_was_left_early_says_so_when_it_is_asked_for_its_result() -> None:
+async def test_the_result_of_a_stream_that_was_left_early_raises_an_error_that_says_so() -> None:
     async with scripted() as (peer, script):
         async with peer.stream("x") as run:
             await script.hear()
@@ -212,7 +212,7 @@ async def test_the_error_of_the_call_ends_the_stream_after_its_events() -> None:
 # -- callbacks
 
 
-async def test_callbacks_get_every_event_before_the_call_returns_in_the_type_that_they_ask_for() -> None:
+async def test_callbacks_get_every_event_before_the_call_returns_in_their_annotated_type() -> None:
     seen: list[Any] = []
     async with memory_pair() as (left, right):
 
@@ -279,7 +279,7 @@ async def test_async_callbacks_are_awaited_one_after_the_other_and_only_their_ca
 
 @pytest.mark.parametrize("before", [0, 100])
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it_at_the_other_side(
+async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it_at_the_remote_peer(
     is_async: bool, before: int
 ) -> None:
     class OwnError(Exception): ...
@@ -312,7 +312,7 @@ async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_error_in_a_callback_wins_over_an_answer_in_the_same_piece(is_async: bool) -> None:
+async def test_an_error_in_a_callback_wins_over_a_response_in_the_same_chunk(is_async: bool) -> None:
     def fail() -> None:
         raise KeyError("mine")
 
@@ -325,7 +325,7 @@ async def test_an_error_in_a_callback_wins_over_an_answer_in_the_same_piece(is_a
 
 
 @pytest.mark.parametrize("error", [msgspec.ValidationError("mine"), UnicodeDecodeError("utf-8", b"", 0, 1, "mine")])
-async def test_an_error_of_a_callback_is_its_own_even_if_a_decoder_could_have_raised_it(error: Exception) -> None:
+async def test_a_validation_error_raised_by_a_callback_is_not_a_bad_response(error: Exception) -> None:
     def fail() -> None:
         raise error
 
@@ -337,7 +337,7 @@ async def test_an_error_of_a_callback_is_its_own_even_if_a_decoder_could_have_ra
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_event_that_a_callback_cannot_take_is_a_bad_reply_and_the_link_lives(is_async: bool) -> None:
+async def test_an_event_that_a_callback_cannot_take_is_a_bad_response_and_the_link_lives(is_async: bool) -> None:
     def on_tick(event: Text) -> None:
         pytest.fail("it was called")
 
@@ -350,7 +350,7 @@ async def test_an_event_that_a_callback_cannot_take_is_a_bad_reply_and_the_link_
         assert await peer.call("x") == "done"
 
 
-async def test_events_that_come_with_the_end_of_the_link_are_for_nobody() -> None:
+async def test_events_that_come_with_the_end_of_the_link_are_dropped() -> None:
     seen: list[int] = []
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         link = peer._link
@@ -372,7 +372,7 @@ async def test_events_that_come_with_the_end_of_the_link_are_for_nobody() -> Non
     assert len(seen) < 41 + 16  # the rest of a few that are handed out together
 
 
-async def test_whoever_waits_for_an_event_learns_that_another_task_has_left_the_stream() -> None:
+async def test_a_task_that_waits_for_an_event_ends_when_another_task_leaves_the_stream() -> None:
     async with scripted() as (peer, script):
         run = peer.stream("x", events={"tick": Tick})
 
@@ -389,7 +389,7 @@ async def test_whoever_waits_for_an_event_learns_that_another_task_has_left_the_
                 await run.__aexit__()
 
 
-async def test_one_among_many_events_that_cannot_be_taken_is_a_bad_reply() -> None:
+async def test_one_among_many_events_that_cannot_be_taken_is_a_bad_response() -> None:
     seen: list[int] = []
 
     def on_tick(event: Tick) -> None:
@@ -409,7 +409,7 @@ async def test_one_among_many_events_that_cannot_be_taken_is_a_bad_reply() -> No
     assert seen == list(range(100))
 
 
-async def test_a_callback_that_takes_too_much_is_refused_before_anything_leaves() -> None:
+async def test_a_callback_with_too_many_parameters_is_refused_before_anything_is_sent() -> None:
     def on_tick(event: Tick, context: object) -> None: ...
 
     async with scripted() as (peer, script):
@@ -433,7 +433,7 @@ async def test_a_call_with_callbacks_times_out_like_any_other() -> None:
 # -- whom they belong to
 
 
-async def test_two_streams_that_claim_the_same_notification_both_get_it() -> None:
+async def test_two_subscriptions_to_the_same_notification_both_get_it() -> None:
     ticks = {"tick": Tick}
     async with scripted() as (peer, script), peer.stream("a", events=ticks) as a, peer.stream("b", events=ticks) as b:
         first, second = await script.hear(), await script.hear()
@@ -485,7 +485,7 @@ async def test_progress_without_a_value_is_null() -> None:
         assert [event async for event in run] == [None]
 
 
-async def test_a_dialect_without_a_word_for_progress_refuses_before_anything_leaves() -> None:
+async def test_a_dialect_without_progress_refuses_before_anything_is_sent() -> None:
     speechless = replace(DIALECTS["plain"], name="speechless", progress=None)
     async with scripted(dialect=speechless) as (peer, script):
         with pytest.raises(NotSupported):
@@ -499,7 +499,7 @@ async def test_a_dialect_without_a_word_for_progress_refuses_before_anything_lea
             assert [event.n async for event in run] == [0]
 
 
-async def test_a_handler_cannot_report_where_the_dialect_has_no_word_for_it() -> None:
+async def test_a_handler_cannot_report_where_the_dialect_has_no_progress() -> None:
     speechless = replace(DIALECTS["plain"], name="speechless", progress=None)
     async with memory_pair(dialect=speechless) as (left, right):
 
@@ -517,7 +517,7 @@ async def test_a_handler_cannot_report_where_the_dialect_has_no_word_for_it() ->
 # -- time
 
 
-async def test_patience_between_events_is_no_deadline_for_the_other_side() -> None:
+async def test_the_timeout_between_events_is_no_deadline_for_the_remote_peer() -> None:
     async with scripted(dialect="native") as (peer, script):
         async with peer.stream("x", {}, idle_timeout=30):
             asked = await script.hear()
@@ -571,7 +571,7 @@ async def test_a_stream_within_a_request_ends_with_the_deadline_of_the_request_w
 # -- credit
 
 
-async def test_credit_holds_a_producer_back_until_its_events_are_taken() -> None:
+async def test_credit_delays_a_producer_until_its_events_are_read() -> None:
     sent = 0
     async with memory_pair(dialect="native") as (left, right):
 
@@ -595,7 +595,7 @@ async def test_credit_holds_a_producer_back_until_its_events_are_taken() -> None
                 assert [event async for event in run] == list(range(2000))
 
 
-async def test_tasks_of_one_handler_that_wait_for_credit_all_go_on() -> None:
+async def test_tasks_of_one_handler_that_wait_for_credit_all_continue() -> None:
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle("count")
@@ -613,7 +613,7 @@ async def test_tasks_of_one_handler_that_wait_for_credit_all_go_on() -> None:
 
 
 @pytest.mark.parametrize("overflow", list(Overflow))
-async def test_credit_never_asks_for_more_than_a_stream_may_hold(overflow: Overflow) -> None:
+async def test_credit_never_exceeds_the_capacity_of_a_stream(overflow: Overflow) -> None:
     limits = Limits(stream_events=10)
     async with memory_pair(dialect="native", limits=limits) as (left, right):
 
@@ -680,7 +680,7 @@ async def test_a_producer_that_waits_for_credit_ends_when_its_caller_leaves_or_i
 @pytest.mark.parametrize(
     "params", [None, {}, {"id": 1}, {"id": 1, "n": "9"}, {"id": 1, "n": -9}, {"id": 99, "n": 9}, [1]]
 )
-async def test_a_credit_that_makes_no_sense_gives_none(params: object) -> None:
+async def test_a_nonsensical_credit_grants_nothing(params: object) -> None:
     sent: list[int] = []
     async with scripted(dialect="native") as (peer, script):
 

@@ -103,7 +103,7 @@ def test_a_descriptor_may_be_read_and_written_and_a_poller_without_any_is_replac
     trio.run(main)
 
 
-def test_an_interruption_in_a_function_reaches_the_main_task_and_the_others_go_on(pipes: list[Pipe]) -> None:
+def test_an_interruption_in_a_function_reaches_the_main_task_and_the_others_continue(pipes: list[Pipe]) -> None:
     called: list[str] = []
 
     async def main() -> None:

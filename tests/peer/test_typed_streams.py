@@ -71,7 +71,7 @@ async def test_the_events_of_a_descriptor_come_as_its_classes_and_the_result_as_
     assert result == 2
 
 
-async def test_an_event_that_cannot_be_read_is_skipped_and_counted() -> None:
+async def test_an_event_that_cannot_be_decoded_is_skipped_and_counted() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
         asked = await script.hear()
         script.say(
@@ -86,7 +86,7 @@ async def test_an_event_that_cannot_be_read_is_skipped_and_counted() -> None:
         assert await run.result() == 1
 
 
-async def test_events_that_cannot_be_read_are_skipped_in_batches_as_well() -> None:
+async def test_events_that_cannot_be_decoded_are_skipped_in_batches_as_well() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
         asked = await script.hear()
         script.say(
@@ -120,7 +120,7 @@ async def test_each_event_goes_to_the_function_of_its_class() -> None:
         assert seen == [Tick(1), "tock", Tick(2)]
 
 
-async def test_events_without_a_function_are_passed_over() -> None:
+async def test_events_without_a_function_are_skipped() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
         asked = await script.hear()
         seen: list[Tick] = []
@@ -160,7 +160,7 @@ async def test_two_streams_of_one_kind_at_once_get_their_own_events_where_these_
             assert [event async for event in twenties] == [Tick(20), Tick(21), Tick(22)]
 
 
-async def test_events_without_a_mark_are_for_every_call_that_claimed_them() -> None:
+async def test_events_without_a_mark_are_for_every_call_that_subscribed() -> None:
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle(COUNT)
@@ -173,7 +173,7 @@ async def test_events_without_a_mark_are_for_every_call_that_claimed_them() -> N
 
 
 @pytest.mark.parametrize("params", [None, {}, {"_meta": {"mine": 1}}, [1, 2], {"a": {"b": 1}}])
-async def test_the_mark_of_an_event_is_taken_off_before_anybody_sees_it(params: Any) -> None:
+async def test_the_mark_of_an_event_is_removed_before_delivery(params: Any) -> None:
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle("tell")
@@ -191,7 +191,7 @@ async def test_the_mark_of_an_event_is_taken_off_before_anybody_sees_it(params: 
     assert seen == [params]
 
 
-async def test_a_mark_in_other_words_is_understood() -> None:
+async def test_a_mark_under_another_name_is_understood() -> None:
     async with scripted(dialect="native") as (peer, script), peer.stream("count", events={"tick": Tick}) as run:
         asked = await script.hear()
         script.say(
@@ -203,7 +203,7 @@ async def test_a_mark_in_other_words_is_understood() -> None:
         assert [event async for event in run] == [Tick(1)]
 
 
-async def test_events_that_their_caller_did_not_claim_do_not_use_up_its_credit() -> None:
+async def test_events_without_a_subscription_do_not_use_up_credit() -> None:
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle(COUNT)
@@ -219,7 +219,7 @@ async def test_events_that_their_caller_did_not_claim_do_not_use_up_its_credit()
                 assert await run.result() == 2_000
 
 
-async def test_a_stream_that_somebody_ends_raises_that_and_tells_the_other_side() -> None:
+async def test_ending_a_stream_raises_the_given_error_and_cancels_the_request() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
         asked = await script.hear()
         script.say(notification("tick", {"n": 1}))

@@ -93,7 +93,7 @@ def test_requests_that_came_before_the_end_of_stdin_are_served_although_all_of_t
         assert process.wait(15) == 0
 
 
-def test_a_program_that_goes_on_without_a_handler_when_its_link_has_ended_is_left_alone() -> None:
+def test_a_program_that_continues_without_a_handler_when_its_link_has_ended_is_left_alone() -> None:
     code = BLOCKING + "\ntime.sleep(1.5)\nsay('done')\n"
     with started(code) as process:
         process.stdin.close()
