@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from becket.cli.support.options import HostOptions, host_options, run_async
 from becket.cli.support.output import print_json, print_message
 from becket.cli.support.passthrough import PassthroughCommand
-from becket.errors import JSON_ERRORS
+from becket.errors import JSON_ERRORS, Meaning, NotDeclared, RemoteError
 
 __all__ = ["call", "read_json", "trace_option"]
 
@@ -74,8 +75,6 @@ def read_json(text: str) -> Any:
     Raises:
         click.BadParameter: it is none.
     """
-    import msgspec
-
     try:
         value = msgspec.json.decode(sys.stdin.buffer.read() if text == "-" else text)
     except JSON_ERRORS as error:
@@ -92,7 +91,6 @@ async def call_extension(
     from becket.cli.support.host_session import open_extension
     from becket.cli.support.logs import show_logs
     from becket.contract.names import strip_whitespace
-    from becket.errors import Meaning, NotDeclared, RemoteError
     from becket.peer.outbound import UNSET
 
     seconds = UNSET if timeout is None else timeout

@@ -18,6 +18,7 @@ from msgspec import Struct
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.options import HostOptions, TerminationRequested, host_options, run_async
 from becket.cli.support.output import console, is_terminal, json_option, print_message
+from becket.errors import BecketError, NotDeclared
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -150,8 +151,6 @@ def choose_model(models: Sequence[str], wanted: str | None) -> str:
         NotDeclared, NoModels: there is none.
         click.UsageError: there is more than one.
     """
-    from becket.errors import NotDeclared
-
     if wanted in models:
         return str(wanted)
     fitting = [model for model in models if wanted is None or f":{wanted}:" in f":{model}:"]
@@ -226,7 +225,6 @@ def run_interactive(options: HostOptions, how: ChatOptions) -> None:
 def run_turn(complete: Callable[[list[Message]], Future[ProviderResult]], messages: list[Message], line: str) -> None:
     """Adds a question and its answer to a conversation; of what has failed or was stopped nothing is kept."""
     from becket.contract.providers import Message, user
-    from becket.errors import BecketError
 
     future = complete([*messages, user(line)])
     try:

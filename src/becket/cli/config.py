@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from becket._text import escape
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.options import DataDirOptions, data_dir_options
 from becket.cli.support.output import json_option, print_json, print_line, print_message, print_table
@@ -86,7 +87,6 @@ def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int
     """
     from msgspec.structs import replace
 
-    from becket._text import escape
     from becket.contract.names import strip_whitespace
     from becket.host.redaction import HIDDEN
     from becket.stores.sqlite import SqliteStore

@@ -17,6 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from becket import __version__
+from becket._text import escape
 from becket.cli.support.exit_codes import ExitCode, exit_code_for
 from becket.cli.support.options import WORDS, TerminationRequested
 from becket.errors import BadFile, BecketError
@@ -193,8 +194,6 @@ def format_error(error: BaseException) -> Iterator[str]:
 
 
 def print_error(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
-    from becket._text import escape
-
     for line in lines:
         for part in line.splitlines() or [""]:
             click.echo(f"error: {escape(part)}", err=True)

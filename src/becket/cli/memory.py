@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from becket._text import truncate
+from becket._text import escape, truncate
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.options import DataDirOptions, data_dir_options
 from becket.cli.support.output import json_option, print_json, print_line, print_message, print_table
@@ -143,7 +143,6 @@ def show(options: DataDirOptions, extension: str, id: int, as_json: bool) -> int
     \b
     becket memory show notes 17
     """
-    from becket._text import escape
     from becket.stores.sqlite.inspect import load_record
 
     record = load_record(options.data_dir().store, extension, id)
@@ -202,7 +201,6 @@ def verify(options: DataDirOptions, accept: bool, as_json: bool) -> int:
     becket memory verify
     becket memory verify --accept
     """
-    from becket._text import escape
     from becket.cli.support.store import open_store
     from becket.stores.sqlite import SqliteStore
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from becket._text import truncate
+from becket._text import escape, truncate
 from becket.cli.support.exit_codes import ExitCode
-from becket.cli.support.options import DataDirOptions, data_dir_options
+from becket.cli.support.options import DataDirOptions, data_dir_options, run_async
 from becket.cli.support.output import (
     console,
     is_terminal,
@@ -26,6 +26,7 @@ from becket.cli.support.output import (
     print_message,
 )
 from becket.cli.support.passthrough import PassthroughCommand
+from becket.errors import StartFailed
 
 if TYPE_CHECKING:
     from becket.dialects import Dialect
@@ -76,7 +77,6 @@ def trace(
     if not follow:
         click.echo(ctx.get_help())
         return None
-    from becket.cli.support.options import run_async
     from becket.cli.support.trace_follow import follow_host
 
     return run_async(
@@ -124,7 +124,6 @@ def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
     The file holds all that was said, secrets included: it is for your eyes.
     """
     from becket.cli.support.relay import exit_like, open_recording, relay
-    from becket.errors import StartFailed
 
     path, opened = open_recording(file, overwrite=overwrite)
     if path != file:
@@ -294,7 +293,6 @@ def replay(
     becket trace replay notes.jsonl -- python3 notes.py
     becket trace replay --ignore /result/thrown --ignore '/params/*' dice.jsonl -- node dice.js
     """
-    from becket.cli.support.options import run_async
     from becket.testing.transcripts.file import load_transcript
 
     for pointer in ignore:
@@ -325,8 +323,6 @@ async def run_replay(
 
 
 def format_difference(difference: Difference) -> str:
-    from becket._text import escape
-
     where = "" if difference.number is None else f"entry {difference.number}: "
     at = f" at {difference.pointer}" if difference.pointer else ""
     lines = [f"{where}{difference.message}{at}: {difference.problem}"]

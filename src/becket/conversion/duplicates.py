@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from becket._text import join_pointer, truncate
 from becket.errors import InvalidParams
 
 __all__ = ["check_duplicates", "refusing_duplicates"]
@@ -95,7 +96,6 @@ def find_duplicate_member(text: bytes) -> str | None:
 
 
 def search(value: Any, pointer: str) -> str | None:
-    from becket._text import join_pointer, truncate
     from becket.conversion.problems import is_array
 
     parts: Any = value if isinstance(value, Pairs) else enumerate(value) if is_array(value) else ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from becket._text import truncate
 from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall
 from becket.errors import InvalidParams
@@ -376,7 +377,5 @@ def describe_provider(provider: DeclaredProvider) -> Provider:
 
 
 def build_unknown_name_error(member: str, what: str, name: str, known: Sequence[str] = ()) -> InvalidParams:
-    from becket._text import truncate
-
     others = f", but: {truncate(', '.join(known))}" if known else ""
     return InvalidParams([(f"/{member}", f"there is no {what} {truncate(name)!r} here{others}")])

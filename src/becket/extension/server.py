@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
 
 from msgspec import Struct
 
+from becket.contract.handshake import DeclaredCapability
+from becket.contract.tools import Tool
 from becket.dialects import NATIVE, find_dialect
 from becket.errors import LocalProtocolError
 from becket.extension.decorators import (
@@ -22,6 +24,7 @@ from becket.extension.decorators import (
     collect_declarations,
     is_async,
 )
+from becket.extension.runtime_blocking import BlockingRuntime
 from becket.extension.session import ExtensionDefinition, ExtensionSession
 from becket.json_schema.validator import SchemaMode
 from becket.limits import Limits
@@ -29,7 +32,6 @@ from becket.limits import Limits
 if TYPE_CHECKING:
     from typing import Literal
 
-    from becket.contract.handshake import DeclaredCapability
     from becket.contract.info import ExtensionInfo, SidecarArgs
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
     from becket.dialects import Dialect
@@ -326,7 +328,6 @@ class BlockingHostConnection:
         self._on_stopping = when_ending
 
     def __enter__(self) -> BlockingPeer:
-        from becket.extension.runtime_blocking import BlockingRuntime
         from becket.peer.blocking_peer import BlockingPeer
 
         extension, wire = self._extension, self._wire
@@ -408,7 +409,6 @@ def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declaration, 
     """Raises TypeError for what every host would refuse in the handshake."""
     from becket.contract.handshake_checks import CapabilityChecker
     from becket.contract.providers import Provider
-    from becket.contract.tools import Tool
 
     check_capability_types(cls)
     name = cls.id or cls.__name__
@@ -428,8 +428,6 @@ def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declaration, 
 
 
 def check_capability_types(cls: type[ExtensionServer]) -> None:
-    from becket.contract.handshake import DeclaredCapability
-
     if not hasattr(cls.capabilities, "__iter__"):
         raise TypeError(f"{cls.__name__}.capabilities is a list of `DeclaredCapability`, and not {cls.capabilities!r}")
     for each in cls.capabilities:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterator
-from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from types import NoneType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints, overload
 
 from msgspec import Raw
 
@@ -345,9 +345,6 @@ def resolve_annotation(annotation: str, target: Any, function: Callable[..., Any
     named = target.__globals__.get(annotation, vars(builtins).get(annotation))
     if isinstance(named, type):  # most are a plain name: to ask for the hints takes fifty times as long
         return named
-    from types import SimpleNamespace
-    from typing import get_type_hints
-
     try:
         alone: Any = SimpleNamespace(__annotations__={"params": annotation})
         return get_type_hints(alone, target.__globals__, include_extras=True)["params"]

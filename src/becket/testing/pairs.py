@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from becket.dialects import NATIVE
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer
 from becket.peer.protocols import Loop, Receiver
@@ -151,7 +152,6 @@ async def connected(
     Raises:
         HandshakeFailed: the extension does not start, or declares what it must not.
     """
-    from becket.dialects import NATIVE
     from becket.host.starting.connect import connect_extension_over  # here, so that `memory_pair` stays light
 
     ours, theirs = memory_transports()

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from signal import SIGINT, SIGTERM
+from threading import Timer
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from becket.adapters.lsp.dialect import LSP, LSP_LIMITS
@@ -160,8 +161,6 @@ def check_unused(server: LanguageServer) -> None:
 
 def start_exit_watchdog() -> None:
     """Ends this program although functions in threads do not return: Python would wait for them for ever."""
-    from threading import Timer
-
     timer = Timer(STOP_GRACE, lambda: os._exit(EXIT_STOP_TIMEOUT))
     timer.daemon = True
     timer.start()

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from becket._loggers import extension_logger
+from becket._text import quote_path
 from becket.adapters.roder.manifest import FILE_NAME, LoadedManifest, RoderManifest
 from becket.adapters.roder.messages.events import EVENTS_HANDLE
 from becket.adapters.roder.messages.inference import STREAM_TURN
@@ -94,7 +95,6 @@ def load_manifest_file(path: str) -> LoadedManifest:
     Raises:
         BadFile: it cannot be read, or is none. All problems.
     """
-    from becket._text import quote_path
     from becket.conversion.files.reader import load_bytes
     from becket.conversion.files.toml import parse_toml
     from becket.conversion.problems import find_problems

@@ -16,6 +16,7 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 from msgspec import Raw, Struct
 
+from becket._text import join_pointer, truncate
 from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.introspect import (
     UNIONS,
@@ -142,8 +143,6 @@ def allow_declared_properties(derived: dict[str, Any], given: dict[str, Any]) ->
 
 
 def input_pointer(name: str) -> str:
-    from becket._text import join_pointer, truncate
-
     return truncate(join_pointer(INPUT_POINTER, name))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
 
 from msgspec import Struct
 
+from becket.contract.handshake import SHUTDOWN
 from becket.contract.tools import ToolCall
 from becket.dialects.mapping import ContractMapping, LinkState, WireRequest, identity
 from becket.errors import BecketError, NotSupported
@@ -154,7 +155,5 @@ class ContractClient:
 
     def _build_shutdown(self) -> WireRequest | None:
         if self.mapping is None:
-            from becket.contract.handshake import SHUTDOWN
-
             return WireRequest(SHUTDOWN)
         return None if self.mapping.encode_shutdown is None else self.mapping.encode_shutdown(self.link_state)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, overload
+from urllib.parse import unquote
 
 import anyio
 from lsprotocol import types
@@ -381,6 +382,4 @@ async def read_document(uri: str) -> str:
 
 def normalize_uri(uri: str) -> str:
     """Returns a URI in the one form that tells whether two are the same: servers escape other characters than we do."""
-    from urllib.parse import unquote
-
     return unquote(uri)
