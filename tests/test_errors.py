@@ -170,7 +170,7 @@ def test_it_can_be_copied_and_pickled(error: BecketError, again: object) -> None
     assert fields_of(twin) == fields_of(error)
 
 
-def test_a_copy_keeps_the_cause_and_not_the_traceback() -> None:
+def test_a_copy_has_the_cause_and_not_the_traceback() -> None:
     cause = OSError(32, "broken pipe")
     with pytest.raises(ConnectionLost) as caught:
         raise ConnectionLost(DisconnectReason.STREAM_ERROR) from cause
@@ -193,7 +193,7 @@ def test_the_protocol_error_itself_is_abstract() -> None:
         ProtocolError("somebody broke a rule")
 
 
-def test_an_answer_and_a_failed_call_have_nothing_in_common() -> None:
+def test_a_response_and_a_failed_call_have_nothing_in_common() -> None:
     assert not issubclass(RemoteError, RpcError)
     assert not issubclass(RpcError, RemoteError)
 
@@ -209,7 +209,7 @@ def test_each_meaning_has_one_number_of_its_own() -> None:
     assert len(set(ERROR_CODES.values())) == len(ERROR_CODES)
 
 
-def test_the_numbers_of_json_rpc_and_of_lsp_are_theirs() -> None:
+def test_the_numbers_of_json_rpc_and_of_lsp_are_as_specified() -> None:
     assert ERROR_CODES[Meaning.PARSE_ERROR] == -32700
     assert ERROR_CODES[Meaning.INVALID_REQUEST] == -32600
     assert ERROR_CODES[Meaning.UNKNOWN_METHOD] == -32601
@@ -234,7 +234,7 @@ def test_an_error_has_a_meaning_or_a_number_and_zero_is_a_number() -> None:
     assert (RpcError(0).meaning, RpcError(0).code) == (None, 0)
 
 
-def test_invalid_params_tell_their_problems_as_data() -> None:
+def test_invalid_params_have_their_problems_as_data() -> None:
     error = InvalidParams([("/a/0", "is no int")])
     assert error.problems == (("/a/0", "is no int"),)
     assert error.data == {"problems": [{"pointer": "/a/0", "message": "is no int"}]}
@@ -243,7 +243,7 @@ def test_invalid_params_tell_their_problems_as_data() -> None:
 @pytest.mark.parametrize(
     "found", [b"\x1b]0;title\x07", b"\r\nforged: line", "\u202e".encode(), b"\x00\xff", b"\n" * 99]
 )
-def test_what_is_quoted_is_one_harmless_line(found: bytes) -> None:
+def test_quoted_text_is_one_escaped_line(found: bytes) -> None:
     text = str(BadFrame("no header", found=found))
     assert text.isascii()
     assert text.isprintable()
@@ -276,7 +276,7 @@ def test_a_long_offence_is_cut_short() -> None:
     assert not BadFrame("no header", found=bytearray(b"x" * 64)).found.endswith("...")
 
 
-def test_a_crash_tells_the_last_line_of_stderr_and_keeps_the_rest() -> None:
+def test_a_crash_shows_the_last_line_of_stderr_and_holds_the_rest() -> None:
     crash = PeerCrashed(exit_code=1, stderr_tail="Traceback\n  ...\nValueError: no\n")
     assert crash.reason is DisconnectReason.PROCESS_EXIT
     assert "ValueError: no" in crash.detail

@@ -57,7 +57,7 @@ LAZY_PACKAGES = [
 
 
 @pytest.mark.parametrize("name", LAZY_PACKAGES)
-def test_what_type_checkers_see_of_a_package_is_what_it_exports(name: str) -> None:
+def test_type_checkers_see_exactly_the_exports_of_a_package(name: str) -> None:
     package = import_module(name)
     exports = {module: set(names.split()) for module, names in package.EXPORTS.items()}
     seen = imports_for_types(Path(package.__file__ or ""))
@@ -115,7 +115,7 @@ def test_every_module_that_is_not_empty_says_what_it_owns() -> None:
     assert [str(file.relative_to(folder)) for file in silent] == []
 
 
-def test_the_check_for_docstrings_finds_what_has_none() -> None:
+def test_the_check_for_docstrings_finds_missing_ones() -> None:
     class Explained:
         """Has one."""
 

@@ -36,7 +36,7 @@ CASES = [
 
 @pytest.mark.process
 @pytest.mark.parametrize(("module", "extra", "use"), CASES)
-def test_what_needs_an_extra_that_is_not_installed_names_it(module: str, extra: str, use: str) -> None:
+def test_a_missing_extra_is_named(module: str, extra: str, use: str) -> None:
     printed = run_without([module], f"import becket.errors\ntry:\n  {use}{CATCH}")
 
     assert printed.strip() == f"`{module}` is not installed: pip install 'becket[{extra}]' True"

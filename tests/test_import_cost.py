@@ -111,7 +111,7 @@ def test_a_schema_still_has_the_documentation_of_its_class() -> None:
         "import msgspec; assert not hasattr(msgspec.inspect, 'no_such_name')",
     ],
 )
-def test_what_is_postponed_of_msgspec_is_there_when_it_is_used(statement: str) -> None:
+def test_postponed_parts_of_msgspec_are_there_when_they_are_used(statement: str) -> None:
     assert "msgspec.inspect" not in executed_after("import becket.blocking")
 
     modules_after(f"import becket; {statement}")
@@ -169,7 +169,7 @@ def test_importing_leaves_the_garbage_collector_alone() -> None:
 
 
 @pytest.mark.process
-def test_what_others_have_imported_stays() -> None:
+def test_modules_that_others_have_imported_stay() -> None:
     assert "typing_extensions" in modules_after("import typing_extensions, becket.blocking")
 
 

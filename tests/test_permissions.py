@@ -133,14 +133,14 @@ def test_a_known_name_can_be_granted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "memory", "memory.write ", "Memory.write", "memory.*", "*", "audio.telepathy"])
-def test_an_unknown_name_is_refused_in_the_words_of_the_contract(name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_message_of_the_contract(name: str) -> None:
     with pytest.raises(UnknownPermission) as caught:
         parse_permission(name)
     assert caught.value.permission == name
     assert str(caught.value) == f"Unknown extension permission: {name}"
 
 
-def test_a_reserved_name_is_refused_in_words_of_its_own() -> None:
+def test_a_reserved_name_is_refused_with_its_own_message() -> None:
     with pytest.raises(ReservedPermission) as caught:
         parse_permission("tools.override")
     assert caught.value.permission == "tools.override"
@@ -159,7 +159,7 @@ def test_a_host_may_have_permissions_of_its_own_but_never_a_reserved_one() -> No
 
 
 @pytest.mark.parametrize("name", ["tools.override", "audio.telepathy", ""])
-def test_what_cannot_be_granted_is_never_held_whatever_the_grants_say(name: str) -> None:
+def test_a_permission_that_cannot_be_granted_is_never_held_whatever_the_grants_contain(name: str) -> None:
     gate = Gate("notes", Grants(frozenset({name})), asks=True, known=PERMISSIONS | {"tools.override"})
 
     assert gate.decide("x", name).allowed is False
@@ -170,7 +170,7 @@ def test_what_cannot_be_granted_is_never_held_whatever_the_grants_say(name: str)
 # -- grants as data
 
 
-def test_grants_are_made_of_names_and_refuse_what_is_none() -> None:
+def test_grants_are_made_of_names_and_refuse_other_values() -> None:
     assert Grants.of(["memory.read"], ["memory.write"]) == Grants(
         frozenset({"memory.read"}), frozenset({"memory.write"})
     )
@@ -219,7 +219,7 @@ def test_grants_are_read_from_a_list_or_a_table(written: object, grants: Grants)
         ({"denny": ["memory.read"]}, ["/denny"]),
     ],
 )
-def test_all_that_is_wrong_with_written_grants_is_told_at_once(written: object, pointers: list[str]) -> None:
+def test_all_problems_of_written_grants_are_reported_at_once(written: object, pointers: list[str]) -> None:
     with pytest.raises(BadGrants) as caught:
         Grants.parse(written)
     assert [pointer for pointer, _ in caught.value.problems] == pointers
@@ -228,7 +228,7 @@ def test_all_that_is_wrong_with_written_grants_is_told_at_once(written: object, 
 # -- policies
 
 
-def test_a_policy_can_forbid_what_is_granted_and_what_needs_nothing() -> None:
+def test_a_policy_can_deny_granted_permissions_and_methods_that_require_none() -> None:
     heard: list[Decision] = []
 
     def policy(decision: Decision) -> bool:
@@ -245,7 +245,7 @@ def test_a_policy_can_forbid_what_is_granted_and_what_needs_nothing() -> None:
         gate.check("config.get", None)
 
 
-def test_a_policy_cannot_allow_what_is_not_granted_and_is_not_even_asked() -> None:
+def test_a_policy_cannot_allow_a_missing_permission_and_is_not_called() -> None:
     heard: list[Decision] = []
 
     def policy(decision: Decision) -> bool:
@@ -283,14 +283,14 @@ def test_a_policy_that_is_interrupted_lets_nothing_pass() -> None:
 
 
 @pytest.mark.parametrize("verdict", [None, 1, "yes", object(), [True], False])
-def test_only_true_is_a_yes(verdict: object) -> None:
+def test_only_true_allows(verdict: object) -> None:
     policy: Callable[[Decision], Any] = lambda decision: verdict  # noqa: E731
     gate = Gate("notes", Grants.of(ALL), policy=policy)
 
     assert gate.decide("memory.query", "memory.read").allowed is False
 
 
-def test_a_policy_that_does_not_respond_means_no() -> None:
+def test_a_policy_that_does_not_respond_denies() -> None:
     released = Event()
 
     def policy(decision: Decision) -> bool:
@@ -303,7 +303,7 @@ def test_a_policy_that_does_not_respond_means_no() -> None:
     assert Gate("notes", Grants.of(ALL), policy=policy).decide("memory.append", "memory.write").allowed is True
 
 
-def test_a_policy_that_hangs_keeps_eight_threads_and_no_question_behind_them() -> None:
+def test_a_policy_that_hangs_occupies_eight_threads_and_queues_nothing_behind_them() -> None:
     released = Event()
     heard: list[Decision] = []
 
@@ -343,7 +343,7 @@ def test_a_permission_that_is_revoked_while_the_policy_takes_its_time_is_gone() 
     assert (decision.allowed, decision.because) == (False, "it was revoked")
 
 
-def test_the_policy_of_those_further_up_is_heard_and_knows_whom_it_is_about() -> None:
+def test_the_policy_decides_about_every_caller_in_the_chain_and_sees_which() -> None:
     heard: list[Decision] = []
 
     def policy(decision: Decision) -> bool:
@@ -399,7 +399,7 @@ def test_an_audit_that_fails_changes_no_decision(
 # -- changes
 
 
-def test_a_revocation_holds_before_anybody_is_told() -> None:
+def test_a_revocation_holds_before_subscribers_are_notified() -> None:
     gate = Gate("notes", Grants.of(["memory.read"]))
     seen: list[tuple[str, bool | None]] = []
     gate.subscribe(lambda permission: seen.append((permission, gate.decide("memory.query", permission).allowed)))
@@ -411,7 +411,7 @@ def test_a_revocation_holds_before_anybody_is_told() -> None:
     assert gate.grants == Grants.of([], ["memory.read"])
 
 
-def test_a_grant_holds_before_anybody_is_told_and_ends_a_denial() -> None:
+def test_a_grant_holds_before_subscribers_are_notified_and_ends_a_denial() -> None:
     gate = Gate("notes", Grants.of([], ["memory.read"]))
     revoked: list[str] = []
     granted: list[tuple[str, bool]] = []
@@ -427,7 +427,7 @@ def test_a_grant_holds_before_anybody_is_told_and_ends_a_denial() -> None:
     assert gate.grants == Grants.of(["memory.read"])
 
 
-def test_who_has_unsubscribed_is_not_told() -> None:
+def test_a_removed_subscriber_is_not_notified() -> None:
     gate = Gate("notes", Grants.of(["memory.read"]))
     told: list[str] = []
     unsubscribe = gate.subscribe(told.append)
@@ -440,7 +440,7 @@ def test_who_has_unsubscribed_is_not_told() -> None:
     assert told == ["memory.read"]
 
 
-def test_a_subscriber_may_unsubscribe_while_it_is_told() -> None:
+def test_a_subscriber_may_unsubscribe_while_it_is_notified() -> None:
     gate = Gate("notes", Grants.of(["memory.read"]))
     told: list[str] = []
     ends = [gate.subscribe(lambda permission: [end() for end in ends]), gate.subscribe(told.append)]
@@ -450,7 +450,7 @@ def test_a_subscriber_may_unsubscribe_while_it_is_told() -> None:
     assert told == ["memory.read"]
 
 
-def test_a_subscriber_that_fails_keeps_nobody_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_subscriber_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     gate = Gate("notes", Grants.of(["memory.read"]))
     told: list[str] = []
 
@@ -469,7 +469,7 @@ def test_a_subscriber_that_fails_keeps_nobody_from_hearing(caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("change", [Gate.grant, Gate.revoke])
-def test_what_cannot_be_granted_cannot_be_changed(change: Callable[[Gate, str], None]) -> None:
+def test_a_permission_that_cannot_be_granted_cannot_be_changed(change: Callable[[Gate, str], None]) -> None:
     gate = Gate("notes", Grants())
     with pytest.raises(UnknownPermission):
         change(gate, "memory.reed")
@@ -477,7 +477,7 @@ def test_what_cannot_be_granted_cannot_be_changed(change: Callable[[Gate, str], 
         change(gate, "tools.override")
 
 
-def test_a_gate_shows_what_is_held() -> None:
+def test_a_gate_shows_the_held_permissions() -> None:
     assert repr(Gate("notes", Grants())) == "<Gate of notes: nothing granted>"
     held = Gate("notes", Grants.of(["memory.write", "memory.read", "audio.input"], ["audio.input"]))
     assert repr(held) == "<Gate of notes: memory.read, memory.write granted>"
@@ -486,7 +486,7 @@ def test_a_gate_shows_what_is_held() -> None:
 # -- questions
 
 
-def test_what_is_missing_is_asked_for_once_however_often_it_is_needed() -> None:
+def test_a_missing_permission_is_prompted_for_once_however_often_it_is_needed() -> None:
     gate = Gate("notes", Grants(), asks=True)
 
     asked = 0
@@ -498,7 +498,7 @@ def test_what_is_missing_is_asked_for_once_however_often_it_is_needed() -> None:
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_an_answer_is_remembered_and_nobody_is_asked_again(answer: bool) -> None:
+def test_a_decision_is_remembered_and_not_prompted_for_again(answer: bool) -> None:
     gate = Gate("notes", Grants(), asks=True)
     granted: list[str] = []
     revoked: list[str] = []
@@ -513,20 +513,20 @@ def test_an_answer_is_remembered_and_nobody_is_asked_again(answer: bool) -> None
     assert revoked == []
 
 
-def test_an_answer_that_is_not_true_is_no() -> None:
+def test_a_decision_that_is_not_true_denies() -> None:
     gate = Gate("notes", Grants(), asks=True)
     gate.begin_prompt("memory.read")
     gate.resolve_prompt("memory.read", "yes")  # type: ignore[arg-type]
     assert gate.decide("memory.query", "memory.read").allowed is False
 
 
-def test_an_answer_without_a_question_gives_nothing() -> None:
+def test_a_decision_without_a_prompt_grants_nothing() -> None:
     gate = Gate("notes", Grants(), asks=True)
     gate.resolve_prompt("memory.read", True)
     assert gate.decide("memory.query", "memory.read").allowed is None
 
 
-def test_a_revocation_while_the_question_is_open_outlasts_the_answer() -> None:
+def test_a_revocation_while_the_prompt_is_open_outlasts_the_decision() -> None:
     gate = Gate("notes", Grants(), asks=True)
     gate.begin_prompt("memory.read")
 
@@ -536,7 +536,7 @@ def test_a_revocation_while_the_question_is_open_outlasts_the_answer() -> None:
     assert gate.decide("memory.query", "memory.read").allowed is False
 
 
-def test_a_grant_while_the_question_is_open_outlasts_the_answer() -> None:
+def test_a_grant_while_the_prompt_is_open_outlasts_the_decision() -> None:
     gate = Gate("notes", Grants(), asks=True)
     gate.begin_prompt("memory.read")
 
@@ -546,7 +546,7 @@ def test_a_grant_while_the_question_is_open_outlasts_the_answer() -> None:
     assert gate.decide("memory.query", "memory.read").allowed is True
 
 
-def test_what_is_denied_held_or_not_asked_for_is_no_question() -> None:
+def test_a_permission_that_is_denied_held_or_not_requested_causes_no_prompt() -> None:
     gate = Gate("notes", Grants.of(["memory.read"], ["memory.write"]), asks=True)
     assert not gate.begin_prompt("memory.read")
     assert not gate.begin_prompt("memory.write")
@@ -554,7 +554,7 @@ def test_what_is_denied_held_or_not_asked_for_is_no_question() -> None:
     assert not Gate("notes", Grants()).begin_prompt("memory.read")
 
 
-def test_questions_come_to_an_end() -> None:
+def test_the_number_of_prompts_is_bounded() -> None:
     known = PERMISSIONS | {f"own.{number}" for number in range(MAX_PROMPTS)}
     names = sorted(known)
     gate = Gate("notes", Grants(), asks=True, known=known)
@@ -566,7 +566,7 @@ def test_questions_come_to_an_end() -> None:
     assert gate.decide("x", names[MAX_PROMPTS]).allowed is False
 
 
-def test_no_question_is_asked_where_a_policy_or_the_chain_says_no_anyway() -> None:
+def test_no_prompt_is_shown_where_a_policy_or_the_chain_denies_anyway() -> None:
     forbidden = Gate("notes", Grants(), asks=True, policy=lambda decision: False)
     able, asking = Gate("able", Grants(), asks=True), Gate("asking", Grants(), asks=True)
 
@@ -574,7 +574,7 @@ def test_no_question_is_asked_where_a_policy_or_the_chain_says_no_anyway() -> No
     assert able.decide("memory.query", "memory.read", [asking]).allowed is False
 
 
-def test_where_nobody_can_be_asked_a_question_is_a_no() -> None:
+def test_without_a_prompt_a_missing_permission_is_denied() -> None:
     with pytest.raises(PermissionDenied):
         Gate("notes", Grants(), asks=True).check("memory.query", "memory.read")
 
@@ -586,7 +586,7 @@ def asked(extension: str = "notes", method: str = "memory.query", on_behalf_of: 
     return format_prompt(Decision(extension, method, "memory.read", None, "it is to be asked for", on_behalf_of))
 
 
-def test_a_question_names_who_wants_what_for_what() -> None:
+def test_a_prompt_names_the_extension_the_permission_and_the_purpose() -> None:
     assert asked() == "`notes` wants `memory.read` to call `memory.query`: allow it?"
     assert asked(on_behalf_of=("a", "b")).endswith(" on behalf of `a`, `b`: allow it?")
     assert "`c`, `d`: " in asked(on_behalf_of=("a", "b", "c", "d"))
@@ -608,12 +608,12 @@ def test_a_question_names_who_wants_what_for_what() -> None:
         ("`: allow it? `y", "': allow it? 'y"),
     ],
 )
-def test_no_name_can_bring_control_characters_or_escapes_into_a_question(hostile: str, shown: str) -> None:
+def test_no_name_can_bring_control_characters_or_escapes_into_a_prompt(hostile: str, shown: str) -> None:
     assert asked(hostile) == asked().replace("`notes`", f"`{shown}`")
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=6))
-def test_a_question_is_one_short_printable_line(extension: str, method: str, behalf: list[str]) -> None:
+def test_a_prompt_is_one_short_printable_line(extension: str, method: str, behalf: list[str]) -> None:
     text = asked(extension, method, tuple(behalf))
     assert text.isprintable()
     assert len(text) < 8 * (MAX_NAME_LENGTH + 10)
@@ -683,7 +683,7 @@ def test_after_a_revocation_only_a_grant_helps(
 
 
 @given(grant_data, changes, st.booleans())
-def test_a_gate_holds_exactly_what_its_grants_say(grants: Grants, history: list[tuple[str, str]], asks: bool) -> None:
+def test_a_gate_holds_exactly_its_grants(grants: Grants, history: list[tuple[str, str]], asks: bool) -> None:
     gate = Gate("notes", grants, asks=asks)
     change(gate, history)
 
@@ -693,7 +693,9 @@ def test_a_gate_holds_exactly_what_its_grants_say(grants: Grants, history: list[
 
 
 @given(grant_data, changes)
-def test_subscribers_hear_of_each_change_of_what_is_held(grants: Grants, history: list[tuple[str, str]]) -> None:
+def test_subscribers_are_notified_of_each_change_of_the_held_permissions(
+    grants: Grants, history: list[tuple[str, str]]
+) -> None:
     gate = Gate("notes", grants, asks=True)
     held = {name for name in ALL if gate.allows(name)}
     gate.subscribe(held.remove, held.add)
@@ -724,7 +726,7 @@ def test_a_check_counts_those_on_whose_behalf_it_is() -> None:
         gate.check("memory.query", "memory.read", [other])
 
 
-def test_a_policy_has_a_say_where_anyone_in_the_chain_has_one() -> None:
+def test_a_policy_is_called_where_any_caller_in_the_chain_has_one() -> None:
     plain, strict = Gate("a", Grants()), Gate("b", Grants(), policy=lambda decision: True)
 
     assert [plain.consults(chain) for chain in ([], [plain], [plain, strict])] == [False, False, True]
@@ -769,7 +771,7 @@ def test_a_decision_says_why() -> None:
     ]
 
 
-def test_a_decision_on_behalf_of_others_says_whose_lack_it_is_and_keeps_what_is_handled() -> None:
+def test_a_denial_on_behalf_of_others_names_the_caller_without_permission() -> None:
     able, lacking = Gate("able", Grants.of(["memory.read"])), Gate("lacking", Grants())
     denied, asking = Gate("denied", Grants.of([], ["memory.read"])), Gate("asking", Grants(), asks=True)
 

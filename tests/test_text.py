@@ -94,7 +94,7 @@ def test_of_many_problems_the_first_are_shown_and_the_others_counted() -> None:
         ("vs\ufe0f\U000e0100\u034f\u17b4\u180e".encode(), "vs\\ufe0f\\U000e0100\\u034f\\u17b4\\u180e"),
     ],
 )
-def test_what_could_move_a_cursor_forge_a_line_or_hide_is_shown(raw: bytes, shown: str) -> None:
+def test_control_and_format_characters_are_escaped(raw: bytes, shown: str) -> None:
     assert escape(raw) == shown
 
 
@@ -135,7 +135,7 @@ def test_a_line_never_becomes_two(raw: bytes) -> None:
         (Path("/a"), "/a"),
     ],
 )
-def test_a_path_is_shown_as_one_harmless_line(path: str | Path, shown: str) -> None:
+def test_a_path_is_shown_as_one_escaped_line(path: str | Path, shown: str) -> None:
     assert quote_path(path) == shown
 
 
@@ -167,7 +167,7 @@ HOMES = {
 
 
 @pytest.mark.parametrize("name", HOMES)
-def test_a_shared_rule_is_defined_in_one_place(name: str) -> None:
+def test_a_shared_rule_has_one_definition(name: str) -> None:
     folder = Path(becket.__file__).parent
     found = [
         str(file.relative_to(folder))

@@ -92,11 +92,11 @@ def test_scalar_params_are_invalid(program: Conversation, params: str, method: s
     assert code_and_id(answer) == (-32602, 5)
 
 
-def test_null_params_are_none(program: Conversation) -> None:
+def test_null_params_count_as_absent(program: Conversation) -> None:
     assert program.ask('{"jsonrpc":"2.0","id":5,"method":"echo","params":null}') == success(5, None)
 
 
-def test_a_null_id_is_answered_under_the_null_id(program: Conversation) -> None:
+def test_a_null_id_gets_a_response_under_the_null_id(program: Conversation) -> None:
     assert program.ask('{"jsonrpc":"2.0","id":null,"method":"echo","params":[1]}') == success(None, [1])
     assert code_and_id(program.ask('{"jsonrpc":"2.0","id":null,"method":"none"}')) == (-32601, None)
 
@@ -115,7 +115,7 @@ def test_other_ids_are_invalid_under_the_null_id(program: Conversation, id: str)
     assert code_and_id(program.ask('{"jsonrpc":"2.0","id":' + id + ',"method":"echo"}')) == (-32600, None)
 
 
-def test_a_batch_of_two_is_answered_with_an_array(program: Conversation) -> None:
+def test_a_batch_of_two_gets_a_response_with_an_array(program: Conversation) -> None:
     answers = program.ask([{"jsonrpc": "2.0", "id": n, "method": "echo", "params": [n]} for n in (1, 2)])
     assert sorted(answers, key=lambda answer: answer["id"]) == [success(1, [1]), success(2, [2])]
 
@@ -136,7 +136,7 @@ def test_a_batch_that_is_no_json_is_one_parse_error(program: Conversation) -> No
     )
 
 
-def test_a_batch_of_notifications_is_not_answered(program: Conversation) -> None:
+def test_a_batch_of_notifications_gets_no_response(program: Conversation) -> None:
     assert program.is_silent_after('[{"jsonrpc":"2.0","method":"tell"},{"jsonrpc":"2.0","method":"unknown"}]')
 
 
@@ -182,7 +182,7 @@ def test_an_unknown_method_is_not_found(program: Conversation) -> None:
         '{"jsonrpc":"2.0","method":"$/cancelRequest"}',
     ],
 )
-def test_a_notification_is_never_answered_whatever_becomes_of_it(program: Conversation, text: str) -> None:
+def test_a_notification_never_gets_a_response_whatever_becomes_of_it(program: Conversation, text: str) -> None:
     assert program.is_silent_after(text)
 
 
@@ -199,7 +199,7 @@ def test_a_notification_is_never_answered_whatever_becomes_of_it(program: Conver
         '[{"jsonrpc":"2.0","id":77,"result":1}]',
     ],
 )
-def test_an_answer_is_never_answered_whatever_is_wrong_with_it(program: Conversation, text: str) -> None:
+def test_a_response_never_gets_a_response_whatever_is_wrong_with_it(program: Conversation, text: str) -> None:
     assert program.is_silent_after(text)
 
 
@@ -207,7 +207,7 @@ def test_a_member_that_stands_twice_is_an_invalid_request(program: Conversation)
     assert code_and_id(program.ask('{"jsonrpc":"2.0","id":1,"method":"echo","method":"told"}')) == (-32600, 1)
 
 
-def test_a_failure_tells_its_number_and_nothing_of_its_cause(program: Conversation) -> None:
+def test_an_internal_error_has_its_number_and_hides_its_cause(program: Conversation) -> None:
     program.say('{"jsonrpc":"2.0","id":9,"method":"fail"}')
     raw = program.hear_raw()
     assert b'"code":-32603' in raw
@@ -215,19 +215,19 @@ def test_a_failure_tells_its_number_and_nothing_of_its_cause(program: Conversati
     assert b"ValueError" not in raw
 
 
-def test_wrong_params_are_told_with_their_pointers(program: Conversation) -> None:
+def test_invalid_params_are_reported_with_their_pointers(program: Conversation) -> None:
     answer = program.ask('{"jsonrpc":"2.0","id":9,"method":"move","params":{"y":"a"}}')
     assert code_and_id(answer) == (-32602, 9)
     assert [problem["pointer"] for problem in answer["error"]["data"]["problems"]] == ["/x", "/y"]
 
 
-def test_an_array_where_names_are_needed_is_told_as_such(program: Conversation) -> None:
+def test_an_array_where_names_are_needed_is_reported(program: Conversation) -> None:
     answer = program.ask('{"jsonrpc":"2.0","id":9,"method":"move","params":[1,2]}')
     assert code_and_id(answer) == (-32602, 9)
     assert [problem["pointer"] for problem in answer["error"]["data"]["problems"]] == [""]
 
 
-def test_a_thousand_params_that_nobody_knows_are_passed_over_or_told_by_name(program: Conversation) -> None:
+def test_a_thousand_unknown_params_are_ignored_or_reported_by_name(program: Conversation) -> None:
     many = {f"unknown{n}": n for n in range(1_000)}
     assert program.ask({"jsonrpc": "2.0", "id": 9, "method": "move", "params": {"x": 1, **many}}) == success(
         9, {"x": 2, "y": 1}

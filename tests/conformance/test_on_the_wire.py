@@ -50,7 +50,7 @@ def success(id: object, result: object = None) -> dict[str, object]:
 
 
 @every_program
-def test_what_we_send_is_the_safe_form_to_the_byte(arguments: tuple[str, str]) -> None:
+def test_sent_messages_have_the_safe_form_to_the_byte(arguments: tuple[str, str]) -> None:
     wanted = [
         '{"jsonrpc":"2.0","method":"said"}',
         '{"jsonrpc":"2.0","method":"said","params":{"a":"\u2028é"}}',
@@ -81,11 +81,11 @@ def test_a_call_that_is_given_up_is_cancelled_once() -> None:
 
 
 @pytest.mark.parametrize("id", [0, "a", "", "c56a4180-65aa-42ec-a945-5fd21dec0538", 2**31, 2**53 + 1, -1, 1.5, None])
-def test_ids_of_every_kind_are_answered(program: Conversation, id: object) -> None:
+def test_ids_of_every_kind_get_responses(program: Conversation, id: object) -> None:
     assert program.ask(request(id)) == success(id)
 
 
-def test_an_id_may_be_the_same_as_ours_the_other_way(program: Conversation) -> None:
+def test_an_incoming_id_may_equal_an_outgoing_one(program: Conversation) -> None:
     ours = called_back(program, "a")
     theirs = called_back(program, ours + 1)
     assert theirs == ours + 1
@@ -141,7 +141,7 @@ def test_an_error_of_whatever_shape_settles_its_call_and_no_more(program: Conver
     assert program.ask(request(5)) == success(5)
 
 
-def test_an_answer_without_an_id_settles_nothing_and_ends_nothing(program: Conversation) -> None:
+def test_a_response_without_an_id_settles_nothing_and_ends_nothing(program: Conversation) -> None:
     ours = called_back(program, "outer")
     program.say('{"jsonrpc":"2.0","error":{"code":0,"message":"which one?"}}')
     program.say('{"jsonrpc":"2.0","result":1}')
@@ -150,7 +150,7 @@ def test_an_answer_without_an_id_settles_nothing_and_ends_nothing(program: Conve
 
 
 @pytest.mark.parametrize("id", ["true", "%d.0", '"%d"', "[%d]", "{}"])
-def test_an_answer_to_an_id_that_only_looks_like_ours_settles_nothing(program: Conversation, id: str) -> None:
+def test_a_response_whose_id_differs_in_type_settles_nothing(program: Conversation, id: str) -> None:
     ours = called_back(program, "outer")
     program.say('{"jsonrpc":"2.0","id":' + id.replace("%d", str(ours)) + ',"result":"wrong"}')
     assert program.ask(success(ours, "right")) == success("outer", "right")
@@ -162,7 +162,7 @@ def test_an_object_as_an_id_is_refused_and_not_fatal(program: Conversation) -> N
     assert program.ask(request(1)) == success(1)
 
 
-def test_requests_may_come_before_the_answer_to_initialize(program: Conversation) -> None:
+def test_requests_may_come_before_the_response_to_initialize(program: Conversation) -> None:
     program.write(
         program.frame(request(1, "initialize", params={})) + program.frame(request(2)) + program.frame(request(3))
     )
@@ -171,14 +171,14 @@ def test_requests_may_come_before_the_answer_to_initialize(program: Conversation
 
 
 @every_program
-def test_what_is_in_the_pipe_before_the_program_runs_finds_its_handlers(arguments: tuple[str, str]) -> None:
+def test_messages_in_the_pipe_before_the_program_runs_reach_its_handlers(arguments: tuple[str, str]) -> None:
     with Conversation(*arguments) as program:
         # Nothing was waited for: the bytes are there before Python has even started.
         assert program.ask(request(1, "initialize", params={})) == success(1, {"capabilities": {}})
         assert called_back(program, 2) == 1
 
 
-def test_progress_that_nobody_asked_for_is_ignored(program: Conversation) -> None:
+def test_progress_without_a_request_is_ignored(program: Conversation) -> None:
     for token in (1, "a", None, {}):
         params = {"token": token, "value": {"kind": "begin"}}
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/progress", "params": params})
@@ -197,7 +197,7 @@ def test_progress_of_a_call_that_was_given_up_is_ignored() -> None:
         assert program.is_silent_after(progress)
 
 
-def test_an_editor_may_answer_a_call_back_inside_its_own_request(program: Conversation) -> None:
+def test_an_editor_may_respond_to_a_call_inside_its_own_request(program: Conversation) -> None:
     outer = called_back(program, 1, "window/show", params={"text": "?"})
     inner = called_back(program, 2, "window/show")
     assert program.ask(success(inner, "inner")) == success(2, "inner")
@@ -223,7 +223,7 @@ def test_a_stray_print_does_not_reach_the_wire(program: Conversation) -> None:
 
 
 @pytest.mark.parametrize("framing", [ContentLength, JsonLines])
-async def test_a_banner_before_the_first_frame_is_passed_over_where_that_was_asked_for(framing: Any) -> None:
+async def test_a_banner_before_the_first_frame_is_skipped_if_requested(framing: Any) -> None:
     name = "content-length" if framing is ContentLength else "json-lines"
     script = 'echo; echo "> start"; echo "> node server.js"; echo; exec "$@"'
     command = ["/bin/sh", "-c", script, "sh", sys.executable, str(CHILD), "asyncio", name]
@@ -254,7 +254,7 @@ def test_every_call_has_a_timeout_unless_it_was_given_up() -> None:
 
 
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
-def test_in_the_way_of_lsp_the_cancelled_call_is_answered_with_an_error(framing: str) -> None:
+def test_in_the_way_of_lsp_the_cancelled_call_gets_a_response_with_an_error(framing: str) -> None:
     with Conversation("asyncio", framing, "answered") as program:
         program.say(request(7, "wait"))
         assert program.hear()["params"] == {"token": 7, "value": "waiting"}
@@ -263,7 +263,7 @@ def test_in_the_way_of_lsp_the_cancelled_call_is_answered_with_an_error(framing:
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
 
 
-def test_in_the_way_of_mcp_the_cancelled_call_is_never_answered() -> None:
+def test_in_the_way_of_mcp_the_cancelled_call_never_gets_a_response() -> None:
     with Conversation("asyncio", "json-lines", "never answered") as program:
         program.say(request(7, "wait"))
         assert program.hear()["method"] == "$/progress"
@@ -271,7 +271,7 @@ def test_in_the_way_of_mcp_the_cancelled_call_is_never_answered() -> None:
         assert program.ask(request(7)) == success(7)  # its id is free again
 
 
-def test_in_the_way_of_acp_the_cancelled_call_answers_for_itself() -> None:
+def test_in_the_way_of_acp_the_handler_of_a_cancelled_call_responds() -> None:
     with Conversation("asyncio", "json-lines", "answers itself") as program:
         program.say(request(7, "wait"))
         assert program.hear()["method"] == "$/progress"

@@ -58,7 +58,7 @@ def read(lines: list[bytes], link: AuditLink = CHAIN_START) -> list[AuditRecord]
     return records
 
 
-def test_what_was_written_is_read_again() -> None:
+def test_written_records_are_read_again() -> None:
     records = read(written(EVENTS))
 
     assert [record.event for record in records] == EVENTS
@@ -75,7 +75,7 @@ def test_each_record_is_one_line_and_names_the_digest_of_the_one_before() -> Non
     assert msgspec.json.decode(lines[0])["prev"] == "0" * 64
 
 
-def test_a_chain_goes_on_in_a_new_file() -> None:
+def test_a_chain_continues_in_a_new_file() -> None:
     first = written(EVENTS[:3])
     _, link = parse_record(first[-1], AuditLink(2, hashlib.sha256(first[1][:-1]).hexdigest()))
     line, _ = encode_record(FileRotated("audit-1.jsonl"), link, 9)
@@ -108,7 +108,7 @@ def test_a_line_that_is_gone_shows(number: int) -> None:
     assert caught.value.pointer == "/seq"
 
 
-def test_lines_that_changed_places_show() -> None:
+def test_swapped_lines_are_detected() -> None:
     lines = written(EVENTS)
     lines[2], lines[3] = lines[3], lines[2]
 
@@ -129,6 +129,6 @@ def test_a_record_of_another_chain_shows() -> None:
     "line",
     [b"", b"{", b"[]", b'{"seq":1}', b'{"seq":1,"time_ms":0,"prev":"x","event":{"kind":"rotate","previous":"a"}}'],
 )
-def test_what_is_no_record_is_refused(line: bytes) -> None:
+def test_an_invalid_record_is_refused(line: bytes) -> None:
     with pytest.raises(BadMessage):
         parse_record(line, CHAIN_START)

@@ -31,7 +31,7 @@ def test_nothing_is_described_twice() -> None:
     assert set(asked) & set(told) == set()
 
 
-def test_the_events_of_streams_are_notifications_to_whoever_called() -> None:
+def test_the_events_of_streams_are_notifications_to_the_caller() -> None:
     told = {notification.name: notification.direction for notification in NOTIFICATIONS}
     events = {name for method in METHODS if isinstance(method, Stream) for name in method.events}
 
@@ -42,7 +42,7 @@ def test_each_has_a_sentence_about_it() -> None:
     assert [one.name for one in (*METHODS, *NOTIFICATIONS) if not one.summary.endswith(".")] == []
 
 
-def test_what_an_extension_may_ask_is_all_that_a_host_serves() -> None:
+def test_every_method_that_an_extension_may_call_is_served_by_the_host() -> None:
     asked = [method.name for method in METHODS if method.direction == "to-host"]
 
     assert asked == ["memory.append", "memory.query", "config.get", "config.set", "config.subscribe"]

@@ -48,7 +48,7 @@ EVENTS = [
 
 
 @pytest.mark.parametrize(("event", "wire"), EVENTS)
-def test_what_is_sent_is_read_back(event: CommandOutputEvent, wire: bytes) -> None:
+def test_encoded_messages_decode_to_the_same(event: CommandOutputEvent, wire: bytes) -> None:
     params = b'{"request_id":"r1","event":' + wire + b"}"
 
     assert msgspec.json.encode(CommandOutputParams("r1", event)) == params
@@ -64,7 +64,7 @@ def test_the_event_may_stand_beside_the_request_id(event: CommandOutputEvent, wi
     assert decode_command_output_params(params) == CommandOutputParams("r1", event)
 
 
-def test_members_that_nobody_knows_are_ignored() -> None:
+def test_unknown_members_are_ignored() -> None:
     nested = {"request_id": "r", "kind": "weird", "other": 1, "event": {"kind": "text", "content": "x", "more": 1}}
 
     assert decode_command_output(raw(nested)) == Text("x")
@@ -99,14 +99,14 @@ def test_members_that_nobody_knows_are_ignored() -> None:
         ),
     ],
 )
-def test_what_is_malformed_is_refused_with_the_reason(params: Any, problem: str) -> None:
+def test_malformed_messages_are_refused_with_the_reason(params: Any, problem: str) -> None:
     with pytest.raises(ValidationError) as caught:
         decode_command_output(raw(params))
 
     assert str(caught.value) == problem
 
 
-def test_output_of_another_run_is_told_apart() -> None:
+def test_output_of_another_run_is_distinguished() -> None:
     reader = COMMAND_INVOKE.events[COMMAND_OUTPUT.name]
     call = CommandInvoke("reindex", (), "r1")
 
@@ -129,10 +129,10 @@ def test_output_that_names_no_run_reaches_each_to_be_counted(params: Any) -> Non
         reader.decode(raw(params))
 
 
-def test_tasks_are_everybodys() -> None:
+def test_task_events_reach_every_subscriber() -> None:
     assert {name: COMMAND_INVOKE.events[name] for name in TASK_READERS} == dict(TASK_READERS)
     assert all(reader.belongs is None for reader in TASK_READERS.values())
 
 
-def test_a_command_may_take_as_long_as_it_likes_while_it_says_something() -> None:
+def test_a_command_may_run_without_limit_while_it_sends_output() -> None:
     assert (COMMAND_INVOKE.timeout, COMMAND_INVOKE.idle_timeout) == (None, 60.0)

@@ -49,7 +49,7 @@ def wire(value: object) -> Any:
         (ConfigChanged("mode", None, 9), {"key": "mode", "value": None, "revision": 9}),
     ],
 )
-def test_what_travels(message: object, travels: dict[str, Any]) -> None:
+def test_messages_have_this_wire_form(message: object, travels: dict[str, Any]) -> None:
     assert wire(message) == travels
 
 
@@ -60,7 +60,7 @@ def test_reading_needs_no_permission_and_the_rest_has_its_own() -> None:
     assert CONFIG_CHANGED.requires == "config.subscribe"
 
 
-def test_an_extension_asks_and_the_host_tells_of_changes() -> None:
+def test_an_extension_reads_the_config_and_the_host_notifies_of_changes() -> None:
     assert {method.direction for method in (CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE)} == {"to-host"}
     assert CONFIG_CHANGED.direction == "to-extension"
 
@@ -94,11 +94,11 @@ def test_a_key_may_not_be(key: str, problem: str) -> None:
     assert caught.value.problems == (("/key", problem),)
 
 
-def test_a_value_of_the_largest_size_may_be_kept() -> None:
+def test_a_value_of_the_largest_size_may_be_stored() -> None:
     check_config_set(ConfigSet("mode", "é" * 8192))
 
 
-def test_all_that_is_wrong_with_a_change_is_told_together() -> None:
+def test_all_problems_of_a_change_are_reported_together() -> None:
     with pytest.raises(InvalidParams) as caught:
         check_config_set(ConfigSet("a.b", "é" * 3), Limits(config_value=5))
 

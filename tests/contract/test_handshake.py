@@ -68,7 +68,7 @@ def test_the_host_says_what_a_synaps_host_says() -> None:
     )
 
 
-def test_a_native_host_says_who_it_is_and_what_it_can() -> None:
+def test_a_native_host_sends_its_identity_and_capabilities() -> None:
     params = Initialize(
         extension_protocol_version=1,
         plugin_id="demo",
@@ -105,7 +105,7 @@ def test_an_extension_declares_as_in_the_contract() -> None:
     assert decode_initialized(Raw(wire)) == Initialized(1, declared, ("ping",))
 
 
-def test_an_answer_may_tell_of_the_extension_at_once() -> None:
+def test_a_response_may_describe_the_extension_at_once() -> None:
     wire = b'{"protocol_version":1,"info":{"build":{"backend":"cpu"}}}'
     told = Initialized(1, info=ExtensionInfo(BuildInfo("cpu")))
 
@@ -127,7 +127,7 @@ def test_an_answer_may_tell_of_the_extension_at_once() -> None:
         {"protocol_version": 1, "info": {"build": 5}},
     ],
 )
-def test_an_answer_that_declares_nothing_has_many_forms(value: Any) -> None:
+def test_a_response_that_declares_nothing_has_many_forms(value: Any) -> None:
     assert answer(value) == Initialized(1)
 
 
@@ -144,12 +144,12 @@ def test_an_answer_that_declares_nothing_has_many_forms(value: Any) -> None:
         {"protocol_version": 1, "capabilities": {"tools": [{"name": "echo"}]}},
     ],
 )
-def test_an_answer_of_another_shape_is_refused(value: Any) -> None:
+def test_a_response_of_another_shape_is_refused(value: Any) -> None:
     with pytest.raises(ValidationError):
         answer(value)
 
 
-def test_all_that_is_wrong_with_the_shape_is_told_with_pointers() -> None:
+def test_all_problems_of_the_shape_are_reported_with_pointers() -> None:
     value = {"protocol_version": "1", "capabilities": {"tools": [{"name": 7}], "providers": 1}}
     problems = find_shape_problems("demo", Raw(msgspec.json.encode(value)))
 
@@ -168,7 +168,7 @@ def test_a_shape_that_can_be_read_has_no_problems() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"{", b'{"protocol_version":1,"features":["\xff"]}'])
-def test_what_is_no_json_has_one_problem(raw: bytes) -> None:
+def test_invalid_json_has_one_problem(raw: bytes) -> None:
     assert len(find_shape_problems("demo", Raw(raw))) == 1
 
 
@@ -247,7 +247,7 @@ def test_two_tools_have_two_names() -> None:
     ]
 
 
-def test_all_problems_are_told_together_in_the_order_of_the_contract() -> None:
+def test_all_problems_are_reported_together_in_the_order_of_the_contract() -> None:
     problems = problems_of(
         tools=[a_tool(name="", description="", input_schema=1)],
         providers=[a_provider(id="Local", display_name="", description="", models=[], config_schema=1)],
@@ -402,7 +402,7 @@ def hook_problems(hooks: Any, grants: Grants = ALL) -> list[Problem]:
 
 
 @pytest.mark.parametrize("hooks", [True, False, None, {}, "before_tool_call", []])
-def test_hooks_that_are_no_array_count_as_none(hooks: Any) -> None:
+def test_hooks_that_are_no_array_count_as_absent(hooks: Any) -> None:
     initialized = answer({"protocol_version": 1, "capabilities": {"hooks": hooks}})
 
     assert initialized.capabilities.hooks == ()

@@ -125,7 +125,7 @@ def test_no_character_is_cut_in_two(offset: int) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")), st.integers(0, 40))
-def test_what_is_shown_begins_the_output_and_has_at_most_so_many_bytes(text: str, limit: int) -> None:
+def test_shown_text_begins_the_output_and_has_a_limited_number_of_bytes(text: str, limit: int) -> None:
     shown = truncate_output(text, limit)
 
     if len(text.encode()) <= limit:
@@ -159,7 +159,7 @@ def test_another_limit_may_be_set() -> None:
         (HookKind.ON_SESSION_START, Inject("context")),
     ],
 )
-def test_an_answer_that_its_kind_allows_is_taken_as_it_is(kind: HookKind, result: HookResult) -> None:
+def test_a_response_that_its_kind_allows_is_taken_as_it_is(kind: HookKind, result: HookResult) -> None:
     reading = decode_hook_result(msgspec.json.encode(result), kind, may_transform=True)
 
     assert reading.result == result
@@ -171,7 +171,7 @@ RESULTS: list[HookResult] = [Continue(), Block("b"), Inject("i"), Confirm("c"), 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: type(result).__name__)
 @pytest.mark.parametrize("kind", HookKind)
-def test_an_answer_that_its_kind_does_not_allow_is_ignored_and_told(kind: HookKind, result: HookResult) -> None:
+def test_a_hook_result_that_its_kind_does_not_allow_is_ignored_and_reported(kind: HookKind, result: HookResult) -> None:
     reading = decode_hook_result(msgspec.json.encode(result), kind, may_transform=True)
 
     if isinstance(result, HOOKS[kind].actions):
@@ -197,7 +197,7 @@ def test_an_answer_that_its_kind_does_not_allow_is_ignored_and_told(kind: HookKi
         (b'{"action":"block","reason":"\xff"}', "not JSON"),
     ],
 )
-def test_a_malformed_answer_lets_things_go_on_and_what_was_wrong_is_told(raw: bytes, problem: str) -> None:
+def test_a_malformed_hook_result_continues_and_is_reported(raw: bytes, problem: str) -> None:
     reading = decode_hook_result(raw, BEFORE)
 
     assert reading.result == Continue()
@@ -215,7 +215,7 @@ def test_a_malformed_modify_blocks(rest: str) -> None:
     assert "/input" in reading.problem
 
 
-def test_a_malformed_modify_of_a_hook_that_cannot_block_lets_things_go_on() -> None:
+def test_a_malformed_modify_of_a_hook_that_cannot_block_lets_things_continue() -> None:
     reading = decode_hook_result(b'{"action":"modify"}', HookKind.ON_SESSION_END)
 
     assert reading.result == Continue()
@@ -244,19 +244,19 @@ def test_an_output_is_replaced_by_so_many_bytes_at_most(size: int, is_taken: boo
 
 
 @given(st.binary(max_size=64), st.sampled_from(HookKind))
-def test_no_answer_whatever_raises(raw: bytes, kind: HookKind) -> None:
+def test_no_response_whatever_raises(raw: bytes, kind: HookKind) -> None:
     assert isinstance(decode_hook_result(raw, kind).result, HOOKS[kind].actions)
 
 
 # -- the table
 
 
-def test_every_kind_has_a_rule_with_a_permission_that_exists_and_may_go_on() -> None:
+def test_every_kind_has_a_rule_with_a_permission_that_exists_and_may_continue() -> None:
     assert set(HOOKS) == set(HookKind)
     assert all(rule.permission in PERMISSIONS and Continue in rule.actions for rule in HOOKS.values())
 
 
-def test_a_hook_is_asked_of_the_extension_and_waits_five_seconds() -> None:
+def test_a_hook_is_a_request_to_the_extension_with_a_timeout_of_five_seconds() -> None:
     assert (HOOK_HANDLE.name, HOOK_HANDLE.timeout) == ("hook.handle", 5.0)
     assert HOOK_HANDLE.direction == "to-extension"
 
@@ -305,7 +305,7 @@ def test_an_event_without_an_input_has_null_there() -> None:
     assert not HookMatch(tool="bash").matches(event)
 
 
-def test_a_condition_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_condition_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"input_matches":"rm.*"}', type=HookMatch)
 
@@ -319,7 +319,7 @@ def test_only_tool_hooks_take_a_tool(kind: HookKind) -> None:
     assert problem is None if kind in (BEFORE, AFTER) else problem is not None and kind in problem
 
 
-def test_an_unknown_hook_is_named_and_the_known_ones_are_told() -> None:
+def test_the_error_for_an_unknown_hook_lists_the_known_ones() -> None:
     problem = find_hook_problem("on_usage")
 
     assert problem is not None

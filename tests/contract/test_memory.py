@@ -41,7 +41,7 @@ def problems_of(call: Any, *arguments: Any) -> dict[str, str]:
 # -- what travels
 
 
-def test_what_is_absent_does_not_travel() -> None:
+def test_absent_members_are_not_sent() -> None:
     assert wire(Append("notes", "milk")) == {"namespace": "notes", "content": "milk"}
     assert wire(Query("notes")) == {"namespace": "notes"}
     assert wire(Appended(True, 5)) == {"ok": True, "timestamp_ms": 5}
@@ -61,7 +61,7 @@ def test_records_travel_in_an_object() -> None:
     assert wire(Records(())) == {"records": []}
 
 
-def test_appending_needs_the_right_to_write_and_asking_the_right_to_read() -> None:
+def test_append_needs_the_write_permission_and_query_the_read_permission() -> None:
     assert (MEMORY_APPEND.name, MEMORY_APPEND.requires) == ("memory.append", "memory.write")
     assert (MEMORY_QUERY.name, MEMORY_QUERY.requires) == ("memory.query", "memory.read")
     assert {MEMORY_APPEND.direction, MEMORY_QUERY.direction} == {"to-host"}
@@ -70,7 +70,7 @@ def test_appending_needs_the_right_to_write_and_asking_the_right_to_read() -> No
 # -- whose namespace
 
 
-def test_an_extension_keeps_and_finds_in_its_own_namespace() -> None:
+def test_an_extension_stores_and_finds_records_in_its_own_namespace() -> None:
     check_append(Append("notes", "milk", ("food",), {"a": 1}, "k"), "notes")
     check_query(Query("notes"), "notes")
 
@@ -106,7 +106,7 @@ def test_a_namespace_may_not_be(namespace: str) -> None:
 # -- sizes
 
 
-def test_what_is_exactly_as_large_as_allowed_may_be_kept() -> None:
+def test_a_record_of_exactly_the_allowed_size_may_be_stored() -> None:
     largest = Append("notes", "é" * (8 * KIB), ("é" * 128,) * 64, "x" * (64 * KIB - 2), "k" * 256)
 
     assert find_append_problems(largest) == []
@@ -125,11 +125,11 @@ def test_what_is_exactly_as_large_as_allowed_may_be_kept() -> None:
         (Append("a b", ""), "/namespace", 'invalid namespace: "a b"'),
     ],
 )
-def test_what_is_larger_is_refused(append: Append, pointer: str, problem: str) -> None:
+def test_a_larger_record_is_refused(append: Append, pointer: str, problem: str) -> None:
     assert find_append_problems(append) == [(pointer, problem)]
 
 
-def test_all_problems_are_told_together() -> None:
+def test_all_problems_are_reported_together() -> None:
     append = Append("a b", "x" * 11, ("t", "u"), "meta", "k" * 5)
     limits = Limits(memory_content=10, memory_tags=1, memory_meta=5, memory_idem=4)
 
@@ -139,7 +139,7 @@ def test_all_problems_are_told_together() -> None:
     assert len(problems_of(check_append, append, "notes", limits)) == 5
 
 
-def test_tags_of_null_are_none() -> None:
+def test_null_tags_count_as_absent() -> None:
     append = msgspec.json.decode(b'{"namespace":"notes","content":"milk","tags":null}', type=Append)
 
     assert append == Append("notes", "milk")
@@ -173,7 +173,7 @@ def test_loose_params_are_read_whole() -> None:
         (b'{"namespace":"notes","content":"","tags":["a",1]}', "tags must be an array of strings"),
     ],
 )
-def test_loose_params_are_refused_for_the_first_thing_that_is_wrong(raw: bytes, problem: str) -> None:
+def test_loose_params_are_refused_for_the_first_problem(raw: bytes, problem: str) -> None:
     assert [*problems_of(decode_append, raw).values()] == [problem]
 
 

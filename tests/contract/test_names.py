@@ -59,7 +59,7 @@ def test_the_first_rule_that_an_id_breaks_is_named(id: str, sentence: str, brief
     assert (problem.sentence, problem.brief) == (sentence, brief)
 
 
-def test_the_check_names_what_was_checked_and_looks_past_white_space_around_it() -> None:
+def test_the_check_names_its_subject_and_ignores_white_space_around_it() -> None:
     check_id_segment("tool", " echo\n")
     with pytest.raises(ValueError) as caught:
         check_id_segment("tool", " x:y ")
@@ -97,7 +97,7 @@ def test_the_id_of_a_model_has_three_parts() -> None:
 @pytest.mark.parametrize(
     "id", ["", "demo", "demo:local", "demo:local:small:more", ":local:small", "demo::small", "a:b:"]
 )
-def test_what_has_other_than_three_parts_is_no_model_id(id: str) -> None:
+def test_a_model_id_has_exactly_three_parts(id: str) -> None:
     with pytest.raises(ValueError, match=r"plugin:provider:model"):
         parse_model_id(id)
 
@@ -188,7 +188,7 @@ def test_the_schema_itself_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     "schema", [True, None, "x", {"properties": [], "required": "a", "items": [{}]}, {"items": False}]
 )
-def test_what_is_no_usual_schema_passes_unchanged(schema: Any) -> None:
+def test_an_unusual_schema_is_unchanged(schema: Any) -> None:
     assert model_facing_schema(schema) == (schema, NameMap())
 
 

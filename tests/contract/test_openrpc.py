@@ -57,7 +57,7 @@ def permissions_of(entry: Any) -> set[str]:
     return set(needed.values()) if isinstance(needed, dict) else {needed} - {None}
 
 
-def test_what_an_extension_must_hold_to_be_asked_is_said() -> None:
+def test_the_permission_an_extension_must_hold_for_each_request_is_given() -> None:
     needed = {entry["name"]: entry["x-permission"] for entry in ASKED if entry["x-direction"] == "to-extension"}
 
     assert needed["tool.call"] == "tools.register"
@@ -234,7 +234,7 @@ def test_errors_have_the_numbers_of_the_native_dialect() -> None:
     assert errors["invalid-params"]["code"] == ERROR_CODES[Meaning.INVALID_PARAMS]
 
 
-def test_pages_and_schemas_agree_on_a_version_that_an_extension_does_not_support() -> None:
+def test_pages_and_schemas_name_the_same_error_for_an_unsupported_version() -> None:
     root = Path(__file__).parents[2]
     number = str(ERROR_CODES[Meaning.INCOMPATIBLE])
     schema = json.loads((root / "schemas" / "initialize.schema.json").read_text(encoding="utf-8"))

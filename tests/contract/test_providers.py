@@ -136,7 +136,7 @@ def test_the_text_of_a_result_is_that_of_its_text_blocks() -> None:
     assert ProviderResult(()).text == ""
 
 
-def test_a_complete_answer_has_content() -> None:
+def test_a_complete_response_has_content() -> None:
     check_complete_result("demo", ProviderResult.of_text(""))
     with pytest.raises(BadReply) as caught:
         check_complete_result("demo", ProviderResult(()))
@@ -172,7 +172,7 @@ def test_the_limits_are_those_of_the_contract() -> None:
 # -- the tools of an answer
 
 
-def test_the_tools_that_an_answer_asks_for_come_in_order() -> None:
+def test_the_tool_calls_of_a_response_come_in_order() -> None:
     asked = (
         {"type": "text", "text": "let me see"},
         {"type": "tool_use", "id": "a", "name": "count", "input": {"text": "milk"}},
@@ -195,14 +195,14 @@ def test_the_tools_that_an_answer_asks_for_come_in_order() -> None:
         ({"id": "a", "name": "n", "input": None}, "provider tool_use 'a' input must be a JSON object"),
     ],
 )
-def test_a_malformed_wish_for_a_tool_is_refused(block: dict[str, Any], problem: str) -> None:
+def test_a_malformed_tool_call_is_refused(block: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError) as caught:
         find_tool_uses(ProviderResult(({"type": "tool_use", **block},)))
 
     assert str(caught.value) == problem
 
 
-def test_the_model_is_told_what_a_tool_gave() -> None:
+def test_a_tool_result_is_sent_to_the_model() -> None:
     assert tool_result("a", "3") == {"type": "tool_result", "tool_use_id": "a", "content": "3"}
     assert tool_result("a", "no", is_error=True)["is_error"] is True
 
@@ -223,7 +223,7 @@ EVENTS: list[tuple[ProviderEvent, bytes]] = [
 
 
 @pytest.mark.parametrize(("event", "wire"), EVENTS)
-def test_what_is_sent_is_read_back(event: ProviderEvent, wire: bytes) -> None:
+def test_encoded_messages_decode_to_the_same(event: ProviderEvent, wire: bytes) -> None:
     assert msgspec.json.encode(build_event_params(event)) == wire
     assert decode_provider_event(Raw(wire)) == event
 
@@ -237,7 +237,7 @@ def test_an_event_may_be_nested_and_bear_more(event: ProviderEvent, wire: bytes)
 
 
 @pytest.mark.parametrize(("kind", "event"), [("text", TextDelta("x")), ("thinking", ThinkingDelta("x"))])
-def test_a_piece_may_be_called_text(kind: str, event: ProviderEvent) -> None:
+def test_a_delta_may_be_called_text(kind: str, event: ProviderEvent) -> None:
     assert decode_provider_event(raw({"type": kind, "text": "x"})) == event
     assert decode_provider_event(raw({"type": kind, "delta": "x", "text": "y"})) == event
 
@@ -246,7 +246,7 @@ def test_the_input_of_a_tool_may_be_left_out() -> None:
     assert decode_provider_event(raw({"type": "tool_use", "id": "a", "name": "n"})) == ToolUse("a", "n", {})
 
 
-def test_usage_keeps_all_but_its_type() -> None:
+def test_usage_preserves_everything_but_its_type() -> None:
     assert decode_provider_event(raw({"event": {"type": "usage", "event": 1}})) == Usage({"event": 1})
     assert msgspec.json.encode(build_event_params(Usage({"type": "x", "n": 1}))) == b'{"type":"usage","n":1}'
 
@@ -284,7 +284,7 @@ def test_a_code_that_is_neither_number_nor_name_is_ignored(code: Any) -> None:
         ({"type": "error", "message": ""}, "provider stream error message must be non-empty"),
     ],
 )
-def test_what_is_malformed_is_refused_with_the_reason(params: Any, problem: str) -> None:
+def test_malformed_messages_are_refused_with_the_reason(params: Any, problem: str) -> None:
     with pytest.raises(ValidationError) as caught:
         decode_provider_event(raw(params))
 
@@ -294,6 +294,6 @@ def test_what_is_malformed_is_refused_with_the_reason(params: Any, problem: str)
 @pytest.mark.parametrize(
     "params", [b'{"type":"text","delta":"\xff"}', b'{"type":"usage","x":' + b"[" * 5000 + b"]" * 5000 + b"}"]
 )
-def test_text_that_is_none_and_json_without_end_are_refused(params: bytes) -> None:
+def test_invalid_text_and_endless_json_are_refused(params: bytes) -> None:
     with pytest.raises(ValidationError, match="cannot be read"):
         decode_provider_event(Raw(params))

@@ -61,7 +61,7 @@ from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT, Position, Sty
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_travels_and_is_read_again(message: object, travels: dict[str, Any]) -> None:
+def test_encoded_messages_decode_to_the_same(message: object, travels: dict[str, Any]) -> None:
     raw = msgspec.json.encode(message)
 
     assert msgspec.json.decode(raw) == travels
@@ -80,7 +80,7 @@ def test_a_widget_stands_at_the_top_right_unless_it_says_otherwise() -> None:
     [SETTINGS_EDITOR_OPEN, SETTINGS_EDITOR_KEY, SETTINGS_EDITOR_COMMIT, INFO_GET, SIDECAR_SPAWN_ARGS],
     ids=lambda method: method.name,
 )
-def test_the_host_asks_and_waits_five_seconds(method: Any) -> None:
+def test_a_host_request_times_out_after_five_seconds(method: Any) -> None:
     assert method.direction == "to-extension"
     assert method.timeout == 5.0
     assert method.requires is None
@@ -91,11 +91,11 @@ def test_the_host_asks_and_waits_five_seconds(method: Any) -> None:
     [SETTINGS_EDITOR_RENDER, SETTINGS_EDITOR_COMMITTED, SETTINGS_EDITOR_CLOSE, WIDGET_UPSERT, WIDGET_DISMISS],
     ids=lambda notification: notification.name,
 )
-def test_the_extension_tells(notification: Any) -> None:
+def test_the_extension_sends_notifications(notification: Any) -> None:
     assert notification.direction == "to-host"
 
 
-def test_info_and_the_arguments_of_a_sidecar_are_asked_for_without_params() -> None:
+def test_info_and_sidecar_arguments_are_requested_without_params() -> None:
     assert INFO_GET.params is None
     assert SIDECAR_SPAWN_ARGS.params is None
 

@@ -56,13 +56,13 @@ def test_the_sidecar_says(event: KnownSidecarEvent, line: bytes) -> None:
     assert decode_event(line) == event
 
 
-def test_a_type_that_nobody_knows_is_the_sidecars_own() -> None:
+def test_an_unknown_type_belongs_to_the_sidecar() -> None:
     event = decode_event(b'{"level":0.5,"type":"level","more":[1]}')
 
     assert event == CustomSidecarEvent("level", {"level": 0.5, "more": [1]})
 
 
-def test_members_that_nobody_knows_are_passed_over() -> None:
+def test_unknown_members_are_ignored() -> None:
     assert decode_command(b'{"type":"init","config":{"protocol_version":2,"mode":"x"},"y":1}') == SidecarInit(
         SidecarConfig(2)
     )
@@ -84,14 +84,14 @@ def test_members_that_nobody_knows_are_passed_over() -> None:
         (b'{"type":"other","x":"\xff"}', ""),
     ],
 )
-def test_what_is_no_event_is_refused(line: bytes, pointer: str) -> None:
+def test_an_invalid_event_is_refused(line: bytes, pointer: str) -> None:
     with pytest.raises(BadMessage) as caught:
         decode_event(line)
     assert caught.value.pointer == pointer
 
 
 @pytest.mark.parametrize("line", [b"{}", b'{"type":"hello"}', b'{"type":"trigger"}', b"1"])
-def test_what_is_no_command_is_refused(line: bytes) -> None:
+def test_an_invalid_command_is_refused(line: bytes) -> None:
     with pytest.raises(BadMessage):
         decode_command(line)
 
@@ -109,7 +109,7 @@ def test_an_older_sidecar_is_refused_and_both_versions_are_named(version: int) -
 
 
 @pytest.mark.parametrize(("state", "is_active"), [("idle", False), ("ready", False), ("stopped", False), ("x", True)])
-def test_a_sidecar_is_active_in_any_state_that_does_not_say_otherwise(state: str, is_active: bool) -> None:
+def test_a_sidecar_is_active_in_every_state_but_the_inactive_ones(state: str, is_active: bool) -> None:
     assert SidecarStatus(state).is_active is is_active
 
 

@@ -35,7 +35,7 @@ def read(method: str, params: Any) -> TaskEvent:
         (TaskEnded("r", "boom"), b'{"id":"r","error":"boom"}'),
     ],
 )
-def test_what_is_sent_is_read_back(event: TaskEvent, params: bytes) -> None:
+def test_encoded_messages_decode_to_the_same(event: TaskEvent, params: bytes) -> None:
     (method,) = [method for method, reader in TASK_READERS.items() if type(event) in reader.types]
 
     assert msgspec.json.encode(event) == params
@@ -59,7 +59,7 @@ def test_what_is_sent_is_read_back(event: TaskEvent, params: bytes) -> None:
         ("task.done", {"id": "x", "error": None}, TaskEnded("x")),
     ],
 )
-def test_what_is_odd_is_read_as_the_contract_says(method: str, params: Any, event: TaskEvent) -> None:
+def test_unusual_messages_are_decoded_as_the_contract_says(method: str, params: Any, event: TaskEvent) -> None:
     assert read(method, params) == event
 
 
@@ -80,7 +80,7 @@ def test_what_is_odd_is_read_as_the_contract_says(method: str, params: Any, even
         ("task.done", {"id": "x", "error": {"a": []}}, "task.done 'error' must be string or null, got {\"a\":[]}"),
     ],
 )
-def test_what_is_malformed_is_refused_with_the_reason(method: str, params: Any, problem: str) -> None:
+def test_malformed_messages_are_refused_with_the_reason(method: str, params: Any, problem: str) -> None:
     with pytest.raises(ValidationError) as caught:
         read(method, params)
 
@@ -88,7 +88,7 @@ def test_what_is_malformed_is_refused_with_the_reason(method: str, params: Any, 
 
 
 @pytest.mark.parametrize("method", list(TASK_READERS))
-def test_text_that_is_none_and_json_without_end_are_refused(method: str) -> None:
+def test_invalid_text_and_endless_json_are_refused(method: str) -> None:
     with pytest.raises(ValidationError, match="cannot be read"):
         read(method, b'{"id":"\xff"}')
     with pytest.raises(ValidationError, match="cannot be read"):

@@ -92,7 +92,7 @@ digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     ("schema", "definition", "text"),
     [("manifest", "manifest", MANIFEST), ("host-config", "host", HOST), ("host-config", "grants", GRANTS)],
 )
-def test_a_file_as_people_write_it_fits(schema: str, definition: str, text: str) -> None:
+def test_a_hand_written_file_is_valid(schema: str, definition: str, text: str) -> None:
     problems = [error.message for error in validator(schema, definition).iter_errors(tomllib.loads(text))]
 
     assert problems == []
@@ -128,7 +128,7 @@ def parts_of(schema: Any) -> list[dict[str, Any]]:
 # -- they say what the code says
 
 
-def test_every_limit_that_can_be_asked_for_is_one() -> None:
+def test_every_limit_that_can_be_set_is_a_limit() -> None:
     limits = load_schema("manifest")["$defs"]["limits"]["properties"]
     defaults = msgspec.structs.asdict(Limits())
 
@@ -140,7 +140,7 @@ def test_every_limit_that_can_be_asked_for_is_one() -> None:
 
 
 @pytest.mark.parametrize("permission", sorted(PERMISSIONS))
-def test_every_permission_can_be_asked_for(permission: str) -> None:
+def test_every_permission_can_be_requested(permission: str) -> None:
     assert validator("manifest", "permission").is_valid(permission)
 
 
@@ -150,13 +150,13 @@ def test_a_reserved_permission_cannot(permission: str) -> None:
 
 
 @given(st.one_of(st.from_regex(r"[a-z0-9._-]{0,66}"), st.text(max_size=5)))
-def test_what_can_be_an_id_can_be_a_namespace(text: str) -> None:
+def test_every_valid_id_is_a_valid_namespace(text: str) -> None:
     if validator("manifest", "id").is_valid(text):
         assert find_namespace_problem(text) is None
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=8))
-def test_what_can_be_a_key_of_a_manifest_can_be_asked_for(text: str) -> None:
+def test_the_schema_accepts_exactly_the_valid_config_keys(text: str) -> None:
     try:
         is_key = parse_config_key(text) == text and not any(letter.isspace() and letter > " " for letter in text)
     except InvalidParams:

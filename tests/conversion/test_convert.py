@@ -369,7 +369,7 @@ def test_a_generic_class_that_holds_classes_reads_them() -> None:
         (1577836800, datetime),
     ],
 )
-def test_what_is_not_of_the_type_is_refused(value: object, type: Any) -> None:
+def test_a_value_of_another_type_is_refused(value: object, type: Any) -> None:
     assert problems(value, type)
 
 
@@ -423,7 +423,7 @@ def test_every_problem_has_its_pointer(value: object, type: Any, expected: list[
     assert pointers(value, type) == expected
 
 
-def test_a_problem_says_what_was_expected_and_what_was_found() -> None:
+def test_a_problem_names_the_expected_and_the_actual_type() -> None:
     assert problems({"y": "a", "z": 1}, Point) == [
         ("/x", "is missing"),
         ("/y", "expected `float`, got `str`"),
@@ -435,7 +435,7 @@ def test_a_problem_says_what_was_expected_and_what_was_found() -> None:
     assert problems({}, Circle | Square) == [("", "fits none of `Circle`, `Square`")]
 
 
-def test_the_error_names_the_class_and_keeps_its_cause() -> None:
+def test_the_error_names_the_class_and_has_its_cause() -> None:
     with pytest.raises(BadValue) as caught:
         convert({}, Point)
     assert caught.value.what == "Point"
@@ -445,7 +445,7 @@ def test_the_error_names_the_class_and_keeps_its_cause() -> None:
 # -- unknown members
 
 
-def test_unknown_members_are_left_out_where_that_is_asked_for() -> None:
+def test_unknown_members_are_dropped_if_requested() -> None:
     assert convert({"x": 1, "z": 1}, Point, forbid_unknown=False) == Point(1)
     assert convert({"points": [{"x": 1, "z": 1}]}, Line, forbid_unknown=False) == Line([Point(1)])
     assert convert({"kind": "square", "side": 1, "z": 1}, Circle | Square, forbid_unknown=False) == Square("square", 1)
@@ -454,7 +454,7 @@ def test_unknown_members_are_left_out_where_that_is_asked_for() -> None:
 # -- converters, validators, defaults
 
 
-def test_a_converter_gets_what_it_asks_for() -> None:
+def test_a_converter_gets_the_annotated_type() -> None:
     built = convert({"tags": "a,b", "doubled": 2, "word": "1j", "count": 3, "wrapped": " a "}, Converted)
 
     assert built == Converted("a,b", 2, 0, "1j", 3, " a ")
@@ -473,7 +473,7 @@ def test_a_converter_makes_nothing_less_strict() -> None:
     ]
 
 
-def test_what_a_converter_or_validator_refuses_is_a_problem_of_its_member() -> None:
+def test_a_refusal_of_a_converter_or_validator_is_a_problem_of_its_member() -> None:
     assert pointers({"tags": "a", "word": "no number"}, Converted) == ["/word"]
     assert problems({"number": -1}, Checked) == [("/number", "'number' must be >= 0: -1")]
     assert pointers({"number": 1, "pick": "c"}, Checked) == ["/pick"]
@@ -483,13 +483,13 @@ def test_what_a_converter_or_validator_refuses_is_a_problem_of_its_member() -> N
     assert pointers({"secret": 0, "odd": 1}, ByHand) == ["/secret"]
 
 
-def test_what_a_class_refuses_as_a_whole_is_a_problem_of_the_whole() -> None:
+def test_a_refusal_of_a_class_is_a_problem_of_the_whole() -> None:
     assert problems([{"number": 13}], list[Checked]) == [("/0", "ValueError")]
     assert problems({"last": 1}, Range) == [("", "it ends before it begins")]
     assert problems({"secret": 9, "odd": 1}, ByHand) == [("", "too much")]
 
 
-def test_an_error_that_says_nothing_of_the_value_is_no_problem_of_it() -> None:
+def test_an_error_that_says_nothing_of_the_value_is_not_a_problem_of_it() -> None:
     with pytest.raises(LookupError, match="a bug"):
         convert({"number": 14}, Checked)
 
@@ -541,7 +541,7 @@ def test_members_come_back_under_their_aliases() -> None:
     assert unstructure(Renamed("a", "b")) == {"secret": "a", "type": "b"}
 
 
-def test_what_was_not_read_is_not_written() -> None:
+def test_an_unread_member_is_not_written() -> None:
     assert unstructure(Late(1, 2)) == {"first": 1, "second": 2}
 
 
@@ -561,7 +561,7 @@ def test_values_of_any_kind_become_plain_json(value: object, plain: object) -> N
 
 
 @pytest.mark.parametrize("value", [Opaque(1j), Point(1, math.nan), [math.inf], {"a": (-math.inf,)}])
-def test_what_json_has_no_form_for_is_a_type_error(value: object) -> None:
+def test_a_value_that_json_lacks_is_a_type_error(value: object) -> None:
     with pytest.raises(TypeError):
         unstructure(value)
 
@@ -577,11 +577,11 @@ def test_thousands_of_problems_are_cut_to_a_page() -> None:
     assert found[-1] == ("", "there are further problems")
 
 
-def test_as_many_problems_as_fit_on_a_page_are_all_told() -> None:
+def test_as_many_problems_as_fit_on_a_page_are_all_reported() -> None:
     assert len(problems([{}] * MAX_PROBLEMS, list[Point])) == MAX_PROBLEMS
 
 
-def test_what_a_problem_quotes_is_cut_short() -> None:
+def test_the_quote_in_a_problem_is_truncated() -> None:
     ((pointer, message),) = problems(
         {"x" * 10_000: {"x": 1}, "x": {"x": 1}}, dict[Annotated[str, Meta(max_length=5)], Point]
     )
@@ -647,7 +647,7 @@ FITTING = [
 
 
 @pytest.mark.parametrize(("values", "type"), FITTING)
-def test_what_fits_is_accepted_and_comes_back_as_it_was(values: st.SearchStrategy[Any], type: Any) -> None:
+def test_a_valid_value_is_accepted_and_encodes_to_the_same(values: st.SearchStrategy[Any], type: Any) -> None:
     @given(value=values)
     def check(value: object) -> None:
         assert unstructure(convert(value, type)) == value

@@ -55,7 +55,7 @@ def test_params_are_read_by_it() -> None:
     assert get_params_decoder(COLOUR)(Raw(b'{"h":7}')).hue == 7
 
 
-def test_what_does_not_fit_is_refused_with_all_its_problems() -> None:
+def test_an_invalid_value_is_refused_with_all_its_problems() -> None:
     with pytest.raises(InvalidParams) as caught:
         get_params_decoder(COLOUR)(Raw(b'{"x":7}'))
     assert caught.value.problems == (("/h", "is missing"),)

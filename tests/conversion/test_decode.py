@@ -153,7 +153,7 @@ def test_raw_params_stay_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize("text", [b'{"a": [1, null]}', b"[1]"])
-def test_raw_parts_keep_their_bytes_however_often_they_are_decoded(text: bytes) -> None:
+def test_raw_parts_preserve_their_bytes_however_often_they_are_decoded(text: bytes) -> None:
     decoder = get_params_decoder(Raw)
     assert [bytes(decoder(Raw(text))) for _ in range(2)] == [text, text]
     parts = get_params_decoder(list[Raw])
@@ -251,7 +251,7 @@ def test_the_last_value_of_a_member_counts_in_untyped_params(annotation: Any) ->
     assert decode('{"x":1,"x":2}', annotation) == {"x": 2}
 
 
-def test_raw_params_keep_both_values_of_a_member() -> None:
+def test_raw_params_preserve_both_values_of_a_member() -> None:
     assert bytes(decode('{"x":1,"x":2}', Raw)) == b'{"x":1,"x":2}'
 
 
@@ -272,7 +272,7 @@ def test_a_large_text_with_one_member_is_decoded() -> None:
 @given(
     st.recursive(st.none() | st.integers() | st.text(), lambda part: st.lists(part) | st.dictionaries(st.text(), part))
 )
-def test_what_has_no_member_twice_is_decoded_as_without_the_check(value: object) -> None:
+def test_values_without_duplicate_members_are_decoded_as_without_the_check(value: object) -> None:
     text = msgspec.json.encode({"label": "a", "x": 1, "rest": value})
     assert decode(text, Labelled) == Labelled("a", 1)
 
@@ -280,7 +280,7 @@ def test_what_has_no_member_twice_is_decoded_as_without_the_check(value: object)
 # -- absent params
 
 
-def test_absent_params_are_none_where_nothing_is_asked_for() -> None:
+def test_absent_params_are_none_where_no_type_is_given() -> None:
     assert get_params_decoder(Any)(None) is None
     assert get_params_decoder(None)(None) is None
 
@@ -440,12 +440,12 @@ def test_constraints_and_rarer_types_are_looked_at_too(text: str, annotation: An
     assert [pointer for pointer, _ in problems(text, annotation)] == pointers
 
 
-def test_what_stays_raw_or_untyped_is_no_problem_of_its_neighbours() -> None:
+def test_raw_or_untyped_members_do_not_affect_the_problems_of_their_neighbours() -> None:
     mixed = msgspec.defstruct("Mixed", [("a", int), ("b", Any), ("c", Raw)])
     assert problems('{"a":"x","b":{},"c":[]}', mixed) == [("/a", "expected `int`, got `str`")]
 
 
-def test_a_problem_says_what_was_expected_and_what_was_found() -> None:
+def test_a_problem_names_the_expected_and_the_actual_type() -> None:
     assert problems('{"x":"5"}', Point) == [("/x", "expected `int`, got `str`")]
     assert problems('{"1":"a","two":"b"}', dict[int, str]) == [("/two", "is no key: expected `int`, got `str`")]
     assert problems('{"n":3}', Even) == [("", "n is odd")]
@@ -477,7 +477,7 @@ def test_one_problem_among_thousands_is_found() -> None:
     assert [pointer for pointer, _ in problems('{"z":"a",' + members + "}", dict[str, int])] == ["/z"]
 
 
-def test_what_a_problem_quotes_is_cut_short() -> None:
+def test_the_quote_in_a_problem_is_truncated() -> None:
     found = problems('["' + "x" * 10_000 + '"]', list[Colour])
     assert len(found[0][1]) < 300
     found = problems('{"' + "x" * 10_000 + '":1}', Closed)
@@ -498,7 +498,7 @@ def test_text_that_is_not_utf_8_is_no_json(text: bytes, annotation: Any) -> None
     assert ERROR_CODES[caught.value.meaning] == -32700
 
 
-def test_what_stays_raw_inside_a_type_is_json_all_the_same() -> None:
+def test_raw_members_inside_a_type_are_still_valid_json() -> None:
     forwarded = msgspec.defstruct("Forwarded", [("body", Raw)])
     assert bytes(decode('{"body":[1]}', forwarded).body) == b"[1]"
     with pytest.raises(RpcError) as caught:
@@ -506,7 +506,7 @@ def test_what_stays_raw_inside_a_type_is_json_all_the_same() -> None:
     assert caught.value.meaning is Meaning.PARSE_ERROR
 
 
-def test_the_cause_of_a_refusal_is_kept() -> None:
+def test_the_cause_of_a_refusal_is_preserved() -> None:
     with pytest.raises(InvalidParams) as caught:
         decode('{"x":"5"}', Point)
     assert isinstance(caught.value.__cause__, msgspec.ValidationError)
@@ -530,11 +530,13 @@ def test_a_type_that_msgspec_builds_has_a_decoder_of_its_own_that_decides_the_sa
 
 
 @pytest.mark.parametrize("annotation", [Any, object, Shaped, list[Shaped], Person | Named])
-def test_a_type_that_is_not_msgspecs_to_build_has_none(annotation: Any) -> None:
+def test_a_type_that_msgspec_cannot_build_has_no_decoder(annotation: Any) -> None:
     assert get_msgspec_decoder(annotation) is None
 
 
-def test_a_type_that_msgspec_refuses_has_none_where_attrs_was_never_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_that_msgspec_refuses_has_no_decoder_where_attrs_was_never_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "attr")
     assert get_msgspec_decoder(dict[str, pathlib.Path]) is None
 
@@ -542,7 +544,7 @@ def test_a_type_that_msgspec_refuses_has_none_where_attrs_was_never_imported(mon
 # -- results
 
 
-def test_a_result_becomes_the_asked_type() -> None:
+def test_a_result_becomes_the_requested_type() -> None:
     assert get_result_decoder(Point)(Raw(b'{"x":1}')) == Point(1)
     assert get_result_decoder(Any)(Raw(b"[1]")) == [1]
     assert get_result_decoder(int)(Raw(b"5")) == 5
@@ -618,7 +620,7 @@ def test_a_result_may_be_of_such_a_class() -> None:
 
 
 @pytest.mark.parametrize("annotation", [Opaque | Named, 5])
-def test_a_result_of_a_type_that_nobody_can_build_is_refused_at_once(annotation: Any) -> None:
+def test_a_result_type_that_cannot_be_built_is_refused_at_once(annotation: Any) -> None:
     with pytest.raises(TypeError):
         get_result_decoder(annotation)
 
@@ -656,7 +658,7 @@ def test_there_are_problems_exactly_where_msgspec_refuses(value: object, annotat
 
 
 @given(value=JSON, annotation=st.sampled_from(TYPES))
-def test_every_pointer_leads_to_a_place_in_the_value_or_to_what_it_lacks(value: object, annotation: Any) -> None:
+def test_every_pointer_leads_to_a_value_or_to_a_missing_member(value: object, annotation: Any) -> None:
     for pointer, _ in find_problems(value, annotation):
         at: Any = value
         *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]] or [""]
@@ -665,7 +667,7 @@ def test_every_pointer_leads_to_a_place_in_the_value_or_to_what_it_lacks(value: 
         assert pointer == "" or isinstance(at, dict) or int(last) < len(at)
 
 
-def test_a_type_is_looked_at_once_however_many_handlers_ask_for_it() -> None:
+def test_a_type_is_inspected_once_however_many_handlers_use_it() -> None:
     assert get_params_decoder(dict[str, Raw]) is get_params_decoder(dict[str, Raw])
     assert get_result_decoder(list[Raw]) is get_result_decoder(list[Raw])
 

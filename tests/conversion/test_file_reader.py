@@ -33,7 +33,7 @@ def test_a_file_without_end_is_refused() -> None:
     assert caught.value.problems == (("", "is no regular file"),)
 
 
-def test_a_pipe_that_nobody_writes_to_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a")
 
     with pytest.raises(BadFile) as caught:
@@ -53,7 +53,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         load_bytes(tmp_path)
 
 
-def test_a_file_that_is_not_there_is_told_by_the_cause(tmp_path: Path) -> None:
+def test_the_cause_of_a_missing_file_is_preserved(tmp_path: Path) -> None:
     with pytest.raises(BadFile) as caught:
         load_bytes(tmp_path / "a")
     assert isinstance(caught.value.__cause__, FileNotFoundError)

@@ -193,7 +193,7 @@ def test_msgspec_does_not_build_a_class_that_is_shaped_as_the_class_does(kind: A
     assert by_msgspec != by_class
 
 
-def test_msgspec_tells_the_insides_of_attrs_when_a_validator_refuses() -> None:
+def test_msgspec_exposes_attrs_internals_when_a_validator_refuses() -> None:
     with pytest.raises(msgspec.ValidationError, match="Attribute"):
         msgspec.json.decode(
             b'{"text":1}',
@@ -227,7 +227,7 @@ def test_nothing_is_found_where_nothing_is(annotation: Any) -> None:
 @pytest.mark.parametrize(
     ("annotation", "expected"), [(list[Plain], True), (Path | None, True), (list[HoldingStruct], False)]
 )
-def test_what_stands_inside_a_struct_is_not_in_the_expression(annotation: Any, expected: bool) -> None:
+def test_the_fields_of_a_struct_are_not_in_the_expression(annotation: Any, expected: bool) -> None:
     assert contains_class(annotation) is expected
 
 

@@ -42,14 +42,14 @@ def test_a_file_beyond_its_limit_is_refused_unread(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a = ", "a = 1\na = 2", "[a]\n[a]", b"a = \xff", 'a = "', "a = " + "9" * 5000])
-def test_what_is_no_toml_is_refused(text: str | bytes) -> None:
+def test_invalid_toml_is_refused(text: str | bytes) -> None:
     [(pointer, message)] = problems_of(text)
 
     assert pointer == ""
     assert message.startswith("is not TOML: ")
 
 
-def test_a_mistake_is_told_with_its_line() -> None:
+def test_a_syntax_error_is_reported_with_its_line() -> None:
     assert "line 3" in problems_of("a = 1\nb = 2\nc = \n")[0][1]
 
 
@@ -146,7 +146,7 @@ def test_no_file_of_the_largest_size_takes_long(text: str) -> None:
 # -- what JSON has no form for
 
 
-def test_all_values_without_a_form_in_json_are_told() -> None:
+def test_all_values_that_json_cannot_encode_are_reported() -> None:
     assert problems_of("a = inf\n[b]\nc = [1, nan]\nd = -9_223_372_036_854_775_809\ne = 9_223_372_036_854_775_807") == [
         ("/a", "is no finite number"),
         ("/b/c/1", "is no finite number"),
@@ -154,7 +154,7 @@ def test_all_values_without_a_form_in_json_are_told() -> None:
     ]
 
 
-def test_no_more_problems_are_told_than_somebody_reads() -> None:
+def test_the_number_of_reported_problems_is_bounded() -> None:
     assert len(problems_of("\n".join(f"a{number} = inf" for number in range(1_000)))) == 50
 
 
@@ -172,7 +172,7 @@ TEXTS = st.one_of(st.lists(SCRAPS, max_size=30).map("".join), st.text(max_size=3
 
 @given(TEXTS)
 @settings(max_examples=500)
-def test_what_is_read_is_what_tomllib_reads_and_what_is_refused_it_refuses_too(text: str) -> None:
+def test_it_accepts_and_refuses_the_same_files_as_tomllib(text: str) -> None:
     try:
         expected: object = tomllib.loads(text)
     except ValueError:

@@ -10,7 +10,7 @@ from becket.conversion.files.yaml import MAX_DEPTH, MAX_VALUES, load_yaml, parse
 from becket.errors import BadFile
 
 
-def test_what_a_person_writes_is_read() -> None:
+def test_usual_files_are_read() -> None:
     text = b"""
     # search here
     extensions:
@@ -58,7 +58,7 @@ def test_a_file_is_read_from_disk_up_to_its_limit(tmp_path: Path) -> None:
         pytest.param(b"a: \x07", id="a control character"),
     ],
 )
-def test_what_is_no_yaml_is_told(text: bytes) -> None:
+def test_invalid_yaml_is_reported(text: bytes) -> None:
     with pytest.raises(BadFile) as caught:
         parse_yaml(text, "extensions.yaml")
 
@@ -80,7 +80,7 @@ def test_what_is_no_yaml_is_told(text: bytes) -> None:
         pytest.param(b"--- a\n--- b\n", "second document", id="two documents"),
     ],
 )
-def test_what_nobody_would_write_is_refused_with_its_line(text: bytes, word: str) -> None:
+def test_exotic_yaml_is_refused_with_its_line(text: bytes, word: str) -> None:
     with pytest.raises(BadFile) as caught:
         parse_yaml(text, "extensions.yaml")
 
@@ -93,14 +93,14 @@ def test_as_many_levels_as_there_may_be_are_read() -> None:
     assert parse_yaml(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, "deep.yaml") != []
 
 
-def test_a_key_that_stands_twice_is_told_wherever_it_is() -> None:
+def test_a_duplicate_key_is_reported_wherever_it_is() -> None:
     with pytest.raises(BadFile) as caught:
         parse_yaml(b"a: 1\nb: [{c: 1, c: 2}]\na: 2\n", "extensions.yaml")
 
     assert {pointer for pointer, _ in caught.value.problems} == {"/a", "/b/0/c"}
 
 
-def test_values_that_json_does_not_have_are_told_all_together() -> None:
+def test_values_that_json_does_not_have_are_reported_together() -> None:
     with pytest.raises(BadFile) as caught:
         parse_yaml(b"a: 2020-01-01\nb: [.inf]\n1: x\nd: 99999999999999999999\n", "extensions.yaml")
 

@@ -248,7 +248,7 @@ class Load:
         return await peer.call(cigen.PLAN, cigen.PlanRequest(flags=flags)) == cigen.PlanResult()
 
 
-async def test_extensions_of_all_dialects_run_at_once_and_those_that_crash_harm_no_other(tmp_path: Path) -> None:
+async def test_extensions_of_all_dialects_run_at_once_and_crashes_affect_no_other(tmp_path: Path) -> None:
     ids = write_all(tmp_path)
     path = f"{os.path.dirname(shutil.which('python3') or '')}{os.pathsep}{os.environ['PATH']}"
     care = SupervisionPolicy(restart=RestartPolicy(delay=0.02, longest_delay=0.02, jitter=0.0), heartbeat=None)

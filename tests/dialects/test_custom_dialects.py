@@ -90,13 +90,13 @@ def sketch(**options: object):  # type: ignore[no-untyped-def]
     return connected(Sketch(), dialect=SKETCHED, grants=grants, **options)
 
 
-async def test_a_tool_is_called_in_the_words_of_the_dialect() -> None:
+async def test_a_tool_is_called_by_the_method_of_the_dialect() -> None:
     async with sketch() as (host, _):
         assert [tool.name for tool in host.tools] == ["twice", "fail", "report", "remember", "configure", "note"]
         assert await host.call_tool("twice", {"text": "ho"}) == "hoho"
 
 
-async def test_what_the_handshake_has_told_is_there() -> None:
+async def test_the_handshake_result_is_available() -> None:
     async with sketch() as (host, _):
         assert host.extra == "3.1.0"
         assert host.hooks == (HookKind.BEFORE_TOOL_CALL,)
@@ -110,23 +110,23 @@ async def test_a_step_of_the_handshake_that_fails_may_be_passed_over(
     assert "sketch: it has no extras" in caplog.text
 
 
-async def test_a_failure_becomes_an_answer_where_the_dialect_has_one_for_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_becomes_a_response_where_the_dialect_has_one_for_it(caplog: pytest.LogCaptureFixture) -> None:
     async with sketch() as (host, _):
         assert await host.call_tool("fail") == "failed: internal error"
 
 
-async def test_what_the_host_says_about_a_call_is_added_after_its_input_was_checked() -> None:
+async def test_values_that_the_host_adds_to_a_call_are_added_after_the_input_check() -> None:
     async with sketch() as (host, _):
         assert await host.call_tool("twice", {"text": "ho"}, meta={"who": "!"}) == "hoho!"
 
 
-async def test_a_native_link_has_no_place_for_it() -> None:
+async def test_a_native_link_has_no_mapping_for_it() -> None:
     async with connected(Sketch(), grants=["tools.register", "tools.intercept"]) as (host, _):
         with pytest.raises(NotSupported, match="native"):
             await host.call_tool("twice", {"text": "ho"}, meta={"who": "!"})
 
 
-async def test_progress_is_told_in_the_words_of_the_dialect() -> None:
+async def test_progress_is_sent_as_the_dialect_defines_it() -> None:
     heard: list[object] = []
     async with sketch() as (host, _):
         host.peer.on("still")(lambda params: heard.append(params))
@@ -134,7 +134,7 @@ async def test_progress_is_told_in_the_words_of_the_dialect() -> None:
     assert heard == [{"half": True}]
 
 
-async def test_the_extension_asks_the_host_in_the_words_of_the_dialect() -> None:
+async def test_the_extension_calls_the_host_by_the_methods_of_the_dialect() -> None:
     async with sketch() as (host, _):
         assert int(await host.call_tool("remember", {"text": "milk"})) > 0
 
@@ -146,12 +146,12 @@ async def test_a_gated_method_stays_gated_under_another_name() -> None:
         assert "failed: " in await host.call_tool("remember", {"text": "milk"})
 
 
-async def test_what_the_extension_cannot_ask_is_refused_before_anything_is_sent() -> None:
+async def test_an_extension_call_that_the_dialect_lacks_is_refused_before_anything_is_sent() -> None:
     async with sketch() as (host, _):
         assert "the dialect `sketched` has no word for it" in await host.call_tool("configure")
 
 
-async def test_what_the_host_cannot_say_is_refused_before_anything_is_sent() -> None:
+async def test_a_host_call_that_the_dialect_lacks_is_refused_before_anything_is_sent() -> None:
     async with sketch() as (host, _):
         with pytest.raises(NotSupported, match=r"`provider\.complete` is not supported: the dialect `sketched`"):
             await host.complete("local", "small", messages=[])
@@ -172,7 +172,7 @@ async def test_one_that_fails_after_its_acknowledgement_fails() -> None:
             await run.result()
 
 
-async def test_one_that_is_left_is_ended_at_the_other_side_by_its_own_request() -> None:
+async def test_one_that_is_left_is_ended_at_the_remote_peer_by_its_own_request() -> None:
     with anyio.fail_after(MINUTE):
         async with sketch() as (host, server):
             async with host.invoke_command("wait"):
@@ -180,18 +180,18 @@ async def test_one_that_is_left_is_ended_at_the_other_side_by_its_own_request() 
             await server.cancelled.wait()
 
 
-async def test_to_end_what_does_not_run_is_answered_all_the_same() -> None:
+async def test_to_end_what_does_not_run_gets_a_response_all_the_same() -> None:
     async with sketch() as (host, _):
         assert await host.peer.call("stop", {"run": 99}) == {}
 
 
-async def test_hooks_are_asked_in_the_words_of_the_dialect() -> None:
+async def test_hooks_are_called_by_the_methods_of_the_dialect() -> None:
     async with sketch() as (host, _):
         refused = await host.handle_hook(HookEvent(HookKind.BEFORE_TOOL_CALL, tool_name="rm"))
         assert refused == Block("no")
 
 
-async def test_messages_for_the_log_are_told_and_some_are_better_not(caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_messages_are_sent_unless_the_dialect_drops_them(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "becket.ext.sketch")
     async with sketch() as (host, _):
         await host.call_tool("note")
@@ -199,7 +199,7 @@ async def test_messages_for_the_log_are_told_and_some_are_better_not(caplog: pyt
     assert told == ["sketch: just right"]
 
 
-async def test_questions_about_what_is_offered_are_answered() -> None:
+async def test_requests_of_the_dialect_are_served() -> None:
     async with sketch() as (host, _):
         assert await host.peer.call("count") == 6
         assert await host.peer.call("beat") == "on"
@@ -242,7 +242,7 @@ Plain().run()
 
 
 @pytest.mark.parametrize("async_", ["", "async "], ids=["plain", "on a loop"])
-async def test_a_program_hears_by_the_first_frame_which_dialect_its_host_speaks(tmp_path: Path, async_: str) -> None:
+async def test_a_program_detects_the_dialect_of_its_host_from_the_first_frame(tmp_path: Path, async_: str) -> None:
     program = tmp_path / "plain.py"
     program.write_text(PROGRAM.format(root=str(Path(__file__).parents[2]), async_=async_), encoding="utf-8")
     for dialect in (SKETCHED, "native"):
@@ -272,7 +272,7 @@ class Own(Sketch):
         return "mine"
 
 
-async def test_what_an_author_serves_himself_goes_before_what_the_dialect_makes_of_the_contract() -> None:
+async def test_handlers_of_the_author_override_those_of_the_dialect() -> None:
     async with connected(Own(), dialect=SKETCHED, grants=["tools.register"]) as (host, _):
         assert await host.peer.call("start", {"run": 1, "what": "count", "with": []}) == "mine"
 
@@ -283,7 +283,7 @@ def without_a_cancel() -> ContractMapping:
     return msgspec.structs.replace(speech, methods={**speech.methods, "command.invoke": phrase})
 
 
-async def test_what_nobody_can_cancel_needs_no_key() -> None:
+async def test_a_method_that_cannot_be_cancelled_needs_no_key() -> None:
     dialect = msgspec.structs.replace(SKETCHED, load_mapping=without_a_cancel)
     async with (
         connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _),
@@ -293,7 +293,7 @@ async def test_what_nobody_can_cancel_needs_no_key() -> None:
 
 
 @pytest.mark.parametrize("kills_first", [False, True])
-async def test_where_a_system_kills_first_nobody_says_goodbye(kills_first: bool) -> None:
+async def test_a_dialect_that_kills_first_sends_no_shutdown(kills_first: bool) -> None:
     asked: list[str] = []
 
     def say_goodbye(state: LinkState) -> WireRequest:
@@ -311,7 +311,7 @@ async def test_where_a_system_kills_first_nobody_says_goodbye(kills_first: bool)
     assert ("enough" in asked) is not kills_first
 
 
-def test_a_dialect_with_other_habits_can_stand_in_for_one() -> None:
+def test_a_dialect_with_other_host_defaults_can_replace_one() -> None:
     mine = Dialect(name="mine")
     dialects = DialectRegistry((mine,), {})
     dialects.replace(msgspec.structs.replace(mine, responds_to_invalid=False))

@@ -45,7 +45,7 @@ def test_a_record_is_its_own_name() -> None:
     assert find_dialect(mine) is mine
 
 
-def test_an_unknown_name_is_told_the_known_ones() -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="klingon") as caught:
         find_dialect("klingon")
     assert all(name in str(caught.value) for name in DIALECTS)
@@ -66,7 +66,7 @@ def test_plain_is_json_rpc_with_the_base_protocol_of_lsp() -> None:
     assert not PLAIN.bad_json_is_fatal
 
 
-def test_native_adds_what_both_sides_must_have_announced() -> None:
+def test_native_adds_what_both_peers_must_have_announced() -> None:
     assert NATIVE.framing is ContentLength
     assert NATIVE.cancellation == PLAIN.cancellation
     assert NATIVE.progress == PLAIN.progress
@@ -86,7 +86,7 @@ def test_a_record_cannot_be_changed() -> None:
 # -- a link in a dialect
 
 
-def test_a_link_gets_its_habits_from_the_dialect_and_its_limits_from_the_caller() -> None:
+def test_a_link_takes_its_host_defaults_from_the_dialect_and_its_limits_from_the_caller() -> None:
     limits = Limits(frame=1_000)
     connection = NATIVE.build_connection(limits)
     assert isinstance(connection.framing, ContentLength)
@@ -149,7 +149,7 @@ def test_a_dialect_may_bring_a_codec_of_its_own() -> None:
 # -- what travels with a call
 
 
-def test_what_travels_with_a_call_is_read_from_its_params() -> None:
+def test_call_meta_is_read_from_the_params() -> None:
     meta = '{"becket":{"timeout_ms":1500,"parent":7,"depth":2,"credit":64,"idem":"k"}}'
     assert read(f'{{"a":1,"_meta":{meta}}}') == CallMeta(timeout_ms=1500, parent=7, depth=2, credit=64, idem="k")
 
@@ -201,15 +201,15 @@ def test_where_nothing_travels_there_is_nothing(params: str | None) -> None:
         b'{"_meta":{"becket":{"idem":"\xff"}}}',
     ],
 )
-def test_what_is_malformed_counts_as_absent(params: str | bytes) -> None:
+def test_malformed_meta_counts_as_absent(params: str | bytes) -> None:
     assert read(params) is None
 
 
-def test_unknown_words_of_a_later_version_are_passed_over() -> None:
+def test_unknown_members_of_a_later_version_are_ignored() -> None:
     assert read('{"_meta":{"becket":{"depth":3,"colour":"red"},"other":1}}') == CallMeta(depth=3)
 
 
-def test_only_what_is_said_is_written() -> None:
+def test_only_the_given_meta_members_are_written() -> None:
     assert write(None, CallMeta(depth=1), BEFORE) == {"_meta": {"becket": {"depth": 1}}}
     assert write("{}", CallMeta(timeout_ms=5), BEFORE) == {"_meta": {"becket": {"timeout_ms": 5}}}
     assert write('{"a":null}', CallMeta(idem="k")) == {"_meta": {"becket": {"idem": "k"}}, "a": None}
@@ -233,11 +233,11 @@ def test_params_by_position_have_no_room_for_it() -> None:
         ('{"a":{"_meta":{}},"b":null}', {"a": {"_meta": {}}, "b": None, "_meta": {"becket": {"depth": 1}}}),
     ],
 )
-def test_it_is_merged_with_what_the_params_say_already(params: str, merged: object) -> None:
+def test_meta_is_merged_with_the_members_that_the_params_have(params: str, merged: object) -> None:
     assert write(params, CallMeta(depth=1)) == merged
 
 
-def test_empty_and_absent_params_are_marked_where_both_sides_know_the_mark() -> None:
+def test_empty_and_absent_params_are_marked_where_both_peers_know_the_mark() -> None:
     assert write(None, CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1, "no_params": True}}}
     assert write("{}", CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1, "no_params": False}}}
     assert write(None, CallMeta()) == {"_meta": {"becket": {"no_params": True}}}
@@ -270,7 +270,7 @@ def without(params: str | bytes, features: frozenset[str]) -> Any:
 @pytest.mark.parametrize("meta", [CallMeta(), CallMeta(depth=1), CallMeta(timeout_ms=5, parent="a", credit=1)])
 @pytest.mark.parametrize("features", [FEATURES, BEFORE])
 @pytest.mark.parametrize("params", [None, "{}", '{"a":null}', '{"a":{"_meta":{}}}', '{"a":"_meta","b":[1.0e2]}'])
-def test_what_was_written_is_taken_out_again(params: str | None, features: frozenset[str], meta: CallMeta) -> None:
+def test_written_meta_is_removed_again(params: str | None, features: frozenset[str], meta: CallMeta) -> None:
     written = NATIVE.insert_meta(None if params is None else params.encode(), encode_json(meta), features)
     assert without(written, features) == (None if params is None else params.encode())
 
@@ -308,9 +308,7 @@ METAS = st.builds(
 
 
 @given(params=st.dictionaries(NAMES, VALUES, max_size=3), meta=METAS)
-def test_what_was_written_is_read_and_the_rest_of_the_params_is_as_it_was(
-    params: dict[str, Any], meta: CallMeta
-) -> None:
+def test_written_meta_is_read_and_the_rest_of_the_params_is_unchanged(params: dict[str, Any], meta: CallMeta) -> None:
     text = json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode()
     written = NATIVE.insert_meta(text, encode_json(meta), BEFORE)
     after = json.loads(written)

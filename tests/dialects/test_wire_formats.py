@@ -51,7 +51,7 @@ class Wire:
         pass
 
 
-async def test_a_request_that_is_not_heard_reaches_no_handler() -> None:
+async def test_a_request_that_the_wire_format_rejects_reaches_no_handler() -> None:
     methods = Registry()
     served: list[object] = []
     told = anyio.Event()

@@ -34,7 +34,7 @@ def test_the_modules_that_adapters_share_have_these_names(name: str) -> None:
 @pytest.mark.parametrize(
     "words", ["a framing:", "a permission decision", "a restart decision", "the field names of a dialect"], ids=str
 )
-def test_the_first_table_answers_the_questions_of_a_newcomer(words: str) -> None:
+def test_the_first_table_names_the_file_for_each_topic_of_a_newcomer(words: str) -> None:
     (row,) = [line for line in read_page(PAGES[0]).splitlines() if line.startswith("|") and words in line.split("|")[1]]
 
     assert NAMED.search(row.split("|")[2])

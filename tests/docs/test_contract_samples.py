@@ -71,7 +71,7 @@ def test_every_message_follows_the_schemas(kind: type[ExtensionServer], lines: l
 
 
 @conversations
-def test_a_host_says_what_is_shown(kind: type[ExtensionServer], lines: list[Line]) -> None:
+def test_a_host_sends_what_is_shown(kind: type[ExtensionServer], lines: list[Line]) -> None:
     preload()  # in virtual time nothing waits for a thread
 
     async def play() -> None:
@@ -99,7 +99,7 @@ def test_a_host_says_what_is_shown(kind: type[ExtensionServer], lines: list[Line
 
 
 @conversations
-def test_an_extension_says_what_is_shown(kind: type[ExtensionServer], lines: list[Line]) -> None:
+def test_an_extension_sends_what_is_shown(kind: type[ExtensionServer], lines: list[Line]) -> None:
     async def play() -> None:
         tape = MessageTape()
         announces = "features" in lines[1].message["result"]

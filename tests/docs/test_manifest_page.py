@@ -46,7 +46,7 @@ def test_every_key_has_a_row() -> None:
     assert "| `config` | table of tables |" in render_table("manifest")
 
 
-def test_a_kind_is_told_in_few_words() -> None:
+def test_a_kind_is_described_in_few_words() -> None:
     schema = load_schema("manifest")
 
     assert kind_of({"type": ["string", "number"]}, schema) == "string or number"

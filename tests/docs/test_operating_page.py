@@ -15,11 +15,11 @@ PAGE = ROOT / "docs" / "operating.md"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_told_of(name: str) -> None:
+def test_every_command_is_described(name: str) -> None:
     assert f"`{name}" in read_page(PAGE) or f"becket {name}" in read_page(PAGE)
 
 
-def test_every_file_is_told_of() -> None:
+def test_every_file_is_described() -> None:
     places = DataDir("/x")
     kept = {path.name for path in (places.store, places.audit, places.grants, places.trust)}
     files = {row[0].strip("`") for row in read_table(PAGE, "Files on disk")}
@@ -28,7 +28,7 @@ def test_every_file_is_told_of() -> None:
     assert "data/ID/" in files
 
 
-async def test_what_a_host_leaves_on_disk_is_in_the_table(tmp_path: Path) -> None:
+async def test_files_that_a_host_leaves_on_disk_are_in_the_table(tmp_path: Path) -> None:
     files = {row[0].strip("`") for row in read_table(PAGE, "Files on disk")}
 
     async with Host(data=tmp_path / "data") as host:

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.process]
 
 
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
-async def test_a_picture_has_the_words_that_would_be_drawn_now(path: Path) -> None:
+async def test_a_picture_has_the_text_that_would_be_drawn_now(path: Path) -> None:
     with anyio.fail_after(60):
         drawn = await PICTURES[path]()
 
@@ -20,9 +20,9 @@ async def test_a_picture_has_the_words_that_would_be_drawn_now(path: Path) -> No
     assert words_of(stored) == words_of(drawn), "run `python -m tests.docs.pictures`"
 
 
-def test_words_are_told_once_and_without_figures() -> None:
+def test_the_words_of_a_picture_are_unique_and_without_figures() -> None:
     assert words_of("<text>notes:&#160;12&#160;ms</text><text>notes:</text>") == ["ms", "notes:"]
 
 
-def test_a_line_that_was_drawn_in_place_is_seen_as_it_was_last() -> None:
+def test_a_redrawn_line_counts_in_its_last_state() -> None:
     assert what_is_seen("one\n10 %\r\x1b[2K20 %\n\r\x1b[1A\x1b[2K30 %\n") == ["one", "30 %", ""]

@@ -200,7 +200,7 @@ def test_a_peer_writes_the_bytes_of_its_part(sample: Block, part: str) -> None:
 
 
 @pytest.mark.parametrize(("body", "code", "id"), read_table(WIRE_PAGE, "Invalid messages"), ids=lambda cell: str(cell))
-def test_a_wrong_message_is_answered_as_the_table_says(body: str, code: str, id: str) -> None:
+def test_a_wrong_message_gets_a_response_as_the_table_says(body: str, code: str, id: str) -> None:
     async def play() -> None:
         tape = Tape()
         async with Peer.over(tape, methods=build_methods(), framing=JsonLines) as peer:

@@ -20,7 +20,7 @@ def test_the_agent_uses_tools_of_both_in_one_conversation(tmp_path: Path) -> Non
     ]
 
 
-def test_what_a_tool_of_the_server_fails_with_is_told_to_the_model(tmp_path: Path) -> None:
+def test_the_error_of_a_server_tool_is_sent_to_the_model(tmp_path: Path) -> None:
     lines = printed_by("agent/agent.py", "What time is it in Atlantis?", folder=tmp_path)
 
     assert lines[-1] == "Tool execution failed: time_in: I have no clock in Atlantis."

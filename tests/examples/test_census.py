@@ -39,7 +39,7 @@ async def test_it_counts_and_shows_how_far_it_is(folder: Path) -> None:
     ]
 
 
-async def test_a_file_that_cannot_be_read_is_told_and_passed_over(folder: Path) -> None:
+async def test_a_file_that_cannot_be_read_is_reported_and_skipped(folder: Path) -> None:
     (folder / "gone.py").symlink_to(folder / "nowhere")
     async with connected(Census()) as (host, _), host.invoke_command("census", [str(folder)]) as run:
         logged = [event async for event in run if isinstance(event, TaskLogged)]

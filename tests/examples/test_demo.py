@@ -68,7 +68,7 @@ def test_no_line_is_too_wide_to_read(lines: list[str]) -> None:
     assert [line for line in lines if len(line) > 110] == []
 
 
-def test_it_is_plain_text_where_nobody_watches(lines: list[str]) -> None:
+def test_it_prints_plain_text_without_a_terminal(lines: list[str]) -> None:
     assert COLOUR.search("".join(lines)) is None
 
 

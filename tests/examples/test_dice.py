@@ -38,7 +38,7 @@ async def test_its_tool_throws_and_remembers() -> None:
         assert done == CommandDone()
 
 
-async def test_it_shakes_hands_tells_of_itself_and_ends() -> None:
+async def test_it_completes_the_handshake_describes_itself_and_ends() -> None:
     async with started("dice") as dice:
         assert dice.features == frozenset()
         assert dice.about == ExtensionInfo(BuildInfo("cpu", version="1.0.0"))
@@ -47,7 +47,7 @@ async def test_it_shakes_hands_tells_of_itself_and_ends() -> None:
     assert process.exit_code == 0
 
 
-async def test_what_it_writes_to_stderr_is_logged_with_its_level(caplog: pytest.LogCaptureFixture) -> None:
+async def test_stderr_is_logged_with_its_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "becket.ext.dice")
     async with started("dice"):
         pass

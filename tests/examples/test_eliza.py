@@ -16,7 +16,7 @@ ASKED = [user("I am tired of my old code.")]
 REPLY = "How long have you been tired of your old code?"
 
 
-async def test_an_answer_comes_word_by_word_and_then_as_a_whole() -> None:
+async def test_a_response_is_streamed_by_word_and_then_returned_whole() -> None:
     async with connected(Eliza(), grants=GRANTS) as (host, _):
         async with host.stream("eliza", "doctor", messages=ASKED) as answer:
             events = [event async for event in answer]
@@ -28,12 +28,12 @@ async def test_an_answer_comes_word_by_word_and_then_as_a_whole() -> None:
         assert (await answer.result()).text == REPLY
 
 
-async def test_a_whole_answer_is_the_same() -> None:
+async def test_a_complete_response_is_the_same() -> None:
     async with connected(Eliza(), grants=GRANTS) as (host, _):
         assert (await host.complete("eliza", "doctor", messages=ASKED)).text == REPLY
 
 
-async def test_it_stops_when_nobody_listens_any_more() -> None:
+async def test_it_stops_when_the_stream_is_cancelled() -> None:
     async with connected(Eliza(), grants=GRANTS, config={"pace": 0.001}) as (host, _):
         async with host.stream("eliza", "doctor", messages=ASKED) as answer:
             await anext(answer)
@@ -52,11 +52,11 @@ async def test_it_stops_when_nobody_listens_any_more() -> None:
         ("", "Please go on."),
     ],
 )
-def test_she_turns_words_into_questions(heard: str, reply: str) -> None:
+def test_statements_become_questions(heard: str, reply: str) -> None:
     assert reflect(heard) == reply
 
 
-def test_she_hears_the_last_words_of_the_patient() -> None:
+def test_the_last_user_message_is_used() -> None:
     blocks = Message("user", ({"type": "text", "text": "hello"}, {"type": "image"}))
     assert last_words((user("first"), assistant("second"))) == "first"
     assert last_words((blocks,)) == "hello"
@@ -64,7 +64,7 @@ def test_she_hears_the_last_words_of_the_patient() -> None:
 
 
 @pytest.mark.process
-async def test_she_answers_from_a_process_of_her_own() -> None:
+async def test_it_responds_from_its_own_process() -> None:
     async with started("eliza", config={"pace": 0.001}) as eliza:
         (provider,) = eliza.providers
         assert provider.description == "A therapist who turns what you say into a question."

@@ -32,7 +32,7 @@ def test_every_example_is_run_by_a_test() -> None:
 @pytest.mark.parametrize(
     "child", ["raw_child.py", "raw_child_stdlib.py", pytest.param("raw_child.js", marks=needs_node)]
 )
-def test_a_host_cannot_tell_in_which_language_its_child_is_written(child: str, tmp_path: Path) -> None:
+def test_a_host_cannot_distinguish_the_language_of_its_child(child: str, tmp_path: Path) -> None:
     assert printed_by("raw_peer.py", child, folder=tmp_path) == [
         "echo returned {'text': 'milk'}",
         "total returned 10, and let the host do every addition",
@@ -59,7 +59,7 @@ def test_a_host_and_a_child_need_no_event_loop(tmp_path: Path) -> None:
     ]
 
 
-def test_a_server_speaks_to_many_clients(tmp_path: Path) -> None:
+def test_a_server_serves_many_clients(tmp_path: Path) -> None:
     assert printed_by("tcp_server.py", folder=tmp_path) == [
         "The server has 2 clients.",
         "Ada was heard by 1 of them.",

@@ -50,7 +50,7 @@ def test_a_manifest_says_what_the_class_says(name: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("name", sorted(ON_THE_KIT))
-async def test_each_starts_with_what_it_asks_for_and_ends_when_it_is_told(name: str) -> None:
+async def test_each_starts_with_its_requested_permissions_and_ends_on_shutdown(name: str) -> None:
     async with started(name) as extension:
         process = extension.peer.process
     assert process is not None

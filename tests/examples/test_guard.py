@@ -22,12 +22,12 @@ def before(input: dict[str, Any], tool: str = "bash") -> HookEvent:
 
 @pytest.mark.loops
 @pytest.mark.parametrize("command", ["rm -rf /", "cd x && rm -r .", "mkfs.ext4 /dev/sda", "dd if=x of=/dev/sda"])
-async def test_what_destroys_is_blocked(command: str) -> None:
+async def test_a_destructive_command_is_blocked(command: str) -> None:
     async with connected(Guard(), grants=GRANTS) as (host, _):
         assert isinstance(await host.handle_hook(before({"command": command, "timeout": 5})), Block)
 
 
-async def test_what_rewrites_is_asked_about() -> None:
+async def test_a_command_that_rewrites_history_needs_confirmation() -> None:
     async with connected(Guard(), grants=GRANTS) as (host, _):
         assert isinstance(await host.handle_hook(before({"command": "git push --force"})), Confirm)
 
@@ -56,7 +56,7 @@ async def test_a_session_begins_with_the_rules() -> None:
         assert isinstance(await host.handle_hook(HookEvent.on_session_start("one")), Inject)
 
 
-async def test_it_is_not_asked_about_what_it_may_not_see() -> None:
+async def test_the_hook_is_refused_without_the_permission() -> None:
     async with connected(Guard(), grants=GRANTS) as (host, _):
         host.gate.revoke("session.lifecycle")
         with pytest.raises(PermissionDenied):

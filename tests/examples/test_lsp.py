@@ -15,7 +15,7 @@ SPELLING = str(EXAMPLES / "lsp" / "spelling_server.py")
 
 
 @needs_servers
-def test_a_real_server_finds_what_is_wrong_with_a_python_file(tmp_path: Path) -> None:
+def test_a_real_server_reports_the_errors_of_a_python_file(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import os\n\nprint(undefined)\n", encoding="utf-8")
 
     done = run_example("lsp/diagnose.py", "a.py", *command("pylsp"), folder=tmp_path)
@@ -48,7 +48,7 @@ def test_a_server_that_is_missing_says_how_to_get_one(tmp_path: Path) -> None:
     assert "pip install python-lsp-server" in done.stderr
 
 
-def test_a_file_that_is_missing_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_line(tmp_path: Path) -> None:
     done = run_example("lsp/diagnose.py", "a.md", "no-such-server", folder=tmp_path)
 
     assert done.returncode == 2

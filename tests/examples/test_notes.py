@@ -16,7 +16,7 @@ GRANTS = manifest_of("notes").permissions
 
 
 @pytest.mark.loops
-async def test_what_is_kept_is_found_and_counted() -> None:
+async def test_a_stored_note_is_found_and_counted() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, _):
         assert await host.call_tool("keep", {"text": "buy milk", "tags": ["shop"]}) == "kept: buy milk"
         await host.call_tool("keep", {"text": "call Ada"})
@@ -28,7 +28,7 @@ async def test_what_is_kept_is_found_and_counted() -> None:
         assert await host.call_tool_json("count") == 2
 
 
-async def test_a_model_is_told_what_the_inputs_mean() -> None:
+async def test_the_input_schema_describes_each_field() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, _):
         schemas = {tool.name: tool.input_schema for tool in host.tools}
     assert schemas["keep"]["required"] == ["text"]
@@ -47,7 +47,7 @@ async def test_an_input_that_does_not_fit_never_reaches_it() -> None:
         assert [pointer for pointer, _ in caught.value.problems] == ["/text", "/colour"]
 
 
-async def test_without_its_permissions_it_keeps_nothing() -> None:
+async def test_without_its_permissions_nothing_is_stored() -> None:
     store = InMemoryStore()
     with pytest.raises(BadCapabilities):
         async with connected(Notes(), store=store):

@@ -112,7 +112,7 @@ def test_a_function_that_does_not_fit_is_refused_in_one_sentence(
 
 @pytest.mark.parametrize("decorator", [command, handles, functools.partial(provider, models=[SMALL])])
 @pytest.mark.parametrize("name", ["", " ", takes_nothing])
-def test_what_needs_a_name_says_so(decorator: Any, name: Any) -> None:
+def test_a_decorator_that_needs_a_name_raises_without_one(decorator: Any, name: Any) -> None:
     with pytest.raises(TypeError, match="needs a name"):
         decorator(name)
 
@@ -133,7 +133,7 @@ def test_what_needs_a_name_says_so(decorator: Any, name: Any) -> None:
         (lambda: hook(takes_nothing), "@hook needs the kind of event"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_given_to_a_decorator_and_is_of_another_type_is_named(declare: Any, reason: str) -> None:
+def test_the_error_for_a_decorator_argument_of_another_type_names_it(declare: Any, reason: str) -> None:
     with pytest.raises(TypeError, match=reason) as refused:
         declare()
 
@@ -144,7 +144,7 @@ SERVED_BY_ITSELF = sorted({each.name for each in METHODS if each.direction == "t
 
 
 @pytest.mark.parametrize("name", [*SERVED_BY_ITSELF, "config.changed", "$/ping", "$/mine"])
-def test_what_every_extension_serves_by_itself_cannot_be_handled(name: str) -> None:
+def test_methods_that_every_extension_serves_cannot_be_handled(name: str) -> None:
     for method in (name, Method(name, None, None), Notification(name, None)):
         with pytest.raises(TypeError, match="for methods of your own") as refused:
             handles(method)
@@ -216,7 +216,7 @@ def test_one_function_may_be_several_things() -> None:
     assert (type(tidy), start.kind, end.kind) == (DeclaredTool, HookKind.ON_SESSION_START, HookKind.ON_SESSION_END)
 
 
-def test_a_provider_without_words_of_its_own_gets_some() -> None:
+def test_a_provider_without_a_description_gets_a_default_one() -> None:
     class Notes(ExtensionServer):
         @provider("local", models=[SMALL])
         def silent(self, request: ProviderRequest) -> ProviderResult:
@@ -257,7 +257,7 @@ def test_a_class_inherits_what_its_bases_declare() -> None:
     assert [type(it) for it in declared(Derived)] == [DeclaredTool, DeclaredCommand, DeclaredHook]
 
 
-def test_who_defines_a_method_again_decides_again() -> None:
+def test_a_method_that_is_overridden_needs_its_own_decorator() -> None:
     class Plain(Base):
         @tool("Counts at once.")
         def count(self) -> int:  # type: ignore[override]
@@ -345,7 +345,9 @@ def test_a_provider_is_declared_once() -> None:
         (provider("local", models=[SMALL, SMALL]), "duplicate model id 'small'"),
     ],
 )
-def test_what_every_host_would_refuse_is_refused_when_the_class_is_made(decorate: Any, reason: str) -> None:
+def test_declarations_that_every_host_would_refuse_are_refused_when_the_class_is_made(
+    decorate: Any, reason: str
+) -> None:
     with pytest.raises(TypeError, match=reason):
 
         class Notes(ExtensionServer):
@@ -402,7 +404,7 @@ async def wants_two(self: Any, foo: Any, bar: Any) -> None: ...
         ("on_start", 5, "Notes.on_start is a function, and not 5"),
     ],
 )
-def test_what_authors_may_write_themselves_is_called_as_it_says(name: str, written: Any, reason: str) -> None:
+def test_optional_methods_of_the_author_are_called(name: str, written: Any, reason: str) -> None:
     with pytest.raises(TypeError, match=reason):
         type("Notes", (ExtensionServer,), {name: written})
 

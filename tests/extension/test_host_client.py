@@ -209,7 +209,7 @@ async def test_a_plain_function_that_uses_an_awaited_method_gets_an_error_naming
 
 
 @both_faces
-async def test_any_thread_of_the_extension_may_ask(face: str) -> None:
+async def test_any_thread_of_the_extension_may_call_the_host(face: str) -> None:
     async with hosted(Plain(), face) as host:
         Desk(host)
         assert await use_tool(host, "use_from_a_thread") == [3]
@@ -292,7 +292,7 @@ async def test_an_inline_function_cannot_wait_for_the_host(how: str) -> None:
     assert "inline" in str(wrong.errors[0])
 
 
-async def test_a_coroutine_that_would_stop_the_loop_is_told_to_await() -> None:
+async def test_the_error_for_a_blocking_call_in_a_coroutine_suggests_await() -> None:
     wrong = Wrong()
     async with hosted(wrong) as host:
         await use_tool(host, "coroutine")
@@ -396,7 +396,7 @@ async def test_coroutines_and_inline_functions_log_without_waiting() -> None:
 
 
 @both_faces
-async def test_where_the_host_has_no_word_for_it_the_log_goes_to_stderr(
+async def test_where_the_host_has_no_log_method_the_log_goes_to_stderr(
     face: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     features = tuple(feature for feature in FEATURES if feature != "log")
@@ -465,7 +465,7 @@ class WatchesLater(Watches):
 @pytest.mark.parametrize(
     ("extension", "face"), [(Watches, "loop"), (Watches, "blocking"), (WatchesLater, "loop")], ids=str
 )
-async def test_changes_are_told_one_after_the_other_to_all_who_want_them(extension: type[Watches], face: str) -> None:
+async def test_config_changes_reach_all_subscribers_one_after_the_other(extension: type[Watches], face: str) -> None:
     watches = extension()
     async with hosted(watches, face) as host:
         Desk(host)
@@ -479,7 +479,7 @@ async def test_changes_are_told_one_after_the_other_to_all_who_want_them(extensi
     assert watches.changes == [(first, 1), ("KEY", 1), (first, 2), ("KEY", 2)]
 
 
-async def test_without_a_loop_no_coroutine_is_told_of_changes() -> None:
+async def test_without_a_loop_no_coroutine_subscribes_to_changes() -> None:
     class Confused(ExtensionServer):
         id = "notes"
 

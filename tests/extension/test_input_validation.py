@@ -68,7 +68,7 @@ async def test_an_input_that_does_not_fit_is_refused_with_all_pointers_and_the_t
 
 
 @both_faces
-async def test_an_input_that_does_not_fit_is_told_of_and_taken_where_that_is_wanted(
+async def test_an_invalid_input_is_logged_and_accepted_if_configured(
     face: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with hosted(Warning(), face) as host:
@@ -80,7 +80,7 @@ async def test_an_input_that_does_not_fit_is_told_of_and_taken_where_that_is_wan
     assert "/input/numbers/0" in told.getMessage()
 
 
-async def test_schemas_are_not_looked_at_unless_that_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_schemas_are_not_checked_unless_configured(caplog: pytest.LogCaptureFixture) -> None:
     async with hosted(Even()) as host:
         assert await use_tool(host, "count", numbers=[1]) == 1
         assert await use_tool(host, "broken") == "ran"
@@ -88,7 +88,7 @@ async def test_schemas_are_not_looked_at_unless_that_is_wanted(caplog: pytest.Lo
     assert [record for record in caplog.records if record.name == "becket.ext.even"] == []
 
 
-async def test_a_schema_that_is_none_fails_the_call_or_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_invalid_schema_fails_the_call_or_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with hosted(Enforcing()) as host:
         assert (await refused(host, "broken")).meaning is Meaning.INTERNAL
     caplog.clear()
@@ -123,7 +123,7 @@ class Doubling(ExtensionServer):
 
 
 @pytest.mark.parametrize("mode", SchemaMode)
-async def test_host_and_extension_agree_that_a_whole_number_is_an_integer_however_it_is_written(
+async def test_host_and_extension_accept_a_whole_number_as_an_integer_however_it_is_written(
     mode: SchemaMode,
 ) -> None:
     async with connected(Doubling(), grants=["tools.register"], schemas=mode) as (host, _):

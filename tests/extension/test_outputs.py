@@ -181,7 +181,7 @@ STREAM: Any = ProviderStream(Sink())  # type: ignore[arg-type]
         (lambda: STREAM.error(5), "an error is text"),
     ],
 )
-async def test_what_no_host_could_read_is_refused_where_the_author_sees_it(put: Any, said: str) -> None:
+async def test_output_that_no_host_could_read_is_refused_where_the_author_sees_it(put: Any, said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         await put()
 
@@ -222,7 +222,7 @@ async def test_a_command_puts_out_all_there_is(extension: type[ExtensionServer],
 
 
 @everywhere
-async def test_what_no_host_would_show_is_refused(extension: type[ExtensionServer], face: str) -> None:
+async def test_output_that_no_host_would_show_is_refused(extension: type[ExtensionServer], face: str) -> None:
     async with hosted(extension(), face) as host:
         events, errors = await run_command(host, "wrong")
 
@@ -269,7 +269,7 @@ class Cancelled(ExtensionServer):
             await anyio.sleep_forever()
 
 
-async def test_a_task_of_a_cancelled_command_ends_for_all_who_watch() -> None:
+async def test_a_task_of_a_cancelled_command_ends_for_all_subscribers() -> None:
     ended: list[TaskEnded] = []
     is_over = anyio.Event()
     async with hosted(Cancelled()) as host:
@@ -301,7 +301,7 @@ class Nobody:
 
 
 @pytest.mark.parametrize(("error", "text"), [(LookupError("mine"), "failed"), (RpcError(5, "told"), "told")])
-async def test_a_task_keeps_its_own_error_when_nobody_hears_of_it(error: Exception, text: str) -> None:
+async def test_a_task_raises_its_own_error_although_its_notification_fails(error: Exception, text: str) -> None:
     nobody: Any = Nobody()
     with pytest.raises(type(error)):
         async with CommandOutput(nobody, "r").task("Trying"):

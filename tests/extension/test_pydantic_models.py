@@ -162,7 +162,7 @@ def problems_of(name: str, given: dict[str, Any]) -> dict[str, str]:
     return dict(caught.value.problems)
 
 
-def test_all_that_is_wrong_with_an_input_is_told_with_pointers() -> None:
+def test_all_problems_of_an_input_are_reported_with_pointers() -> None:
     given = {"year": "1966", "authors": [{"name": "a"}, {"born": "soon", "hue": 1}], "shelfNumber": 0, "colour": 1}
     problems = problems_of("add", given)
     assert problems.keys() == {
@@ -179,7 +179,7 @@ def test_all_that_is_wrong_with_an_input_is_told_with_pointers() -> None:
     assert "integer" in problems["/input/year"]
 
 
-def test_a_validator_of_a_model_says_what_is_wrong() -> None:
+def test_the_message_of_a_validator_of_a_model_is_reported() -> None:
     assert "not lent" in problems_of("add", {"title": "secret"})["/input/title"]
     assert "integer" in problems_of("feed", {"animal": {"kind": "cat", "lives": "9"}})["/input/animal/lives"]
     assert problems_of("total", {"numbers": [1, "2"]}).keys() == {"/input/numbers/1"}
@@ -251,7 +251,7 @@ def test_a_model_in_a_struct_is_refused_with_a_hint() -> None:
 
 
 @pytest.mark.process
-def test_pydantic_is_imported_by_nobody_but_the_user() -> None:
+def test_pydantic_is_imported_only_by_the_user() -> None:
     program = """
 import sys
 from becket.extension import ExtensionServer, tool

@@ -168,7 +168,7 @@ async def test_a_result_that_does_not_fit_its_annotation_is_an_error_in_the_exte
     assert problem in caplog.text
 
 
-async def test_the_host_learns_the_schema_of_a_result() -> None:
+async def test_the_schema_of_a_result_is_declared_to_the_host() -> None:
     async with connected(Mixed(None), grants=GRANTS) as (host, _):
         tools = {each.name: each for each in host.tools}
         assert tools["text"].output_schema == {"type": "string"}

@@ -148,7 +148,7 @@ def started(
 # -- serving
 
 
-def test_it_serves_until_its_stdin_ends_and_keeps_the_wire_clean(face: str) -> None:
+def test_it_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(face: str) -> None:
     answers, said = converse(program(face), HELLO, use(2, "add", number=1))
 
     assert [tool["name"] for tool in answers[1]["capabilities"]["tools"]][:2] == ["add", "modules"]
@@ -156,7 +156,7 @@ def test_it_serves_until_its_stdin_ends_and_keeps_the_wire_clean(face: str) -> N
     assert said == ["started", "a stray line", "stopped"]
 
 
-def test_it_finds_out_which_framing_its_host_speaks(face: str) -> None:
+def test_it_detects_the_framing_of_its_host(face: str) -> None:
     with started(program(face)) as (process, stdin, _):
         assert process.stdout is not None
         for number, frame in enumerate((HELLO, use(2, "add", number=1)), start=1):
@@ -192,7 +192,7 @@ def test_it_imports_no_event_loop_that_it_does_not_need(plain: bool, monkeypatch
 # -- the end
 
 
-def test_shutdown_is_answered_and_ends_it_although_stdin_stays_open(face: str) -> None:
+def test_shutdown_gets_a_response_and_ends_it_although_stdin_stays_open(face: str) -> None:
     with started(program(face), HELLO) as (process, stdin, stderr):
         assert hear(process)["id"] == 1
         stdin.write(BYE)
@@ -241,7 +241,7 @@ def test_an_end_that_takes_too_long_is_cut_short(face: str, how: str) -> None:
         assert b"the end took longer than 0.2 s" in stderr.read()
 
 
-def test_a_function_that_never_returns_does_not_keep_it_alive(face: str) -> None:
+def test_a_function_that_never_returns_does_not_prevent_the_exit(face: str) -> None:
     quick = "import becket.extension.runner as runner; runner.STOP_GRACE = 0.2"
     with started(program(face, before=quick), HELLO) as (process, stdin, stderr):
         hear(process)
@@ -262,7 +262,7 @@ child.wait()
 
 
 @pytest.mark.anyio
-async def test_it_ends_with_its_parent_although_somebody_holds_its_stdin(face: str) -> None:
+async def test_it_ends_with_its_parent_although_another_process_holds_its_stdin(face: str) -> None:
     read_end, write_end = os.pipe()
     with subprocess.Popen(  # noqa: ASYNC220
         [sys.executable, "-c", PARENT.format(command=program(face)), str(read_end)],
@@ -279,7 +279,7 @@ async def test_it_ends_with_its_parent_although_somebody_holds_its_stdin(face: s
     os.close(write_end)
 
 
-def test_what_is_no_message_ends_it_with_a_code_of_its_own(face: str) -> None:
+def test_an_invalid_message_ends_it_with_its_own_exit_code(face: str) -> None:
     with started(program(face), HELLO) as (process, stdin, stderr):
         hear(process)
         stdin.write(b"Content-Length: many\r\n\r\n")
@@ -316,7 +316,7 @@ def test_in_a_terminal_it_says_what_it_is(face: str) -> None:
     assert ended.stderr == b""
 
 
-def test_without_a_stdout_it_says_that_nobody_is_there(face: str) -> None:
+def test_without_a_stdout_it_reports_that_there_is_no_host(face: str) -> None:
     shell = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program(face)]
 
     ended = subprocess.run(shell, input=b"", stderr=subprocess.PIPE, timeout=100, check=False)
@@ -342,7 +342,7 @@ def test_the_notes_extension_explains_all_that_it_offers() -> None:
     )
 
 
-def test_a_loop_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_loop_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown loop: curio"):
         Notes().run(loop="curio")  # type: ignore[arg-type]
 
@@ -350,7 +350,7 @@ def test_a_loop_that_nobody_knows_is_refused() -> None:
 # -- the log
 
 
-def test_what_it_logs_comes_with_its_level(face: str) -> None:
+def test_its_log_records_have_their_level(face: str) -> None:
     frames = [use(2, "log", level=30, message="it rains"), use(3, "log", level=45, message="two\nlines")]
     _, said = converse(program(face), HELLO, *frames)
 
@@ -368,13 +368,13 @@ def test_it_does_not_matter_when_logging_is_imported(when: str) -> None:
     assert said == ["started", "CRITICAL:program.part:now", "stopped"]
 
 
-def test_who_configures_logging_decides(face: str) -> None:
+def test_an_existing_logging_configuration_is_respected(face: str) -> None:
     _, said = converse(program(face), HELLO, use(2, "log_elsewhere"))
 
     assert said == ["started", "mine: hello", "stopped"]
 
 
-def test_an_error_that_nobody_expected_is_in_the_log_with_its_traceback(face: str) -> None:
+def test_an_unexpected_error_is_in_the_log_with_its_traceback(face: str) -> None:
     answers, said = converse(program(face), HELLO, use(2, "fail"))
 
     records = [record for line in said if (record := parse_log_line(line))]
@@ -384,7 +384,7 @@ def test_an_error_that_nobody_expected_is_in_the_log_with_its_traceback(face: st
     assert {record.level for record in records} == {LogLevel.ERROR}
 
 
-def test_a_record_that_cannot_be_written_harms_nobody(face: str) -> None:
+def test_a_log_record_that_cannot_be_written_is_dropped(face: str) -> None:
     broken = use(2, "log", level=30, message="%d")
     answers, _ = converse(program(face), HELLO, broken, use(3, "add", number=1))
 

@@ -33,7 +33,7 @@ def test_a_coroutine_that_never_waits_is_run_at_once() -> None:
     assert run_synchronously(answer, 3) == 3
 
 
-def test_what_waits_without_a_loop_is_an_error() -> None:
+def test_waiting_without_a_loop_is_an_error() -> None:
     class Waits:
         def __await__(self) -> Any:
             yield
@@ -71,7 +71,7 @@ class Gone:
 
 
 @pytest.mark.parametrize("kind", [EventSender, BlockingEventSender])
-def test_a_last_word_that_nobody_hears_harms_nobody(kind: Any) -> None:
+def test_a_last_notification_on_a_lost_link_is_dropped(kind: Any) -> None:
     gone = Gone()
     kind(gone).notify_best_effort(TASK_DONE, TaskEnded("1"))
 
@@ -79,7 +79,7 @@ def test_a_last_word_that_nobody_hears_harms_nobody(kind: Any) -> None:
 
 
 @pytest.mark.loops
-async def test_a_start_that_the_end_overtakes_is_answered_not_ready() -> None:
+async def test_a_start_that_the_end_overtakes_gets_a_response_not_ready() -> None:
     class Slow(ExtensionServer):
         id = "slow"
 
@@ -134,7 +134,7 @@ async def test_a_start_that_fails_while_it_ends_stays_ended(internal_errors: lis
     internal_errors.clear()
 
 
-async def test_a_scope_that_is_cancelled_does_not_wake_who_waits_for_a_thread_in_every_turn(
+async def test_a_cancelled_scope_does_not_spin_while_a_thread_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     release = threading.Event()

@@ -245,7 +245,7 @@ async def test_tools_get_typed_arguments(face: str) -> None:
 
 
 @both_faces
-async def test_a_tool_that_fails_tells_what_it_wants_to_tell(face: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_tool_that_fails_sends_only_its_intended_message(face: str, caplog: pytest.LogCaptureFixture) -> None:
     async with hosted(Plain(), face) as host:
         known = await refused(host, TOOL_CALL, ToolCall("fail", {"how": "known"}))
         other = await refused(host, TOOL_CALL, ToolCall("fail", {"how": "other"}))
@@ -292,7 +292,7 @@ async def test_a_tool_that_would_leave_the_program_fails_its_call_and_nothing_el
 
 
 @both_faces
-async def test_a_command_whose_words_cannot_be_parsed_fails_alone(
+async def test_a_command_whose_arguments_cannot_be_parsed_fails_alone(
     face: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with hosted(Leaving(), face) as host:
@@ -360,7 +360,7 @@ async def test_providers_and_models_that_are_not_there_are_named(face: str, inte
 
 
 @both_faces
-async def test_hooks_answer_for_the_events_that_they_want(face: str, internal_errors: list[Any]) -> None:
+async def test_hooks_handle_the_events_that_they_are_declared_for(face: str, internal_errors: list[Any]) -> None:
     before = HookEvent.before_tool_call
     async with hosted(Plain(), face) as host:
         ask = [
@@ -402,7 +402,7 @@ async def test_notifications_of_the_author_are_taken_in_order(face: str) -> None
 
 
 @both_faces
-async def test_only_what_is_declared_is_there(face: str) -> None:
+async def test_only_declared_tools_exist(face: str) -> None:
     class Empty(ExtensionServer):
         id = "notes"
 
@@ -518,7 +518,7 @@ async def test_coroutines_run_on_the_loop_and_plain_functions_beside_it() -> Non
         assert await use_tool(host, "inline") is True
 
 
-async def test_a_plain_function_that_waits_holds_nobody_up() -> None:
+async def test_a_plain_function_that_waits_does_not_block_others() -> None:
     mixed = Mixed()
     async with hosted(mixed) as host, anyio.create_task_group() as group:
         group.start_soon(use_tool, host, "wait")
@@ -553,7 +553,7 @@ async def test_a_cancelled_coroutine_ends_and_a_cancelled_thread_sees_it() -> No
     assert answer.get("result", True) is True
 
 
-async def test_a_plain_function_that_returns_a_coroutine_is_told_so(internal_errors: list[Any]) -> None:
+async def test_a_plain_function_that_returns_a_coroutine_is_an_error_that_says_so(internal_errors: list[Any]) -> None:
     async with hosted(Mixed()) as host:
         error = await refused(host, TOOL_CALL, ToolCall("forgets", {}))
 
@@ -566,7 +566,7 @@ async def test_a_plain_function_that_returns_a_coroutine_is_told_so(internal_err
     ("error", "told"),
     [(ValueError("the password is x"), "failed"), (RpcError(5, "the disk is gone"), "the disk is gone")],
 )
-async def test_a_failing_task_of_a_command_tells_only_what_was_raised_to_be_told(
+async def test_a_failing_task_of_a_command_sends_only_its_intended_message(
     error: Exception, told: str, internal_errors: list[Any]
 ) -> None:
     class Failing(ExtensionServer):

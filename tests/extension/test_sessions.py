@@ -66,7 +66,7 @@ async def refused(host: Peer, *call: Any) -> RemoteError:
 
 
 @both_faces
-async def test_the_handshake_tells_what_was_declared(face: str) -> None:
+async def test_the_handshake_sends_the_declarations(face: str) -> None:
     async with linked(Plain(), face) as host:
         answer = await initialize(host)
 
@@ -77,7 +77,7 @@ async def test_the_handshake_tells_what_was_declared(face: str) -> None:
 
 
 @both_faces
-async def test_an_old_host_hears_nothing_of_features(face: str) -> None:
+async def test_features_are_not_announced_to_an_old_host(face: str) -> None:
     async with linked(Plain(), face) as host:
         answer = await host.call(INITIALIZE.name, greeting(()))
 
@@ -85,7 +85,7 @@ async def test_an_old_host_hears_nothing_of_features(face: str) -> None:
 
 
 @both_faces
-async def test_the_handshake_tells_what_the_host_would_ask_for_next(face: str) -> None:
+async def test_the_handshake_includes_what_the_host_would_request_next(face: str) -> None:
     async with linked(Plain(), face) as host:
         answer = await initialize(host)
         asked = await host.call(INFO_GET)
@@ -99,19 +99,19 @@ class Wordy(Plain):
 
 
 @both_faces
-async def test_what_the_author_tells_of_it_cannot_hold_up_or_fail_the_handshake(face: str) -> None:
+async def test_the_info_of_the_author_cannot_delay_or_fail_the_handshake(face: str) -> None:
     async with linked(Wordy(), face) as host:
         answer = await initialize(host)
 
     assert answer.info is None
 
 
-def test_what_is_announced_is_what_the_dialect_knows() -> None:
+def test_only_features_of_the_dialect_are_announced() -> None:
     assert frozenset(FEATURES) == DIALECTS["native"].features
 
 
 @both_faces
-async def test_an_extension_knows_who_its_host_is_and_by_which_name_it_goes(face: str) -> None:
+async def test_an_extension_has_the_identity_of_its_host_and_its_own_id(face: str) -> None:
     async with hosted(Plain(), face, plugin_id="plain-2", host=HostInfo("studio", "3")) as host:
         known = await host.call("plain/known")
 
@@ -119,7 +119,7 @@ async def test_an_extension_knows_who_its_host_is_and_by_which_name_it_goes(face
 
 
 @both_faces
-async def test_another_version_is_answered_with_the_versions_that_are_spoken(face: str) -> None:
+async def test_another_version_gets_a_response_with_the_supported_versions(face: str) -> None:
     async with linked(Plain(), face) as host:
         of_tomorrow = await refused(host, INITIALIZE.name, {"extension_protocol_version": 2, "shape": "new"})
         answer = await initialize(host)
@@ -130,7 +130,7 @@ async def test_another_version_is_answered_with_the_versions_that_are_spoken(fac
 
 @both_faces
 @pytest.mark.parametrize("params", [None, {}, [], {"extension_protocol_version": "1", "config": []}])
-async def test_a_handshake_that_is_none_is_told_all_that_is_wrong_with_it(face: str, params: Any) -> None:
+async def test_an_invalid_handshake_is_rejected_with_all_its_problems(face: str, params: Any) -> None:
     async with linked(Plain(), face) as host:
         error = await refused(host, INITIALIZE.name, params)
 
@@ -189,7 +189,7 @@ async def test_members_that_a_later_host_adds_are_passed_over(face: str, method:
 
 @both_faces
 @pytest.mark.parametrize("method", EARLY)
-async def test_what_comes_before_the_handshake_is_answered_not_ready(face: str, method: str) -> None:
+async def test_a_request_before_the_handshake_is_rejected_as_not_ready(face: str, method: str) -> None:
     params = EARLY[method]
     async with linked(Versatile(), face) as host:
         error = await refused(host, method, params)
@@ -200,7 +200,7 @@ async def test_what_comes_before_the_handshake_is_answered_not_ready(face: str, 
 
 
 @both_faces
-async def test_a_second_handshake_is_answered_not_ready_and_changes_nothing(face: str) -> None:
+async def test_a_second_handshake_gets_a_response_not_ready_and_changes_nothing(face: str) -> None:
     plain = Plain()
     async with hosted(plain, face) as host:
         error = await refused(host, INITIALIZE, greeting(plugin_id="other"))
@@ -250,7 +250,7 @@ class SlowInLists(Slow):
 
 
 @both_faces
-async def test_while_it_starts_and_ends_requests_are_answered_not_ready(face: str) -> None:
+async def test_while_it_starts_and_ends_requests_get_responses_not_ready(face: str) -> None:
     async with linked(SlowInLists(), face) as host:
         waits = Waits(host)
         async with anyio.create_task_group() as group:
@@ -291,7 +291,7 @@ class Failing(ExtensionServer):
 
 
 @both_faces
-async def test_a_start_that_fails_is_the_answer_and_may_be_tried_again(face: str) -> None:
+async def test_a_start_that_fails_is_the_response_and_may_be_tried_again(face: str) -> None:
     failing = Failing()
     async with linked(failing, face) as host:
         error = await refused(host, INITIALIZE, greeting())
@@ -302,7 +302,7 @@ async def test_a_start_that_fails_is_the_answer_and_may_be_tried_again(face: str
 
 
 @both_faces
-async def test_what_never_started_is_not_stopped(face: str) -> None:
+async def test_an_extension_that_never_started_is_not_stopped(face: str) -> None:
     failing = Failing()
     async with linked(failing, face) as host:
         await refused(host, INITIALIZE, greeting())
@@ -333,7 +333,7 @@ def add(params: list[int]) -> int:
 
 
 @both_faces
-async def test_shutdown_is_answered_and_then_the_link_is_closed(face: str) -> None:
+async def test_shutdown_gets_a_response_and_then_the_link_is_closed(face: str) -> None:
     plain = Plain()
     async with hosted(plain, face) as host:
         answer = await host.call(SHUTDOWN)
@@ -345,7 +345,7 @@ async def test_shutdown_is_answered_and_then_the_link_is_closed(face: str) -> No
 
 
 @both_faces
-async def test_shutdown_before_the_handshake_is_answered_too(face: str) -> None:
+async def test_shutdown_before_the_handshake_gets_a_response_too(face: str) -> None:
     plain = Plain()
     async with linked(plain, face) as host:
         await host.call(SHUTDOWN)
@@ -364,7 +364,7 @@ async def test_the_end_of_the_link_stops_the_extension(face: str) -> None:
 
 
 @both_faces
-async def test_a_stop_that_fails_is_logged_and_answered_all_the_same(
+async def test_a_stop_that_fails_is_logged_and_shutdown_still_gets_a_response(
     face: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(ExtensionServer):
@@ -381,7 +381,7 @@ async def test_a_stop_that_fails_is_logged_and_answered_all_the_same(
     ]
 
 
-async def test_a_stop_goes_on_when_the_host_leaves_in_the_middle_of_it() -> None:
+async def test_a_stop_continues_when_the_host_leaves_in_the_middle_of_it() -> None:
     class Slow(ExtensionServer):
         id = "slow"
 
@@ -424,7 +424,7 @@ async def test_one_object_serves_one_host_at_a_time_and_another_afterwards() -> 
         assert await host.call("notes/stats", {"since": 4}) == {"notes": 4}
 
 
-def test_without_a_host_there_is_nothing_to_ask() -> None:
+def test_without_a_host_calls_are_refused() -> None:
     notes = Notes()
 
     for ask in (lambda: notes.host, lambda: notes.config, lambda: notes.root):

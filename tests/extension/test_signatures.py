@@ -156,7 +156,7 @@ def test_the_schema_of_a_simple_type_is_what_msgspec_says(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [list, dict, None, int | str, None | str, Any, Annotated[int, Meta(ge=1)], object])
-def test_what_is_not_simple_is_left_to_msgspec(kind: Any) -> None:
+def test_complex_types_are_left_to_msgspec(kind: Any) -> None:
     assert simple_schema(kind) is None
 
 
@@ -250,7 +250,7 @@ class Undocumented:
 Undocumented.__doc__ = "Undocumented(width: int = 3, tags: list[str] = <factory>)"  # as dataclasses write it
 
 
-def test_a_class_with_rules_of_its_own_keeps_its_documentation_and_its_defaults() -> None:
+def test_a_class_with_its_own_rules_preserves_its_documentation_and_its_defaults() -> None:
     def keep(self: Any, box: Documented, other: Undocumented) -> None: ...
 
     definitions = input_of(keep).schema["$defs"]
@@ -327,7 +327,7 @@ def test_a_converter_may_take_what_only_it_understands() -> None:
     assert input_of(keep).schema["properties"] == {"made": {}, "built": {}}
 
 
-def test_a_schema_that_was_given_replaces_ours() -> None:
+def test_a_given_schema_replaces_the_generated_one() -> None:
     def count(self: Any, text: str) -> None: ...
 
     given = {"type": "object", "properties": {"text": {"type": "string", "maxLength": 3}}}
@@ -432,7 +432,7 @@ def test_a_member_that_no_class_knows_is_refused_at_any_depth_and_by_the_schema_
 
 
 @pytest.mark.parametrize("kind", [Any, dict[str, Any], dict[str, Any] | list[Any], Colour | dict[str, Any]])
-def test_what_no_class_describes_may_have_any_members(kind: Any) -> None:
+def test_a_value_without_a_class_may_have_any_members(kind: Any) -> None:
     def function(self: Any, it: Any, at: Point) -> None: ...
 
     function.__annotations__["it"] = kind
@@ -440,7 +440,7 @@ def test_what_no_class_describes_may_have_any_members(kind: Any) -> None:
     assert input_of(function).decode({"it": {"why": {"x": 1}}, "at": {"x": 1}})["it"] == {"why": {"x": 1}}
 
 
-def test_what_is_wrong_and_what_is_unknown_is_told_at_once() -> None:
+def test_invalid_and_unknown_members_are_reported_together() -> None:
     def function(self: Any, it: list[Point], leaf: Leaf | Branch) -> None: ...
 
     unknown = {"/input/it/0/x", "/input/it/0/why", "/input/leaf/type", "/input/more"}
@@ -449,7 +449,7 @@ def test_what_is_wrong_and_what_is_unknown_is_told_at_once() -> None:
         assert set(problems_of(function, given)) == unknown
 
 
-def test_no_more_unknown_members_are_told_than_anybody_reads() -> None:
+def test_the_number_of_reported_unknown_members_is_bounded() -> None:
     def function(self: Any, it: list[Point]) -> None: ...
 
     assert len(problems_of(function, {"it": [POINT] * 1000})) == MAX_PROBLEMS
@@ -494,7 +494,7 @@ def test_a_type_that_json_cannot_become_is_named(kind: Any) -> None:
         schema_of_one(kind)
 
 
-def test_why_a_type_cannot_be_an_input_is_told_in_one_line_without_the_options_of_msgspec() -> None:
+def test_the_reason_why_a_type_cannot_be_an_input_is_one_line_without_the_options_of_msgspec() -> None:
     with pytest.raises(TypeError) as caught:
         schema_of_one(complex)
     assert "complex" in str(caught.value)
@@ -503,7 +503,7 @@ def test_why_a_type_cannot_be_an_input_is_told_in_one_line_without_the_options_o
 
 
 @pytest.mark.parametrize("kind", [Raw, list[Raw], dict[str, Raw]])
-def test_json_that_nobody_has_looked_into_is_no_input(kind: Any) -> None:
+def test_raw_json_is_not_an_input_type(kind: Any) -> None:
     with pytest.raises(TypeError, match="use `Any`"):
         schema_of_one(kind)
 
@@ -581,7 +581,7 @@ def test_the_docstring_describes_the_parameters() -> None:
         ("Parameters:\n\t*a: One.\n\tnot a name: lost\n", {"a": "One. not a name: lost"}),
     ],
 )
-def test_sections_of_docstrings_are_read_as_people_write_them(docstring: str, found: dict[str, str]) -> None:
+def test_common_docstring_sections_are_parsed(docstring: str, found: dict[str, str]) -> None:
     assert parse_parameter_docs(docstring) == found
 
 
@@ -603,7 +603,7 @@ def test_arguments_are_read_and_defaults_left_to_the_function() -> None:
     }
 
 
-def test_all_that_is_wrong_is_told_at_once_with_pointers() -> None:
+def test_all_problems_are_reported_at_once_with_pointers() -> None:
     def paint(self: Any, colour: Colour, points: list[Point], note: Note, tree: Tree, limit: int = 1) -> None: ...
 
     given = {
@@ -717,7 +717,7 @@ def test_a_whole_number_is_an_integer_however_it_is_written(kind: Any, value: An
     assert jsonschema.Draft202012Validator(input_of(function).schema).is_valid(given)
 
 
-def test_a_whole_number_stays_as_it_is_where_no_integer_is_asked_for() -> None:
+def test_a_whole_number_is_unchanged_where_no_integer_is_expected() -> None:
     def function(self: Any, it: Any, size: float, of: dict[str, Any], at: Point) -> None: ...
 
     given = {"it": 2.0, "size": 2.0, "of": {"x": 2.0}, "at": {"x": 2.0}}
@@ -725,14 +725,14 @@ def test_a_whole_number_stays_as_it_is_where_no_integer_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("value", [2.5, float("inf"), float("nan"), {"x": 2.5}, [2.0]])
-def test_what_is_no_whole_number_is_refused(value: Any) -> None:
+def test_a_number_that_is_not_whole_is_refused(value: Any) -> None:
     def function(self: Any, it: int | Point) -> None: ...
 
     (pointer,) = problems_of(function, {"it": value})
     assert pointer in ("/input/it", "/input/it/x")
 
 
-def test_a_whole_number_is_none_of_the_problems_beside_it() -> None:
+def test_a_whole_number_is_not_reported_beside_other_problems() -> None:
     def function(self: Any, it: Point) -> None: ...
 
     assert list(problems_of(function, {"x": 2.0, "y": "a"})) == ["/input/y"]
@@ -768,7 +768,7 @@ def test_a_value_with_very_many_problems_gets_a_page_of_them() -> None:
     assert len(problems_of(count, {"numbers": ["x"] * 1000, "other": "x"})) <= MAX_PROBLEMS + 2
 
 
-def test_what_the_class_itself_refuses_is_told_in_its_words() -> None:
+def test_an_error_of_the_class_itself_is_reported_with_its_message() -> None:
     def keep(self: Any, it: Shaped) -> None: ...
 
     assert "'size' must be > 0" in problems_of(keep, {"secret": "s", "size": 0})["/input/size"]
@@ -782,7 +782,7 @@ VALUES = st.recursive(
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(["colour", "at", "note", "sizes", "limit", "odd"], VALUES)))
-def test_the_schema_and_the_signature_agree(given: dict[str, Any]) -> None:
+def test_the_schema_matches_the_signature(given: dict[str, Any]) -> None:
     def paint(
         self: Any,
         colour: Literal["red", "a"],

@@ -148,7 +148,7 @@ def test_the_parts_of_the_kit_are_listed_without_loading_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["HostClient", "tool", "CommandOutput", "ExtensionServer"])
-def test_a_part_is_there_when_it_is_asked_for(name: str) -> None:
+def test_a_part_is_imported_on_first_use(name: str) -> None:
     import becket.extension
 
     assert getattr(becket.extension, name).__name__ == name

@@ -53,7 +53,7 @@ def test_every_schema_of_the_repository_is_found() -> None:
     assert schema_names() == sorted(file.name.removesuffix(".schema.json") for file in CHECKOUT.glob("*.schema.json"))
 
 
-def test_what_the_package_ships_comes_before_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schemas_of_the_package_come_before_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "schemas").mkdir()
     (tmp_path / "schemas" / "shipped.schema.json").write_bytes(b'{"title": "Shipped"}')
     (tmp_path / "schemas" / "shipped.proto").touch()
@@ -88,7 +88,7 @@ def test_a_schema_is_read_afresh_each_time() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "no-such", "../pyproject", "envelope.schema.json", "/etc/passwd"])
-def test_an_unknown_name_is_refused_and_the_known_ones_are_told(name: str) -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_ones(name: str) -> None:
     with pytest.raises(LookupError, match="envelope"):
         load_schema(name)
 

@@ -188,7 +188,7 @@ def test_checking_a_value_that_does_not_fit_raises_with_the_problems() -> None:
         (True, 1, []),
     ],
 )
-def test_a_problem_says_what_is_wrong(schema: object, value: object, expected: list[Problem]) -> None:
+def test_a_problem_has_a_message(schema: object, value: object, expected: list[Problem]) -> None:
     assert problems(schema, value) == expected
 
 
@@ -224,7 +224,7 @@ def test_a_keyword_is_about_one_kind_of_value_alone(keyword: str, argument: obje
     assert not {type(value) for value in refused} & {type(None), bool}
 
 
-def test_where_an_alternative_was_meant_its_problems_are_told() -> None:
+def test_the_problems_of_the_intended_alternative_are_reported() -> None:
     schema = {
         "oneOf": [
             {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "integer"}}, "required": ["kind"]},
@@ -238,7 +238,7 @@ def test_where_an_alternative_was_meant_its_problems_are_told() -> None:
     assert problems({"anyOf": [{"enum": ["a"]}, {"type": "null"}]}, "b") == [("", "must be `a`")]
 
 
-def test_a_problem_that_two_parts_of_a_schema_find_is_told_once() -> None:
+def test_a_problem_that_two_parts_of_a_schema_find_is_reported_once() -> None:
     assert problems({"allOf": [{"type": "string"}, {"type": "string"}]}, 1) == [
         ("", "expected `string`, got `integer`")
     ]
@@ -357,7 +357,7 @@ def test_patterns_are_those_of_javascript_as_far_as_both_engines_go(trusted: boo
 # -- drafts
 
 
-def test_draft_7_has_its_own_words() -> None:
+def test_draft_7_has_its_own_keywords() -> None:
     tuples = {"items": [{"type": "string"}], "additionalItems": {"type": "null"}}
     depends = {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}}
 
@@ -367,7 +367,7 @@ def test_draft_7_has_its_own_words() -> None:
     assert pointers({"$schema": DRAFT_2020, "additionalItems": False, **depends}, {"a": 1, "c": 1}) == []
 
 
-def test_draft_7_does_not_know_the_words_of_2020_12() -> None:
+def test_draft_7_ignores_the_keywords_of_2020_12() -> None:
     new = {
         "prefixItems": [False],
         "dependentRequired": {"a": ["b"]},
@@ -391,7 +391,7 @@ def test_in_draft_7_a_reference_stands_alone() -> None:
     "uri",
     ["http://json-schema.org/draft-04/schema#", "https://json-schema.org/draft/2019-09/schema", "x", "", 5, None, []],
 )
-def test_an_unknown_draft_is_refused_and_the_known_ones_are_told(uri: object) -> None:
+def test_the_error_for_an_unknown_draft_lists_the_known_ones(uri: object) -> None:
     ((pointer, message),) = refusals({"$schema": uri})
 
     assert pointer == "/$schema"
@@ -436,11 +436,11 @@ def test_another_draft_inside_a_schema_is_refused() -> None:
         ({"properties": {5: {}}}, ["/properties"]),
     ],
 )
-def test_what_is_no_schema_is_refused_with_pointers(schema: object, expected: list[str]) -> None:
+def test_an_invalid_schema_is_refused_with_pointers(schema: object, expected: list[str]) -> None:
     assert sorted(pointer for pointer, _ in refusals(schema)) == expected
 
 
-def test_a_schema_with_thousands_of_problems_is_told_a_page_of_them() -> None:
+def test_at_most_a_page_of_the_problems_of_a_schema_is_reported() -> None:
     assert len(refusals({"properties": {str(index): 5 for index in range(1_000)}})) == MAX_PROBLEMS + 1
     assert len(refusals({"$defs": {str(index): {"$ref": "#/x"} for index in range(1_000)}})) == MAX_PROBLEMS
 
@@ -495,7 +495,7 @@ def test_a_reference_that_leads_nowhere_is_refused(reference: str) -> None:
 
 
 @pytest.mark.parametrize("reference", ["#/title", "#/required", "#/required/0", "#/maximum"])
-def test_a_reference_to_what_is_no_schema_is_refused(reference: str) -> None:
+def test_a_reference_to_an_invalid_schema_is_refused(reference: str) -> None:
     schema = {"title": "abc", "required": ["a"], "maximum": 5, "not": {"$ref": reference}}
 
     assert refusals(schema) == [("/not/$ref", f"`{reference}` leads to no schema")]
@@ -517,7 +517,7 @@ def test_a_reference_to_what_is_no_schema_is_refused(reference: str) -> None:
         {"$schema": DRAFT_7, "$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},
     ],
 )
-def test_a_reference_leads_to_a_place_in_the_schema(schema: dict[str, Any]) -> None:
+def test_a_reference_leads_to_a_location_in_the_schema(schema: dict[str, Any]) -> None:
     assert problems(schema, "a") == []
     assert problems(schema, 1) == [("", "expected `string`, got `integer`")]
 
@@ -529,7 +529,7 @@ def test_a_reference_may_lead_to_true_or_false() -> None:
     assert problems({"$ref": "#/$defs/yes", "$defs": {"yes": True}}, 1) == []
 
 
-def test_what_a_reference_leads_to_is_held_against_the_meta_schema_wherever_it_is() -> None:
+def test_the_target_of_a_reference_is_checked_against_the_meta_schema_wherever_it_is() -> None:
     schema = {"$ref": "#/x-parts/a", "x-parts": {"a": {"minimum": "1", "properties": {"b": {"pattern": "("}}}}}
 
     assert refusals(schema) == [("/x-parts/a/minimum", "expected `number`, got `string`")]
@@ -537,7 +537,7 @@ def test_what_a_reference_leads_to_is_held_against_the_meta_schema_wherever_it_i
     assert refusals(schema)[0][0] == "/x-parts/a/properties/b/pattern"
 
 
-def test_references_may_lead_to_a_place_and_to_one_inside_it() -> None:
+def test_references_may_lead_to_a_location_and_to_one_inside_it() -> None:
     schema = {"allOf": [{"$ref": "#/x/not"}, {"$ref": "#/x"}], "x": {"not": {"type": "string"}}}
 
     assert problems(schema, "a") == [("", "fits a schema that it must not fit")]
@@ -566,7 +566,7 @@ def test_the_meta_schemas_and_our_own_can_be_referred_to() -> None:
     assert refusals({"$schema": DRAFT_7, **message})
 
 
-def test_a_dynamic_reference_finds_the_outermost_place() -> None:
+def test_a_dynamic_reference_finds_the_outermost_anchor() -> None:
     strict = {"$id": "https://example.com/strict", "$dynamicAnchor": "meta", "$ref": DRAFT_2020, "required": ["title"]}
 
     assert pointers(strict, {"title": "a", "properties": {"b": {"title": "c"}, "d": {}}}) == ["/properties/d/title"]
@@ -734,7 +734,7 @@ def test_numbers_that_were_chosen_for_their_hash_take_no_longer() -> None:
     assert problems({"uniqueItems": True}, colliding) == []
 
 
-def test_long_names_are_not_kept_for_each_thing_below_them() -> None:
+def test_long_names_are_not_copied_for_each_value_below_them() -> None:
     inner: dict[str, Any] = {"$defs": {str(at): {"$ref": "http://x"} for at in range(500)}}
     for _ in range(20):
         inner = {"$defs": {"x" * 10_000: inner}}
@@ -748,7 +748,7 @@ def test_long_names_are_not_kept_for_each_thing_below_them() -> None:
     assert peak < 20_000_000
 
 
-def test_what_references_lead_to_is_not_held_against_the_meta_schema_again_and_again() -> None:
+def test_the_target_of_references_is_checked_against_the_meta_schema_once() -> None:
     inner: dict[str, Any] = {"allOf": [{"minimum": 0}] * 2_000}
     for _ in range(50):
         inner = {"not": inner}

@@ -22,7 +22,7 @@ TEXT = {"text": "a" * 600}  # and 64 bytes for each of two values
 # -- the budget itself
 
 
-def test_what_does_not_fit_is_refused_until_something_is_given_back() -> None:
+def test_a_request_that_does_not_fit_is_refused_until_bytes_are_released() -> None:
     budget = Budget(100)
     assert budget.take(60) is None
     assert budget.take(41) is budget
@@ -187,7 +187,7 @@ def test_a_link_that_ends_gives_everything_back_to_the_budget_of_all_links() -> 
     hold(other, 3)
 
 
-def test_other_members_of_a_request_are_not_kept_with_its_params() -> None:
+def test_other_members_of_a_request_are_not_held_with_its_params() -> None:
     connection = link()
     tracemalloc.start()
     try:

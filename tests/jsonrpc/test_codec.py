@@ -94,7 +94,7 @@ INVALID = (b"null", Meaning.INVALID_REQUEST)
         ('{"jsonrpc":"2.0","error":{"code":1,"message":"m","data":[1]}}', (Failure, b"null", 1, "m", [1])),
     ],
 )
-def test_each_kind_of_message_is_told_by_its_members(frame: str, message: Any) -> None:
+def test_the_members_of_a_message_determine_its_kind(frame: str, message: Any) -> None:
     assert show(decode(frame)) == message
 
 
@@ -159,7 +159,7 @@ def test_every_message_is_understood(written: tuple[bytes, bytes]) -> None:
 
 
 @given(frame=st.binary(max_size=60) | st.text(alphabet='{}[]",:\\u0123456789truefalsn. jsonrpcidmethod', max_size=60))
-def test_no_bytes_are_too_strange_for_an_answer(frame: bytes | str) -> None:
+def test_any_bytes_decode_to_a_message(frame: bytes | str) -> None:
     assert isinstance(decode(frame), Message)
 
 
@@ -243,7 +243,7 @@ def test_a_message_of_too_many_members_is_refused_before_each_is_looked_at() -> 
         b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud800"]}',
     ],
 )  # fmt: skip
-def test_what_is_no_json_is_a_parse_error_under_the_null_id(frame: bytes) -> None:
+def test_invalid_json_is_a_parse_error_under_the_null_id(frame: bytes) -> None:
     assert meaning_of(frame) == PARSE_ERROR
 
 
@@ -285,7 +285,7 @@ def test_a_scalar_is_no_request(frame: str) -> None:
         ('{"jsonrpc":"2.0","id":1,"method":"m","error":{"code":1,"message":""}}', b"1"),
     ],
 )
-def test_what_cannot_be_served_is_an_invalid_request_under_its_id(frame: str, answered_under: bytes) -> None:
+def test_an_invalid_request_is_rejected_under_its_id(frame: str, answered_under: bytes) -> None:
     assert meaning_of(frame) == (answered_under, Meaning.INVALID_REQUEST)
 
 
@@ -320,7 +320,7 @@ def test_a_method_may_have_so_many_bytes_and_no_more() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("space", ["", " "])
-def test_an_id_is_kept_as_it_was_written(id: str, space: str) -> None:
+def test_an_id_is_preserved_as_written(id: str, space: str) -> None:
     message = decode(f'{{"jsonrpc":"2.0","id":{space}{id},"method":"m"}}')
     assert show(message) == (Request, id.encode(), "m", None)
 
@@ -403,7 +403,7 @@ def test_ids_of_different_types_have_different_keys() -> None:
         ('{"jsonrpc":"2.0","id":{},"result":' + "[" * 99 + "]" * 99 + "}", b"null", True),
     ],
 )
-def test_whoever_waits_for_a_malformed_answer_learns_of_it(frame: str, id: bytes, is_answer: bool) -> None:
+def test_the_caller_of_a_malformed_response_gets_an_error(frame: str, id: bytes, is_answer: bool) -> None:
     message = decode(frame)
     assert isinstance(message, Malformed)
     assert (message.id, message.is_response) == (id, is_answer)
@@ -440,7 +440,7 @@ def test_huge_details_of_an_error_are_cut() -> None:
 # -- batches
 
 
-def test_a_batch_keeps_the_order_and_the_good_ones_of_its_members() -> None:
+def test_a_batch_preserves_the_order_and_the_valid_members() -> None:
     request, note = '{"jsonrpc":"2.0","id":1,"method":"a"}', '{"jsonrpc":"2.0","method":"b"}'
     batch = decode(f'[{request},1,{note},{{"foo":1}},[],{{"jsonrpc":"2.0","id":2,"result":3}}]')
     assert isinstance(batch, Batch)
@@ -522,7 +522,7 @@ def test_brackets_in_strings_are_no_levels() -> None:
     assert show(decode(frame, depth=4)) == (Request, b"1", "m", json.loads(text))
 
 
-def test_many_containers_side_by_side_are_not_deep() -> None:
+def test_many_sibling_containers_are_not_deep() -> None:
     frame = success(array_of('{"a":[]}', 500))
     assert isinstance(decode(frame, depth=4), Success)
 
@@ -548,7 +548,7 @@ def test_commas_and_quotes_in_a_long_string_are_no_values() -> None:
     assert isinstance(decode(request(text)), Request)
 
 
-def test_a_long_string_is_kept_whole() -> None:
+def test_a_long_string_is_preserved_whole() -> None:
     value = '\u0000\u2028é😀\\"/' * 100_000
     frame = success(json.dumps(value))
     assert show(decode(frame)) == (Success, b"1", value)
@@ -713,14 +713,14 @@ def test_a_type_is_looked_at_once_and_judged_the_same_each_time() -> None:
 
 
 @given(value=VALUES)
-def test_what_was_encoded_is_decoded_to_the_same(value: object) -> None:
+def test_encoded_messages_decode_to_the_same(value: object) -> None:
     assert msgspec.json.decode(encode_json(value)) == value
 
 
 # -- what is sent
 
 
-def test_what_is_sent_is_exactly_this() -> None:
+def test_encoded_messages_have_exactly_these_bytes() -> None:
     assert CODEC.encode_request(b"1", "m", None) == b'{"jsonrpc":"2.0","id":1,"method":"m"}'
     assert CODEC.encode_request(b"1", "m", b"[1]") == b'{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}'
     assert CODEC.encode_notification("m", None) == b'{"jsonrpc":"2.0","method":"m"}'
@@ -735,7 +735,7 @@ def test_what_is_sent_is_exactly_this() -> None:
 
 @pytest.mark.parametrize("method", ["m", 'quote"d', "é/😀", "\x00", "line\nend"])
 @pytest.mark.parametrize("params", [None, b"[]", b'{"a":[1]}'])
-def test_what_is_sent_is_read_the_same(method: str, params: bytes | None) -> None:
+def test_encoded_messages_are_read_the_same_by_the_json_module(method: str, params: bytes | None) -> None:
     value = None if params is None else json.loads(params)
     assert show(decode(CODEC.encode_request(b"5", method, params))) == (Request, b"5", method, value)
     assert show(decode(CODEC.encode_notification(method, params))) == (NotificationMessage, method, value)
@@ -754,7 +754,7 @@ def test_a_method_without_json_is_not_sent() -> None:
         CODEC.encode_request(b"1", "\ud800", None)
 
 
-def test_thousands_of_different_methods_are_sent_without_being_kept() -> None:
+def test_thousands_of_different_methods_are_sent_without_growing_the_cache() -> None:
     codec = JsonCodec()
     for n in range(3_000):
         assert codec.encode_notification(f"m{n}", None) == b'{"jsonrpc":"2.0","method":"m%d"}' % n

@@ -58,7 +58,7 @@ TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]
 # -- calls of ours
 
 
-def test_a_call_is_one_request_and_its_answer_one_event() -> None:
+def test_a_call_is_one_request_and_its_response_one_event() -> None:
     connection = link()
     opened = OutboundCall("echo", Waiter())
     assert read(connection.open_call(opened, b'{"a":1}')) == [request(1, params={"a": 1})]
@@ -103,7 +103,7 @@ def test_thousands_of_ids_in_use_are_passed_over(monkeypatch: pytest.MonkeyPatch
     assert len(connection.calls) == len(calls)
 
 
-def test_answers_may_come_in_any_order() -> None:
+def test_responses_may_come_in_any_order() -> None:
     connection = link()
     first, second, third = (call(connection) for _ in range(3))
     assert receive(connection, success(3), success(1), failure(2)) == [third, first, second]
@@ -142,7 +142,7 @@ def test_an_error_whose_number_means_nothing_here_has_no_meaning(code: int) -> N
         '{"jsonrpc":"2.0","id":1,"result":' + "[" * 99 + "]" * 99 + "}",
     ],
 )
-def test_an_answer_that_cannot_be_understood_fails_its_call_and_the_link_lives(answer: str) -> None:
+def test_a_response_that_cannot_be_understood_fails_its_call_and_the_link_lives(answer: str) -> None:
     connection = link()
     opened = call(connection)
     assert receive(connection, answer) == [opened]
@@ -158,7 +158,7 @@ def test_an_answer_that_cannot_be_understood_fails_its_call_and_the_link_lives(a
 )
 @pytest.mark.parametrize("rest", ['"result":1', '"error":{"code":1,"message":""}', '"result":1,"error":{}', '"x":1'])
 @pytest.mark.parametrize("space", ["", " "])
-def test_no_other_id_is_taken_for_ours(id: str, rest: str, space: str) -> None:
+def test_an_id_of_another_type_is_not_an_issued_id(id: str, rest: str, space: str) -> None:
     connection = link()
     opened = call(connection)
     events = receive(connection, f'{{"jsonrpc":"2.0",{space}"id":{id},{rest}}}')
@@ -177,7 +177,7 @@ def test_a_call_that_cannot_be_framed_is_not_filed() -> None:
 # -- replies that nobody asked for
 
 
-def test_a_second_answer_is_dropped_and_counted() -> None:
+def test_a_second_response_is_dropped_and_counted() -> None:
     connection = link()
     call(connection)
     receive(connection, success(1))
@@ -189,7 +189,7 @@ def test_a_second_answer_is_dropped_and_counted() -> None:
 @pytest.mark.parametrize(
     "answer", [success(99), failure(99), '{"jsonrpc":"2.0","result":1}', '{"jsonrpc":"2.0","id":9,"error":5}']
 )
-def test_an_answer_to_an_id_that_was_never_issued_is_counted_and_never_answered(answer: Any) -> None:
+def test_a_response_to_an_id_that_was_never_issued_is_only_counted(answer: Any) -> None:
     connection = link()
     assert receive(connection, answer) == []
     assert connection.stray_responses == 1
@@ -197,7 +197,7 @@ def test_an_answer_to_an_id_that_was_never_issued_is_counted_and_never_answered(
 
 
 @pytest.mark.parametrize("answer", [success, failure])
-def test_the_late_answer_to_an_abandoned_call_is_dropped_without_a_count(answer: Any) -> None:
+def test_the_late_response_to_an_abandoned_call_is_dropped_without_a_count(answer: Any) -> None:
     connection = link()
     connection.cancel_call(call(connection))
     assert receive(connection, answer(1)) == []
@@ -206,14 +206,14 @@ def test_the_late_answer_to_an_abandoned_call_is_dropped_without_a_count(answer:
     assert connection.stray_responses == 1
 
 
-def test_a_malformed_late_answer_is_dropped_without_a_count_too() -> None:
+def test_a_malformed_late_response_is_dropped_without_a_count_too() -> None:
     connection = link()
     connection.cancel_call(call(connection))
     assert receive(connection, '{"jsonrpc":"2.0","id":1,"error":5}') == []
     assert connection.stray_responses == 0
 
 
-def test_only_so_many_abandoned_ids_are_remembered() -> None:
+def test_the_number_of_remembered_abandoned_ids_is_bounded() -> None:
     connection = link(limits={"remembered_ids": 2})
     for opened in [call(connection) for _ in range(3)]:
         connection.cancel_call(opened)
@@ -221,14 +221,14 @@ def test_only_so_many_abandoned_ids_are_remembered() -> None:
     assert connection.stray_responses == 1
 
 
-def test_none_may_be_remembered() -> None:
+def test_the_bound_of_remembered_abandoned_ids_may_be_zero() -> None:
     connection = link(limits={"remembered_ids": 0})
     connection.cancel_call(call(connection))
     receive(connection, success(1))
     assert connection.stray_responses == 1
 
 
-def test_more_stray_answers_in_a_minute_than_the_limit_are_a_violation() -> None:
+def test_more_stray_responses_in_a_minute_than_the_limit_are_a_violation() -> None:
     connection = link()
     receive(connection, *[success(9)] * 100, now=0.0)
     assert connection.violation is None
@@ -236,7 +236,7 @@ def test_more_stray_answers_in_a_minute_than_the_limit_are_a_violation() -> None
     assert isinstance(connection.violation, BadMessage)
 
 
-def test_stray_answers_of_another_minute_do_not_add_up() -> None:
+def test_stray_responses_of_another_minute_do_not_add_up() -> None:
     connection = link(limits={"stray_replies": 2})
     for now in (0.0, 1.0, 60.0, 61.0, 120.0):
         receive(connection, success(9), now=now)
@@ -250,7 +250,7 @@ def test_the_violation_quotes_only_the_beginning_of_an_id() -> None:
     assert len(str(connection.violation)) < 300
 
 
-def test_the_first_violation_is_kept() -> None:
+def test_the_first_violation_is_preserved() -> None:
     connection = link(limits={"stray_replies": 0})
     receive(connection, success(8), success(9))
     first = connection.violation
@@ -261,7 +261,7 @@ def test_the_first_violation_is_kept() -> None:
 # -- giving up
 
 
-def test_an_abandoned_call_is_cancelled_in_the_words_of_the_dialect() -> None:
+def test_an_abandoned_call_is_cancelled_by_the_method_of_the_dialect() -> None:
     connection = link()
     opened = call(connection)
     assert read(connection.cancel_call(opened)) == [notification("$/cancelRequest", params={"id": 1})]
@@ -273,7 +273,7 @@ def test_the_dialect_names_the_member() -> None:
     assert read(connection.cancel_call(call(connection))) == [notification("$/cancelRequest", params={"requestId": 1})]
 
 
-def test_a_dialect_without_a_word_for_it_says_nothing() -> None:
+def test_a_dialect_without_cancellation_sends_nothing() -> None:
     connection = link(rule=None)
     assert connection.cancel_call(call(connection)) == b""
     assert connection.calls == {}
@@ -286,7 +286,7 @@ def test_a_call_is_abandoned_once() -> None:
     assert connection.cancel_call(opened) == b""
 
 
-def test_a_call_that_was_answered_or_never_opened_is_not_cancelled() -> None:
+def test_a_call_that_got_a_response_or_never_opened_is_not_cancelled() -> None:
     connection = link()
     opened = call(connection)
     receive(connection, success(1))
@@ -294,7 +294,7 @@ def test_a_call_that_was_answered_or_never_opened_is_not_cancelled() -> None:
     assert connection.cancel_call(OutboundCall("echo", Waiter())) == b""
 
 
-def test_a_call_that_has_the_id_of_an_older_one_is_not_abandoned_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoning_an_older_call_does_not_abandon_the_call_that_reuses_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(becket.jsonrpc.connection, "MAX_ID", 1)
     connection = link()
     older = call(connection)
@@ -336,7 +336,7 @@ def test_the_next_deadline_is_the_first_of_calls_and_requests() -> None:
 # -- requests of theirs
 
 
-def test_a_request_is_an_event_and_its_answer_a_frame() -> None:
+def test_a_request_is_an_event_and_its_response_a_frame() -> None:
     connection = link()
     served = receive_request(connection, 7, params=[1])
     assert (served.id, served.method, bytes(served.params or b"")) == (b"7", "echo", b"[1]")
@@ -348,7 +348,7 @@ def test_a_request_is_an_event_and_its_answer_a_frame() -> None:
 @pytest.mark.parametrize(
     "id", ["0", "-5", "1.0", "1.5", "1e2", '"a"', '""', '"\\u00e9"', '"é"', '"\\n"', "null", "9007199254740993"]
 )
-def test_an_answer_bears_the_id_as_it_was_written(id: str) -> None:
+def test_a_response_bears_the_id_as_it_was_written(id: str) -> None:
     connection = link()
     (served,) = receive(connection, f'{{"jsonrpc":"2.0","id":{id},"method":"m"}}')
     assert isinstance(served, InboundRequest)
@@ -357,7 +357,7 @@ def test_an_answer_bears_the_id_as_it_was_written(id: str) -> None:
     )
 
 
-def test_an_id_of_theirs_may_be_one_of_ours() -> None:
+def test_an_incoming_id_may_equal_an_outgoing_one() -> None:
     connection = link()
     opened = call(connection)
     served = receive_request(connection, 1)
@@ -377,7 +377,7 @@ def test_a_refusal_may_have_a_number_of_its_own_and_zero_is_one() -> None:
     assert codes(read(connection.reject(receive_request(connection), RpcError(0, "zero")))) == [(1, 0)]
 
 
-def test_a_dialect_has_its_own_numbers_and_ours_where_it_has_none() -> None:
+def test_a_dialect_has_its_own_error_numbers_and_the_defaults_for_the_rest() -> None:
     numbers = {Meaning.BUSY: -32001, Meaning.CANCELLED: -32099}
     connection = link(error_codes=numbers)
     assert codes(read(connection.reject(receive_request(connection), Busy("calls", 1)))) == [(1, -32001)]
@@ -413,13 +413,13 @@ def test_closing_a_request_again_leaves_the_next_one_of_its_id_open(batched: boo
     assert connection.respond(second, b"2") != b""
 
 
-def test_a_request_that_is_forgotten_gets_no_answer() -> None:
+def test_a_forgotten_request_gets_no_response() -> None:
     connection = link()
     assert connection.drop_request(receive_request(connection)) == b""
     assert connection.requests == {}
 
 
-def test_an_answer_too_large_for_a_frame_becomes_an_error() -> None:
+def test_a_response_too_large_for_a_frame_becomes_an_error() -> None:
     connection = link(limits={"frame": 300})
     huge = b'"' + b"x" * 300 + b'"'
     assert codes(read(connection.respond(receive_request(connection), huge))) == [(1, TOO_LARGE)]
@@ -430,7 +430,7 @@ def test_an_answer_too_large_for_a_frame_becomes_an_error() -> None:
 @pytest.mark.parametrize(
     "error", [RpcError(5, "text", object()), RpcError(5, "\ud800"), RpcError(5, "text", {"a": float("nan")})]
 )
-def test_an_error_whose_details_have_no_json_keeps_its_number(error: RpcError) -> None:
+def test_an_error_whose_data_json_cannot_encode_preserves_its_number(error: RpcError) -> None:
     connection = link()
     (answer,) = read(connection.reject(receive_request(connection), error))
     assert answer["error"]["code"] == 5
@@ -448,7 +448,7 @@ def test_an_id_that_is_in_flight_is_refused_and_the_first_is_unharmed() -> None:
     assert read(connection.respond(first, b"1")) == [success(5, 1)]
 
 
-def test_the_same_string_in_other_words_is_the_same_id() -> None:
+def test_a_string_id_with_other_escapes_is_the_same_id() -> None:
     connection = link()
     receive(connection, '{"jsonrpc":"2.0","id":"A","method":"m"}')
     assert receive(connection, '{"jsonrpc":"2.0","id":"\\u0041","method":"m"}') == []
@@ -472,7 +472,7 @@ def test_the_null_id_names_nothing_so_many_may_be_in_flight() -> None:
     assert receive(connection, notification("$/cancelRequest", params={"id": None})) == []
 
 
-def test_an_id_is_free_again_once_it_was_answered() -> None:
+def test_an_id_is_free_again_once_it_got_a_response() -> None:
     connection = link()
     connection.respond(receive_request(connection, 5), b"1")
     assert receive_request(connection, 5).id == b"5"
@@ -489,7 +489,7 @@ def test_an_id_is_free_again_once_it_was_answered() -> None:
         '{"jsonrpc":"2.0","id":5,"method":"m","params":' + "[" * 99 + "]" * 99 + "}",
     ],
 )
-def test_a_refusal_never_answers_an_open_request_of_the_same_id(text: str) -> None:
+def test_a_refusal_never_responds_to_an_open_request_of_the_same_id(text: str) -> None:
     connection = link(ping="$/ping")
     served = receive_request(connection, 5)
     assert receive(connection, text) == []
@@ -500,7 +500,7 @@ def test_a_refusal_never_answers_an_open_request_of_the_same_id(text: str) -> No
 # -- the window
 
 
-def test_beyond_the_window_a_request_is_busy_at_once() -> None:
+def test_beyond_the_concurrency_limit_a_request_is_busy_at_once() -> None:
     connection = link(limits={"inbound_requests": 2})
     first = receive_request(connection, 1)
     receive_request(connection, 2)
@@ -510,14 +510,14 @@ def test_beyond_the_window_a_request_is_busy_at_once() -> None:
     assert receive_request(connection, 5).id == b"5"
 
 
-def test_ten_thousand_requests_leave_no_more_than_the_window() -> None:
+def test_ten_thousand_requests_leave_no_more_than_the_concurrency_limit() -> None:
     connection = link()
     events = receive(connection, *(request(n) for n in range(10_000)))
     assert len(events) == len(connection.requests) == 256
     assert {code for _, code in codes(said(connection))} == {1002}
 
 
-def test_while_closing_a_request_is_told_so_and_answers_still_come() -> None:
+def test_while_closing_requests_are_rejected_and_responses_still_arrive() -> None:
     connection = link()
     opened = call(connection)
     connection.begin_closing()
@@ -528,14 +528,14 @@ def test_while_closing_a_request_is_told_so_and_answers_still_come() -> None:
 # -- pings
 
 
-def test_a_ping_is_answered_while_closing() -> None:
+def test_a_ping_gets_a_response_while_closing() -> None:
     connection = link(ping="$/ping")
     connection.begin_closing()
     assert receive(connection, request(1, "$/ping"), request(2)) == []
     assert [answer["id"] for answer in said(connection) if "result" in answer] == [1]
 
 
-def test_a_ping_is_answered_by_the_link_itself() -> None:
+def test_a_ping_gets_a_response_by_the_link_itself() -> None:
     connection = link(ping="$/ping")
     assert receive(connection, request(1, "$/ping"), request("a", "$/ping", params={})) == []
     assert said(connection) == [success(1), success("a")]
@@ -543,7 +543,7 @@ def test_a_ping_is_answered_by_the_link_itself() -> None:
     assert connection.requests == {}
 
 
-def test_a_ping_is_answered_however_full_the_window_is() -> None:
+def test_a_ping_gets_a_response_however_many_requests_are_running() -> None:
     connection = link(ping="$/ping", limits={"inbound_requests": 0})
     receive(connection, request(1, "$/ping"))
     assert said(connection) == [success(1)]
@@ -556,7 +556,7 @@ def test_a_link_without_pings_has_a_request_of_that_name() -> None:
 # -- notifications
 
 
-def test_a_notification_is_an_event_and_never_answered() -> None:
+def test_a_notification_is_an_event_and_never_gets_a_response() -> None:
     connection = link()
     (event,) = receive(connection, notification("tick", params={"n": 1}))
     assert isinstance(event, NotificationMessage)
@@ -564,7 +564,7 @@ def test_a_notification_is_an_event_and_never_answered() -> None:
     assert said(connection) == []
 
 
-def test_what_is_told_is_a_frame_without_an_id() -> None:
+def test_a_notification_is_a_frame_without_an_id() -> None:
     connection = link()
     assert read(connection.encode_notification("tick", None)) == [notification("tick")]
     assert read(connection.encode_notification("tick", b"[1]")) == [notification("tick", params=[1])]
@@ -585,7 +585,7 @@ def told(n: int) -> dict[str, object]:
     return notification("tick", params={"n": n})
 
 
-def test_a_claimed_notification_goes_straight_to_whom_it_belongs() -> None:
+def test_a_subscribed_notification_goes_directly_to_its_subscriber() -> None:
     connection = link()
     seen: list[bytes] = []
     connection.direct_handlers = {"tick": lambda params: seen.append(bytes(params or b""))}
@@ -593,7 +593,7 @@ def test_a_claimed_notification_goes_straight_to_whom_it_belongs() -> None:
     assert seen == [b'{"n":%d}' % n for n in range(100)]
 
 
-def test_what_is_claimed_and_what_is_taken_keep_their_order() -> None:
+def test_subscribed_and_other_notifications_preserve_their_order() -> None:
     class Taker(EventBuffer):
         def on_notification(self, notification: NotificationMessage) -> None:
             seen.append(notification.method)
@@ -630,14 +630,14 @@ def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
     assert seen == [b'{"n":%d}' % n for n in range(31)]
 
 
-def test_a_claimed_notification_in_other_words_is_an_event_for_whoever_hands_them_out() -> None:
+def test_a_subscribed_notification_with_other_spacing_is_an_ordinary_event() -> None:
     connection = link()
     connection.direct_handlers = {"tick": lambda params: None}
     (event,) = receive(connection, '{ "jsonrpc":"2.0", "method":"tick" }')
     assert isinstance(event, NotificationMessage)
 
 
-def test_a_link_that_nobody_gave_a_clock_is_never_late() -> None:
+def test_a_link_without_a_clock_is_never_late() -> None:
     connection = link()
     assert not connection.should_yield()
 
@@ -672,7 +672,7 @@ def test_a_request_is_cancelled_once() -> None:
     assert len(events) == 1
 
 
-def test_a_string_is_cancelled_in_whatever_words() -> None:
+def test_a_string_id_is_cancelled_however_it_is_escaped() -> None:
     connection = link()
     receive_request(connection, "é")
     assert len(receive(connection, '{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"\\u00e9"}}')) == 1
@@ -706,7 +706,7 @@ def test_a_cancellation_without_params_is_ignored() -> None:
     assert receive(connection, notification("$/cancelRequest"), notification("$/cancelRequest", params=None)) == []
 
 
-def test_a_cancellation_behind_the_answer_is_ignored() -> None:
+def test_a_cancellation_behind_the_response_is_ignored() -> None:
     connection = link()
     connection.respond(receive_request(connection, 5), b"1")
     assert receive(connection, notification("$/cancelRequest", params={"id": 5})) == []
@@ -722,7 +722,7 @@ def test_a_storm_of_cancellations_leaves_nothing_behind() -> None:
     assert connection.violation is None
 
 
-def test_without_cancellation_the_word_is_a_notification_like_any_other() -> None:
+def test_without_cancellation_its_method_is_an_ordinary_notification() -> None:
     connection = link(rule=None)
     receive_request(connection, 5)
     (event,) = receive(connection, notification("$/cancelRequest", params={"id": 5}))
@@ -752,7 +752,7 @@ def test_a_cancellation_as_a_request_is_a_request_like_any_other() -> None:
         ('{"jsonrpc":"2.0","id":5,"method":"m","params":' + "[" * 99 + "]" * 99 + "}", (5, 1004)),
     ],
 )
-def test_a_bad_message_is_answered_and_the_link_lives(text: str, answer: object) -> None:
+def test_a_bad_message_gets_a_response_and_the_link_lives(text: str, answer: object) -> None:
     connection = link()
     assert receive(connection, text) == []
     assert codes(said(connection)) == [answer]
@@ -796,14 +796,14 @@ def test_a_bad_frame_ends_the_link_and_what_came_before_is_served() -> None:
     assert connection.receive(frame(notification("c"))) == []
 
 
-def test_an_input_that_ends_inside_a_frame_is_told() -> None:
+def test_input_that_ends_inside_a_frame_is_reported() -> None:
     connection = link()
     connection.receive(frame(notification("a"))[:-1])
     assert isinstance(connection.receive_eof(), BadFrame)
     assert link().receive_eof() is None
 
 
-def test_an_oversize_line_is_answered_and_the_next_one_served() -> None:
+def test_an_oversize_line_gets_a_response_and_the_next_one_served() -> None:
     connection = link(JsonLines, limits={"frame": 200})
     events = connection.receive(b'{"jsonrpc":"2.0","method":"' + b"x" * 200 + b'"}\n{"jsonrpc":"2.0","method":"m"}\n')
     assert [type(event) for event in events] == [SkippedFrame, NotificationMessage]
@@ -812,7 +812,7 @@ def test_an_oversize_line_is_answered_and_the_next_one_served() -> None:
     assert b'"code":1004' in connection.data_to_send()
 
 
-def test_stray_text_is_an_event_and_not_answered() -> None:
+def test_stray_text_is_an_event_and_gets_no_response() -> None:
     connection = link(lambda limits: JsonLines(limits, skip_stray=True))
     events = connection.receive(b'> npm run start\n{"jsonrpc":"2.0","method":"m"}\n')
     assert [type(event) for event in events] == [SkippedFrame, NotificationMessage]
@@ -822,7 +822,7 @@ def test_stray_text_is_an_event_and_not_answered() -> None:
 # -- batches of theirs
 
 
-def test_a_batch_is_answered_in_one_frame_when_the_last_answer_is_there() -> None:
+def test_a_batch_gets_a_response_in_one_frame_when_the_last_response_is_there() -> None:
     connection = link()
     first, note, second = receive(connection, [request(1), notification("tick"), request("b")])
     assert isinstance(note, NotificationMessage)
@@ -834,13 +834,13 @@ def test_a_batch_is_answered_in_one_frame_when_the_last_answer_is_there() -> Non
     assert connection.requests == {}
 
 
-def test_a_batch_of_notifications_is_not_answered() -> None:
+def test_a_batch_of_notifications_gets_no_response() -> None:
     connection = link()
     assert len(receive(connection, [notification("a"), notification("b")])) == 2
     assert connection.data_to_send() == b""
 
 
-def test_members_that_are_no_messages_are_answered_with_the_others() -> None:
+def test_members_that_are_no_messages_get_responses_with_the_others() -> None:
     connection = link()
     (served,) = receive(connection, [1, request(1), [], {"foo": "boo"}])
     assert isinstance(served, InboundRequest)
@@ -850,14 +850,14 @@ def test_members_that_are_no_messages_are_answered_with_the_others() -> None:
     assert good == success(1, 1)
 
 
-def test_a_batch_of_nothing_but_bad_members_is_answered_at_once() -> None:
+def test_a_batch_of_nothing_but_bad_members_gets_a_response_at_once() -> None:
     connection = link()
     receive(connection, [1, 2, 3])
     (answers,) = said(connection)
     assert codes(answers) == [(None, -32600)] * 3
 
 
-def test_a_batch_of_one_is_answered_with_a_batch_of_one() -> None:
+def test_a_batch_of_one_gets_a_response_with_a_batch_of_one() -> None:
     connection = link()
     (served,) = receive(connection, [request(1)])
     assert isinstance(served, InboundRequest)
@@ -870,7 +870,7 @@ def test_an_empty_batch_and_a_large_one_are_one_error_each() -> None:
     assert codes(said(connection)) == [(None, -32600), (None, 1004), (None, 1004)]
 
 
-def test_answers_in_a_batch_settle_their_calls_and_are_not_answered() -> None:
+def test_responses_in_a_batch_settle_their_calls_and_get_no_response() -> None:
     connection = link()
     first, second, third = (call(connection) for _ in range(3))
     events = receive(connection, [success(2, "b"), request(1), failure(1), {"jsonrpc": "2.0", "id": 3}])
@@ -881,7 +881,7 @@ def test_answers_in_a_batch_settle_their_calls_and_are_not_answered() -> None:
     assert read(connection.respond(served, b"1")) == [[success(1, 1)]]
 
 
-def test_stray_answers_in_a_batch_are_counted() -> None:
+def test_stray_responses_in_a_batch_are_counted() -> None:
     connection = link()
     assert receive(connection, [success(99), failure(98), {"jsonrpc": "2.0", "id": 97, "error": 5}]) == []
     assert connection.stray_responses == 3
@@ -902,7 +902,7 @@ def test_pings_duplicates_and_refusals_are_part_of_the_batch() -> None:
     ]
 
 
-def test_a_batch_whose_requests_are_all_forgotten_is_not_answered() -> None:
+def test_a_batch_whose_requests_are_all_forgotten_gets_no_response() -> None:
     connection = link(rule="never answered")
     first, second = receive(connection, [request(1), request(2)])
     assert isinstance(first, InboundRequest)
@@ -919,7 +919,7 @@ def test_a_request_and_its_cancellation_may_share_a_batch() -> None:
     assert codes(read(connection.reject(served, RequestCancelled()))[0]) == [(1, -32800)]
 
 
-def test_answers_too_large_together_become_errors_each() -> None:
+def test_responses_too_large_together_become_errors_each() -> None:
     connection = link(limits={"frame": 400})
     first, second = receive(connection, [request(1), request(2)])
     assert isinstance(first, InboundRequest)
@@ -955,7 +955,7 @@ def test_a_batch_is_one_frame_of_calls_and_notifications() -> None:
     assert receive(connection, [success(2), success(1)]) == [calls[1], calls[0]]
 
 
-def test_a_batch_may_be_answered_in_parts_and_mixed_with_others() -> None:
+def test_a_batch_may_be_responded_to_in_parts_and_mixed_with_others() -> None:
     connection = link()
     first, second = open_batch(connection, 2)
     other = call(connection)
@@ -1002,7 +1002,7 @@ def test_a_batch_that_is_refused_as_a_whole_fails_all_its_calls_and_no_others() 
     assert isinstance(receive(connection, failure(None))[0], Failure)
 
 
-def test_a_refusal_passes_over_batches_that_have_their_answers() -> None:
+def test_a_refusal_passes_over_batches_that_have_their_responses() -> None:
     connection = link()
     open_batch(connection, 1)
     open_batch(connection, 1)
@@ -1023,7 +1023,7 @@ def test_a_batch_of_which_a_call_has_its_response_was_not_refused(response: obje
     assert connection.stray_responses == 1
 
 
-def test_a_refusal_fails_what_is_left_of_a_batch() -> None:
+def test_a_refusal_fails_the_rest_of_a_batch() -> None:
     connection = link()
     first, second = open_batch(connection, 2)
     connection.cancel_call(first)
@@ -1085,7 +1085,7 @@ def test_the_first_end_is_the_end() -> None:
     assert connection.lost is LOST
 
 
-def test_what_is_asked_after_the_end_raises_why_it_ended() -> None:
+def test_a_call_after_the_end_raises_the_reason_of_the_end() -> None:
     connection = link()
     connection.close(LOST)
     for ask in (

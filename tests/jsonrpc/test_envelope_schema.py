@@ -83,7 +83,7 @@ def mended(value: Json) -> Json:
 
 @given(ENVELOPES)
 @settings(max_examples=400)
-def test_what_the_schema_accepts_is_read_as_that_kind_of_message(value: Json) -> None:
+def test_messages_that_the_schema_accepts_decode_to_that_kind(value: Json) -> None:
     kind = kind_by_schema(value)
 
     assert kind is None or kind_by_codec(value) == kind
@@ -91,7 +91,7 @@ def test_what_the_schema_accepts_is_read_as_that_kind_of_message(value: Json) ->
 
 @given(ENVELOPES)
 @settings(max_examples=400)
-def test_what_is_read_is_what_the_schema_accepts_but_for_the_habits_of_others(value: Json) -> None:
+def test_the_parser_accepts_what_the_schema_accepts_and_known_deviations(value: Json) -> None:
     assert kind_by_codec(value) == kind_by_schema(mended(value))
 
 
@@ -102,7 +102,7 @@ PARAMS = st.sampled_from([None, b"{}", b'{"a":1}', b"[1]"])
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-def test_what_is_written_is_what_the_schema_accepts(kind: str, data: st.DataObject) -> None:
+def test_encoded_messages_are_valid_by_the_schema(kind: str, data: st.DataObject) -> None:
     codec = JsonCodec()
     id, text = data.draw(IDS), data.draw(TEXTS)
     written = {

@@ -30,7 +30,7 @@ def test_a_notification_is_the_same_the_first_time_and_later() -> None:
             assert connection.encode_notification(method, params) == expected(method, params)
 
 
-def test_more_methods_and_sizes_than_are_remembered_are_written_all_the_same() -> None:
+def test_more_methods_and_sizes_than_the_cache_holds_are_encoded_correctly() -> None:
     connection = connect()
     for size in range(2 * MAX_CACHED_SIZES):
         params = b'{"a":"%b"}' % (b"x" * size)

@@ -17,7 +17,7 @@ def decode(text: str) -> Message:
 
 
 @pytest.mark.parametrize("member", ['"x":12345', '"trace":1', '"a":[1,2]', '"x":1', '"longer":{}'])
-def test_an_unknown_member_in_the_place_of_params_is_passed_over(member: str) -> None:
+def test_an_unknown_member_in_the_position_of_params_is_skipped(member: str) -> None:
     request = decode(f'{{"jsonrpc":"2.0","id":7,"method":"m",{member}}}')
     assert isinstance(request, Request)
     assert request.params is None
@@ -27,27 +27,27 @@ def test_an_unknown_member_in_the_place_of_params_is_passed_over(member: str) ->
 
 
 @pytest.mark.parametrize("second", ["7777", "8888"])
-def test_a_second_id_in_the_place_of_params_is_refused(second: str) -> None:
+def test_a_second_id_in_the_position_of_params_is_refused(second: str) -> None:
     message = decode(f'{{"jsonrpc":"2.0","id":7777,"method":"m","id":{second}}}')
     assert isinstance(message, Invalid)
     assert message.meaning is Meaning.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("member", ['"error":5', '"result":1', '"error":null'])
-def test_a_request_that_is_an_answer_too_is_refused(member: str) -> None:
+def test_a_request_that_is_a_response_too_is_refused(member: str) -> None:
     assert isinstance(decode(f'{{"jsonrpc":"2.0","id":7,"method":"m",{member}}}'), Invalid)
     assert isinstance(decode(f'{{"jsonrpc":"2.0","method":"m",{member}}}'), Invalid)
 
 
 @pytest.mark.parametrize("id", [1, 12, 123, 1234, 12345])
-async def test_a_request_under_the_name_of_claimed_events_is_answered_whatever_its_id(id: int) -> None:
+async def test_a_request_under_the_name_of_a_subscribed_event_gets_a_response_whatever_its_id(id: int) -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": object}):
         await script.hear()
         script.say({"jsonrpc": "2.0", "id": id, "method": "tick"})
         assert (await script.hear())["id"] == id
 
 
-async def test_an_answer_that_is_an_error_of_one_digit_is_told_as_such() -> None:
+async def test_a_response_with_a_one_digit_error_code_is_an_error() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
 
         async def call() -> None:

@@ -63,17 +63,17 @@ def test_json_is_taken_with_its_meaning() -> None:
     assert {name: repr(result_of(success(text))) for name, text in ACCEPTED.items()} == wanted
 
 
-def test_what_is_no_json_is_a_parse_error() -> None:
+def test_invalid_json_is_a_parse_error() -> None:
     meanings = {name: meaning_of(CODEC.decode(request(text))) for name, text in REJECTED.items()}
     assert {name: meaning for name, meaning in meanings.items() if meaning is not Meaning.PARSE_ERROR} == {}
 
 
-def test_what_is_no_json_is_no_result() -> None:
+def test_invalid_json_is_not_a_result() -> None:
     results = {name: result_of(success(text)) for name, text in REJECTED.items()}
     assert {name: result for name, result in results.items() if not isinstance(result, (Invalid, Exception))} == {}
 
 
-def test_what_is_no_json_is_none_within_a_batch_either() -> None:
+def test_invalid_json_is_also_refused_within_a_batch() -> None:
     wrong: dict[str, object] = {}
     for name, text in REJECTED.items():
         batch = CODEC.decode(b"[" + request(text) + b"," + request(b"[]") + b"]")
@@ -83,7 +83,7 @@ def test_what_is_no_json_is_none_within_a_batch_either() -> None:
     assert wrong == {}
 
 
-def test_what_is_no_json_is_no_message() -> None:
+def test_invalid_json_is_not_a_message() -> None:
     wrong: dict[str, object] = {}
     for name, text in REJECTED.items():
         message = CODEC.decode(text)

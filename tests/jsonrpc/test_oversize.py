@@ -87,7 +87,7 @@ def test_a_message_with_a_method_is_no_response(message: bytes, id: bytes | None
         b"{" + b",".join(b'"%d":[]' % number for number in range(65)) + b',"id":5}',
     ],
 )
-def test_what_is_no_single_message_or_has_no_single_id_is_not_guessed_at(message: bytes) -> None:
+def test_the_id_is_not_guessed_where_there_is_no_single_message_or_id(message: bytes) -> None:
     assert scan(message) is None
 
 
@@ -119,7 +119,7 @@ def test_a_message_is_found_to_be_what_a_whole_parser_finds(
     assert found.is_response is ("method" not in members)
 
 
-def test_a_response_far_above_the_limit_is_read_in_pieces_that_are_not_kept() -> None:
+def test_a_response_far_above_the_limit_is_read_in_chunks_that_are_not_stored() -> None:
     scanner = MessageScanner(LIMITS)
     scanner.feed(b'{"jsonrpc":"2.0","result":[')
     for _ in range(100):

@@ -22,7 +22,7 @@ def test_an_integer_is_written_as_one(number: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [b"01", b"+1", b"1.", b".5", b"0x1", b"1_000"])
-def test_what_is_no_number_of_json_is_refused(number: bytes) -> None:
+def test_an_invalid_json_number_is_refused(number: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         msgspec.json.decode(b'{"id":%b}' % number, type=WithInt)
 

@@ -48,7 +48,7 @@ def decode(frame: str, spelling: WireFormat = ERROR_FIRST, **limits: int) -> Any
         (WireFormat(has_version=False, has_null_params=True), b"{}", b'{"id":1,"method":"m","params":{}}'),
     ],
 )
-def test_a_request_has_its_members_in_the_order_of_its_spelling(
+def test_the_wire_format_orders_the_members_of_a_request(
     spelling: WireFormat, params: bytes | None, text: bytes
 ) -> None:
     assert WireFormatCodec(spelling=spelling).encode_request(b"1", "m", params) == text
@@ -62,7 +62,7 @@ def test_params_that_are_neither_an_object_nor_an_array_are_not_sent() -> None:
         codec.encode_notification("m", b"1")
 
 
-def test_notifications_and_answers_bear_the_version_only_where_it_is_written() -> None:
+def test_notifications_and_responses_have_the_version_only_where_it_is_written() -> None:
     codec, bare = WireFormatCodec(), WireFormatCodec(spelling=WireFormat(has_version=False))
     assert codec.encode_notification("m", None) == b'{"jsonrpc":"2.0","method":"m"}'
     assert bare.encode_notification("m", b"{}") == b'{"method":"m","params":{}}'
@@ -99,7 +99,7 @@ def test_no_batch_is_sent() -> None:
         ('{"id":"1","result":2}', (Success, b'"1"', 2)),
     ],
 )
-def test_a_message_is_told_by_its_id_and_its_method_alone(frame: str, message: Any) -> None:
+def test_the_id_and_the_method_alone_determine_the_kind_of_a_message(frame: str, message: Any) -> None:
     assert decode(frame) == message
 
 
@@ -123,11 +123,11 @@ def test_everything_else_is_no_message(frame: str) -> None:
 
 
 @pytest.mark.parametrize("frame", ["[1", "[1]]", "nul", ""])
-def test_what_is_no_json_is_told_apart(frame: str) -> None:
+def test_invalid_json_is_distinguished(frame: str) -> None:
     assert decode(frame)[:3] == (Invalid, b"null", Meaning.PARSE_ERROR)
 
 
-def test_a_side_hears_the_requests_that_it_says_it_hears() -> None:
+def test_a_peer_accepts_the_requests_that_its_wire_format_declares() -> None:
     app = WireFormat(accepts_id=lambda id: id.startswith(b'"app:'))
     ours = '{"jsonrpc":"2.0","id":"app:1","method":"m","params":{}}'
     theirs = '{"jsonrpc":"2.0","id":1,"method":"m","params":{}}'
@@ -147,7 +147,7 @@ def test_a_side_hears_the_requests_that_it_says_it_hears() -> None:
         ('"error":{"message":"no"}', (Failure, b"1", 0, "no", None), (Failure, b"1", 0, "no", None)),
     ],
 )
-def test_an_answer_is_an_error_or_a_result_as_the_system_sees_it(members: str, by_error: Any, by_result: Any) -> None:
+def test_a_response_is_an_error_or_a_result_as_the_system_sees_it(members: str, by_error: Any, by_result: Any) -> None:
     frame = '{"jsonrpc":"2.0","id":1,' + members + "}"
     assert decode(frame, ERROR_FIRST) == by_error
     assert decode(frame, RESULT_FIRST) == by_result
@@ -180,7 +180,7 @@ def test_the_data_of_an_error_is_cut_at_its_limit() -> None:
     assert decode(frame, error_data=10)[4] == '"xxxxxxxxx...'
 
 
-def test_an_answer_that_is_too_deep_fails_its_call() -> None:
+def test_a_response_that_is_too_deep_fails_its_call() -> None:
     assert decode('{"jsonrpc":"2.0","id":1,"result":%s}' % ("[" * 90 + "]" * 90))[:2] == (Malformed, b"1")
 
 
@@ -218,14 +218,14 @@ def test_ids_with_a_prefix_are_strings_in_a_row() -> None:
     ]
 
 
-def test_a_call_that_is_answered_as_most_are_is_settled() -> None:
+def test_a_call_that_gets_a_response_as_most_are_is_settled() -> None:
     connection = link(ERROR_FIRST)
     made = call(connection)
     assert receive(connection, success(1, {"a": 1})) == [made]
     assert made.result is not None
 
 
-def test_what_is_no_message_is_counted_and_never_answered() -> None:
+def test_an_invalid_message_is_counted_and_gets_no_response() -> None:
     connection = link(ERROR_FIRST)
     events = receive(connection, "nonsense", "[]", {"id": "x", "method": "m"}, {"jsonrpc": "2.0"}, {}, "5")
     assert said(connection) == []
@@ -235,7 +235,7 @@ def test_what_is_no_message_is_counted_and_never_answered() -> None:
     assert all(isinstance(event, SkippedFrame) for event in events)
 
 
-def test_a_frame_that_was_skipped_is_not_answered_either() -> None:
+def test_a_frame_that_was_skipped_gets_no_response_either() -> None:
     connection = link(ERROR_FIRST, lambda limits: JsonLines(limits.but(frame=50)))
     (event,) = connection.receive(b'{"method":"' + b"m" * 60 + b'"}\n')
     assert isinstance(event, SkippedFrame)
@@ -248,27 +248,27 @@ def test_garbage_that_ends_the_link_still_does() -> None:
     assert connection.violation is not None
 
 
-def test_garbage_is_answered_unless_told_otherwise() -> None:
+def test_garbage_gets_a_response_unless_configured_otherwise() -> None:
     connection = link(ERROR_FIRST, rejects_invalid=True)
     receive(connection, "5")
     assert [answer["error"]["code"] for answer in said(connection)] == [-32600]
 
 
-def test_answers_that_nobody_asked_for_are_only_counted() -> None:
+def test_responses_without_a_request_are_only_counted() -> None:
     connection = link(ERROR_FIRST)
     receive(connection, *(success(99) for _ in range(5)))
     assert connection.stray_responses == 5
     assert connection.violation is None
 
 
-def test_two_requests_under_one_id_are_both_answered() -> None:
+def test_two_requests_under_one_id_both_get_a_response() -> None:
     connection = link(ERROR_FIRST)
     first, second = receive_request(connection, 7), receive_request(connection, 7)
     assert connection.respond(second, b"2").endswith(b'{"jsonrpc":"2.0","id":7,"result":2}')
     assert connection.respond(first, b"1").endswith(b'{"jsonrpc":"2.0","id":7,"result":1}')
 
 
-def test_an_error_is_said_in_the_words_of_the_system() -> None:
+def test_an_error_is_encoded_as_the_system_defines_it() -> None:
     def say(error: RpcError) -> RpcError:
         return RpcError(-5, f"no {error.method}") if isinstance(error, MethodNotFound) else error
 
@@ -278,7 +278,7 @@ def test_an_error_is_said_in_the_words_of_the_system() -> None:
     )
 
 
-def test_what_an_error_means_may_depend_on_its_text() -> None:
+def test_the_meaning_of_an_error_may_depend_on_its_text() -> None:
     def mean(code: int, message: str) -> Meaning | None:
         return Meaning.PERMISSION_DENIED if message.startswith("denied") else None
 

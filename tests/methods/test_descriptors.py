@@ -44,7 +44,7 @@ def test_a_method_carries_what_it_was_made_with() -> None:
     assert (add.direction, add.summary) == ("to-extension", "Adds.")
 
 
-def test_a_method_asks_for_nothing_unless_it_is_told_to() -> None:
+def test_a_method_has_no_permission_and_no_timeout_by_default() -> None:
     add = Method("add", Add, Sum)
     assert (add.requires, add.timeout, add.direction, add.summary) == (None, None, "to-host", "")
 
@@ -106,7 +106,7 @@ def test_the_events_of_a_stream_are_its_own() -> None:
         ticks.events["tock"] = EventReader(read_tick)  # type: ignore[index]
 
 
-def test_a_reader_takes_every_event_unless_it_is_told_which_belong_to_a_call() -> None:
+def test_a_reader_takes_every_event_unless_given_a_predicate() -> None:
     assert EventReader(read_tick).belongs is None
 
     def belongs(raw: Raw, params: Add) -> bool:
@@ -118,7 +118,7 @@ def test_a_reader_takes_every_event_unless_it_is_told_which_belong_to_a_call() -
 
 
 @pytest.mark.parametrize("name", ["", "rpc.", "rpc.discover"])
-def test_a_name_that_json_rpc_keeps_for_itself_is_refused(name: str) -> None:
+def test_a_name_that_json_rpc_reserves_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="reserved"):
         Method(name, Add, Sum)
     with pytest.raises(ValueError, match="reserved"):

@@ -88,7 +88,7 @@ def test_a_notification_that_comes_as_a_request_is_refused() -> None:
         RequestCancelled(),
     ],
 )
-def test_an_error_that_was_raised_to_be_the_answer_is_the_answer(
+def test_an_error_that_was_raised_to_be_the_response_is_the_response(
     error: RpcError, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert to_rpc_error(error, "m") is error
@@ -218,7 +218,7 @@ async def test_a_failure_further_in_does_not_look_like_the_handlers_own(caplog: 
     assert "RemoteError" in caplog.text
 
 
-async def test_an_error_that_a_handler_raises_is_its_answer() -> None:
+async def test_an_error_that_a_handler_raises_is_its_response() -> None:
     async with tapped_pair() as (caller, server, _):
 
         @server.handle("m")
@@ -229,7 +229,7 @@ async def test_an_error_that_a_handler_raises_is_its_answer() -> None:
     assert (error.code, error.message, error.data) == (0, "zero", [1])
 
 
-async def test_wrong_params_are_answered_with_every_problem() -> None:
+async def test_wrong_params_get_responses_with_every_problem() -> None:
     async with tapped_pair() as (caller, server, _):
 
         @server.handle("m")
@@ -268,7 +268,7 @@ async def test_a_circle_is_an_internal_error_too() -> None:
         assert (await failure_of(caller)).meaning is Meaning.INTERNAL
 
 
-async def test_a_result_that_is_too_large_is_told_so_and_the_link_lives() -> None:
+async def test_a_result_that_is_too_large_becomes_an_error_and_the_link_lives() -> None:
     async with tapped_pair(frame=1_000) as (caller, server, wire):
         server.handle("huge")(lambda params: "x" * 2_000)
         server.handle("small")(lambda params: 1)
@@ -307,7 +307,7 @@ async def test_details_that_have_no_json_do_not_hide_the_number() -> None:
         assert (await failure_of(caller)).code == 42
 
 
-async def test_a_handler_of_a_notification_that_fails_is_logged_and_not_answered(
+async def test_a_notification_handler_that_fails_is_logged_and_gets_no_response(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with tapped_pair() as (caller, server, wire):
@@ -323,7 +323,7 @@ async def test_a_handler_of_a_notification_that_fails_is_logged_and_not_answered
     assert CANARY in caplog.text
 
 
-async def test_a_handler_that_fails_after_its_answer_is_logged_and_not_answered_again(
+async def test_a_handler_that_fails_after_its_response_is_logged_and_sends_no_second_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with tapped_pair() as (caller, server, wire):
@@ -380,11 +380,11 @@ def test_a_failure_of_nothing_but_the_end_of_the_link_is_known_as_that(error: Ba
         caused(RuntimeError("own")),
     ],
 )
-def test_any_other_failure_is_none_of_the_link(error: BaseException) -> None:
+def test_any_other_exception_does_not_reach_the_link(error: BaseException) -> None:
     assert not is_caused_by_disconnect(LOST, error)
 
 
-def test_what_fails_while_the_end_is_handled_is_a_failure_of_its_own() -> None:
+def test_a_failure_while_the_end_is_handled_is_its_own_failure() -> None:
     error = KeyError("name")
     error.__context__ = copy(LOST)
     assert not is_caused_by_disconnect(LOST, error)

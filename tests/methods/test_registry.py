@@ -88,7 +88,7 @@ def test_params_have_the_annotated_type() -> None:
     assert [pointer for pointer, _ in caught.value.problems] == ["/a", "/b"]
 
 
-def test_an_annotation_keeps_its_constraints() -> None:
+def test_an_annotation_preserves_its_constraints() -> None:
     def first(params: Annotated[list[int], Meta(max_length=2)]) -> int:
         return params[0]
 
@@ -156,7 +156,7 @@ def test_an_object_with_a_call_method_is_a_handler_too() -> None:
     assert call(Service(), b'{"a":7}') == (7, CONTEXT)
 
 
-def test_a_decorated_function_keeps_its_types() -> None:
+def test_a_decorated_function_preserves_its_types() -> None:
     def logged(function: Any) -> Any:
         @functools.wraps(function)
         def wrapper(params: Any) -> Any:
@@ -234,7 +234,7 @@ def star(*params: Any) -> None:
         (number, "params are an object or an array, never a `int`"),
     ],
 )
-def test_a_function_that_cannot_be_a_handler_is_told_why_in_one_sentence(function: Any, sentence: str) -> None:
+def test_the_error_for_an_invalid_handler_gives_the_reason_in_one_sentence(function: Any, sentence: str) -> None:
     with pytest.raises(TypeError) as caught:
         Registry().handle("m")(function)
     assert sentence in str(caught.value)
@@ -391,7 +391,7 @@ def test_a_handler_knows_its_descriptor_and_what_that_requires() -> None:
 
 
 @pytest.mark.parametrize("descriptor", [ADD, RUN])
-def test_params_have_the_type_of_the_descriptor_where_the_function_has_none(descriptor: Any) -> None:
+def test_params_have_the_type_of_the_descriptor_where_the_function_has_no_annotation(descriptor: Any) -> None:
     def untyped(params, ctx):  # type: ignore[no-untyped-def]
         return params, ctx
 
@@ -433,7 +433,7 @@ def test_a_function_that_takes_nothing_still_has_its_callers_params_checked() ->
     assert invoke(described(ANYTHING, lambda: 5), Raw(b'{"a":"1"}'), CONTEXT) == 5
 
 
-def test_a_method_without_params_gets_none_and_passes_over_members_of_a_later_version() -> None:
+def test_a_method_without_params_gets_none_and_ignores_members_of_a_later_version() -> None:
     def stop(params: None, ctx: Any) -> Any:
         return params, ctx
 
@@ -474,7 +474,7 @@ def wants_wider(params: Add | Count) -> None:
         (Method("size", int, int), lambda params: 1, "params are an object or an array, never a `int`"),
     ],
 )
-def test_a_function_that_does_not_fit_its_descriptor_is_told_why_in_one_sentence(
+def test_the_error_for_a_function_that_does_not_fit_its_descriptor_is_one_sentence(
     descriptor: Any, function: Any, sentence: str
 ) -> None:
     with pytest.raises(TypeError) as caught:

@@ -70,7 +70,7 @@ def follow(store: Store, revision: int, values: dict[str, str | None], changes: 
     return revision
 
 
-def test_a_subscriber_that_comes_during_writes_misses_nothing_and_hears_nothing_twice(store: Store) -> None:
+def test_a_subscriber_that_comes_during_writes_gets_every_change_once(store: Store) -> None:
     is_started, is_done = Event(), Event()
 
     def write() -> None:
@@ -100,7 +100,7 @@ def test_a_subscriber_that_comes_during_writes_misses_nothing_and_hears_nothing_
     assert len(told) == 300
 
 
-def test_a_subscriber_that_comes_back_goes_on_where_it_was_or_begins_anew(store: Store) -> None:
+def test_a_subscriber_that_comes_back_continues_where_it_was_or_begins_anew(store: Store) -> None:
     seen = store.set_config("notes", ConfigSet("mode", "0")).revision or 0
     for number in range(1, 401):
         store.set_config("notes", ConfigSet("mode", str(number)))
@@ -113,7 +113,7 @@ def test_a_subscriber_that_comes_back_goes_on_where_it_was_or_begins_anew(store:
     assert store.read_config("notes").values == {"mode": "401"}
 
 
-def test_a_value_that_is_refused_leaves_the_old_one_and_tells_nobody(store: Store) -> None:
+def test_a_value_that_is_refused_leaves_the_old_one_and_notifies_no_subscriber(store: Store) -> None:
     saved = store.set_config("notes", ConfigSet("mode", "dark"))
     told: list[str] = []
     store.watch(told.append)
@@ -126,7 +126,7 @@ def test_a_value_that_is_refused_leaves_the_old_one_and_tells_nobody(store: Stor
     assert told == []
 
 
-def test_a_watcher_that_answers_each_change_with_another_comes_to_an_end(store: Store) -> None:
+def test_a_watcher_that_responds_each_change_with_another_comes_to_an_end(store: Store) -> None:
     refusals: list[Busy] = []
 
     def echo(extension: str) -> None:
@@ -157,7 +157,7 @@ store.set_config("notes", ConfigSet("mode", "light"))
 
 
 @pytest.mark.process
-def test_a_change_that_nobody_was_told_of_before_the_end_is_told_after_it(folder: Path) -> None:
+def test_a_change_that_was_not_delivered_before_the_end_is_delivered_after_it(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", DIES, str(folder / "store")], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL

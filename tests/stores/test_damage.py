@@ -145,7 +145,7 @@ def test_a_record_that_is_no_text_is_named_and_the_others_are_read(path: Path) -
         "UPDATE memory SET content = x'00' WHERE content = 'some tea'",
     ],
 )
-def test_a_record_that_has_changed_is_reported_whoever_reads_it(path: Path, statement: str) -> None:
+def test_a_changed_record_is_reported_by_every_reader(path: Path, statement: str) -> None:
     change(path, statement)
 
     with open_light(path) as store:
@@ -161,7 +161,7 @@ def test_a_record_that_has_changed_is_reported_whoever_reads_it(path: Path, stat
         assert contents(store, "honey") == ["some honey"]
 
 
-def test_a_damaged_record_can_be_forgotten_and_then_all_is_well(path: Path) -> None:
+def test_a_damaged_record_can_be_forgotten_and_the_store_is_intact_again(path: Path) -> None:
     change(path, BROKEN_TEXT)
 
     with open_light(path) as store:
@@ -265,7 +265,7 @@ def lose_the_log(original: Path) -> Path:
 
 
 @pytest.mark.process
-def test_what_was_acknowledged_and_is_lost_is_reported_with_its_range(folder: Path) -> None:
+def test_lost_acknowledged_records_are_reported_with_their_range(folder: Path) -> None:
     path = lose_the_log(left_by_the_killed(folder))
 
     with SqliteStore(path, read_only=True) as onlooker:

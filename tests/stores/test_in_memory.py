@@ -22,7 +22,7 @@ def test_it_reads_the_time_of_the_machine_where_it_is_given_no_clock() -> None:
     assert before <= answer.timestamp_ms <= int(time() * 1000) + 1
 
 
-def test_a_quota_is_an_answer_with_what_is_used_and_what_may_be() -> None:
+def test_a_quota_error_has_the_used_and_the_allowed_amount() -> None:
     store = InMemoryStore(Limits(memory_records=1))
     store.append(Append("notes", "milk"))
 
@@ -52,7 +52,7 @@ def test_a_watcher_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
-def test_a_store_that_remembers_no_changes_still_keeps_values() -> None:
+def test_a_store_without_a_change_history_still_stores_values() -> None:
     store = InMemoryStore(Limits(config_log=0))
     saved = store.set_config("notes", ConfigSet("mode", "dark"))
 

@@ -14,7 +14,7 @@ from becket.stores.sqlite import SqliteStore
 from becket.stores.sqlite.inspect import ExtensionUsage, load_record, load_usage
 
 
-def test_it_tells_what_each_extension_keeps_while_another_owns_the_store(tmp_path: Path) -> None:
+def test_it_shows_the_records_of_each_extension_while_another_process_holds_the_store(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     times = iter([10, 20, 30, 40])
     with SqliteStore(path, DEFAULT_LIMITS, lambda: next(times)) as store:
@@ -44,7 +44,7 @@ def test_a_record_is_found_by_its_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("id", [-1, 2**40, 2**80])
-def test_what_can_be_no_id_is_not_found(tmp_path: Path, id: int) -> None:
+def test_an_invalid_id_is_not_found(tmp_path: Path, id: int) -> None:
     path = tmp_path / "store.sqlite"
     SqliteStore(path).close()
 

@@ -12,7 +12,7 @@ from becket.errors import Busy
 from becket.stores.notifications import ChangeNotifier, complete_append
 
 
-def test_everybody_is_told_until_they_end_it() -> None:
+def test_every_subscriber_is_notified_until_it_unsubscribes() -> None:
     watchers = ChangeNotifier(3)
     one: list[str] = []
     two: list[str] = []
@@ -29,7 +29,7 @@ def test_everybody_is_told_until_they_end_it() -> None:
     assert (one, two) == (["notes"], ["notes", "other"])
 
 
-def test_one_that_fails_is_logged_and_the_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_subscriber_that_fails_is_logged_and_the_others_are_notified(caplog: pytest.LogCaptureFixture) -> None:
     watchers = ChangeNotifier(3)
     told: list[str] = []
     watchers.subscribe(lambda extension: 1 / 0)
@@ -69,7 +69,7 @@ def test_changes_within_changes_are_refused_beyond_the_depth_of_their_own_thread
     assert {refusal.limit for refusal in refusals} == {2}
 
 
-def test_whoever_fails_when_a_record_is_safe_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_callback_that_fails_after_the_commit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     told: list[object] = []
     answer = Appended(True, 1, 1)
 

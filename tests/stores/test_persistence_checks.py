@@ -34,7 +34,7 @@ def test_a_store_that_lasts_passes(folder: Path) -> None:
         (lasting.KeepsTwice, "when it is repeated"),
     ],
 )
-def test_a_store_that_does_not_last_is_told_what_it_loses(
+def test_the_failure_of_a_store_that_loses_data_names_the_loss(
     folder: Path, open_store: StoreOpener, complaint: str
 ) -> None:
     with pytest.raises(AssertionError) as caught:

@@ -43,13 +43,13 @@ def outcomes(*steps: DiskStep) -> set[tuple[tuple[str, bytes], ...]]:
 # -- the disk
 
 
-def test_what_was_synced_is_there() -> None:
+def test_synced_data_is_there() -> None:
     assert outcomes(FileCreated(A), FileWritten(A, 0, b"one"), FileWritten(A, 3, b"two"), FileSynced(A)) == {
         ((A, b"onetwo"),)
     }
 
 
-def test_what_was_not_synced_may_be_there_or_not_in_any_order() -> None:
+def test_unsynced_data_may_be_there_or_not_in_any_order() -> None:
     found = outcomes(FileCreated(A), FileSynced(A), FileWritten(A, 0, b"one"), FileWritten(A, 3, b"two"))
 
     assert found == {((A, b""),), ((A, b"one"),), ((A, b"\0\0\0two"),), ((A, b"onetwo"),)}

@@ -13,11 +13,11 @@ from becket.stores.query_filter import RecordFilter, parse_query, parse_search, 
 LIMITS = Limits(memory_page=60, search_words=3, search_records=7)
 
 
-def test_a_bare_query_asks_for_the_newest_fifty() -> None:
+def test_an_empty_query_returns_the_newest_fifty() -> None:
     assert parse_query(Query("notes"), LIMITS) == RecordFilter("notes", (), None, 0, None, 50)
 
 
-def test_a_query_asks_for_a_folded_text_and_no_more_than_a_page() -> None:
+def test_a_query_folds_its_text_and_is_limited_to_a_page() -> None:
     query = Query("notes", "STRASSE ", "foo", 3, 4, 1_000)
 
     assert parse_query(query, LIMITS) == RecordFilter("notes", ("strasse ",), "foo", 3, 4, 60)
@@ -27,7 +27,7 @@ def test_an_empty_text_is_no_condition() -> None:
     assert parse_query(Query("notes", ""), LIMITS).words == ()
 
 
-def test_a_search_asks_for_each_word_once() -> None:
+def test_a_search_looks_up_each_word_once() -> None:
     assert parse_search("notes", " Milk\nmilk  TEA ", LIMITS) == RecordFilter(
         "notes", ("milk", "tea"), None, 0, None, 7
     )

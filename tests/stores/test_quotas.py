@@ -18,7 +18,7 @@ def test_a_record_takes_the_bytes_of_all_its_parts() -> None:
     assert entry == NewRecord("notes", "é", ("é", "ab"), b'{"a":1}', "k", size=2 + 4 + 7)
 
 
-def test_a_record_without_meta_takes_none_for_it() -> None:
+def test_a_record_without_meta_uses_no_bytes_for_it() -> None:
     assert parse_append(Append("notes", "ab"), LIMITS) == NewRecord("notes", "ab", (), None, None, size=2)
 
 

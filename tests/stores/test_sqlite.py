@@ -51,7 +51,7 @@ def contents(notes: Store, needle: str | None = None) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("open_store", [light, without_index])
-def test_it_keeps_the_contract_of_stores(folder: Path, open_store: StoreOpener, seed: int) -> None:
+def test_it_passes_check_store(folder: Path, open_store: StoreOpener, seed: int) -> None:
     paths = (folder / str(number) for number in count())
 
     check_store(lambda limits, clock: open_store(next(paths), limits, clock), seed=seed)
@@ -60,7 +60,7 @@ def test_it_keeps_the_contract_of_stores(folder: Path, open_store: StoreOpener, 
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.timeout(120)
-def test_it_keeps_what_it_acknowledged_when_it_is_opened_again_or_killed(folder: Path) -> None:
+def test_acknowledged_records_survive_reopening_and_kill(folder: Path) -> None:
     toll = check_persistent_store(light, folder, kills=12)
 
     assert (toll.crashes, toll.lost) == (12, 0)
@@ -114,7 +114,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return made
 
 
-def test_what_waits_together_is_committed_together(folder: Path, commits: list[None]) -> None:
+def test_records_that_wait_together_are_committed_together(folder: Path, commits: list[None]) -> None:
     clock, outcomes = HeldClock(), Outcomes(100)
     with without_index(folder / "store", DEFAULT_LIMITS, clock) as notes:
         notes.append_nowait(Append("notes", "first"), outcomes)
@@ -128,7 +128,7 @@ def test_what_waits_together_is_committed_together(folder: Path, commits: list[N
     assert [answer.id for answer in answers if isinstance(answer, Appended)] == [*range(1, 101)]
 
 
-def test_nobody_is_answered_before_the_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_append_is_acknowledged_before_the_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     outcomes = Outcomes(1)
     commit = transactions.Transactions.commit
@@ -146,13 +146,13 @@ def test_nobody_is_answered_before_the_commit(folder: Path, monkeypatch: pytest.
     assert seen == [0, 0]
 
 
-def test_whoever_is_answered_finds_the_record_at_once(notes: SqliteStore) -> None:
+def test_an_acknowledged_record_is_found_at_once(notes: SqliteStore) -> None:
     for number in range(50):
         notes.append(Append("notes", f"milk {number}"))
         assert contents(notes, f"milk {number}") == [f"milk {number}"]
 
 
-def test_what_comes_faster_than_it_can_be_kept_is_refused(folder: Path) -> None:
+def test_appends_beyond_the_queue_limit_are_refused(folder: Path) -> None:
     clock = HeldClock()
     with light(folder / "store", Limits(store_queue=2), clock) as notes:
         notes.append_nowait(Append("notes", "first"), lambda outcome: None)
@@ -194,9 +194,7 @@ async def test_a_loop_hands_over_records_without_waiting(notes: SqliteStore) -> 
         lambda notes: notes.close(),
     ],
 )
-def test_whoever_is_told_that_a_record_is_safe_cannot_wait_for_the_store(
-    notes: SqliteStore, wait: Callable[[SqliteStore], object]
-) -> None:
+def test_a_commit_callback_cannot_wait_for_the_store(notes: SqliteStore, wait: Callable[[SqliteStore], object]) -> None:
     problems = Outcomes(1)
 
     def done(outcome: object) -> None:
@@ -211,7 +209,7 @@ def test_whoever_is_told_that_a_record_is_safe_cannot_wait_for_the_store(
     assert contents(notes) == ["milk"]
 
 
-def test_whoever_is_told_that_a_record_is_safe_can_hand_over_more(notes: SqliteStore) -> None:
+def test_a_commit_callback_can_append_more(notes: SqliteStore) -> None:
     outcomes = Outcomes(1)
 
     notes.append_nowait(Append("notes", "1"), lambda _: notes.append_nowait(Append("notes", "2"), outcomes))
@@ -220,7 +218,7 @@ def test_whoever_is_told_that_a_record_is_safe_can_hand_over_more(notes: SqliteS
     assert contents(notes) == ["2", "1"]
 
 
-def test_a_failure_that_is_not_the_disks_is_told_and_the_store_goes_on(
+def test_a_failure_other_than_of_the_disk_is_reported_and_the_store_continues(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     times = iter([1, None, 3])
@@ -291,7 +289,7 @@ def test_a_connection_comes_back_whatever_was_done_with_it(folder: Path) -> None
         readers.close()
 
 
-def test_a_store_is_closed_when_its_queries_are_answered(notes: SqliteStore) -> None:
+def test_a_store_is_closed_when_its_queries_get_responses(notes: SqliteStore) -> None:
     for number in range(500):
         notes.append_nowait(Append("notes", f"{number}"), lambda outcome: None)
     found: list[int] = []
@@ -371,7 +369,7 @@ def test_an_idle_store_tidies_itself(folder: Path, monkeypatch: pytest.MonkeyPat
         assert notes.index_backlog == 0
 
 
-def test_the_index_is_never_far_behind_while_records_keep_coming(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_is_never_far_behind_while_records_arrive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "MAX_INDEX_BACKLOG", 20)
     monkeypatch.setattr(writer, "INDEX_DELAY", 60.0)
     with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
@@ -431,7 +429,7 @@ def test_an_onlooker_reads_what_the_owner_writes_and_writes_nothing(notes: Sqlit
     assert contents(notes) == ["tea", "milk"]
 
 
-def test_an_onlooker_reads_a_store_that_nobody_has_open(folder: Path) -> None:
+def test_a_reader_opens_a_store_that_no_process_holds(folder: Path) -> None:
     with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
         notes.append(Append("notes", "milk"))
 
@@ -448,7 +446,7 @@ def test_an_onlooker_makes_no_store(folder: Path) -> None:
 # -- without an index
 
 
-def test_it_does_without_an_index_where_sqlite_has_none_and_fills_it_where_it_has(
+def test_it_works_without_an_index_and_builds_it_where_sqlite_has_fts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:

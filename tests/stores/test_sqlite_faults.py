@@ -84,7 +84,7 @@ def test_a_store_that_does_not_sync_is_found_out(folder: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_record_whose_answer_was_lost_is_kept_once(folder: Path) -> None:
+def test_a_record_whose_response_was_lost_is_stored_once(folder: Path) -> None:
     program = [sys.executable, str(PROGRAMS / "holds_a_store.py"), str(folder / "store"), "dies"]
     for _ in range(3):
         assert subprocess.run(program, stdin=subprocess.DEVNULL, check=False).returncode == -signal.SIGKILL
@@ -98,7 +98,7 @@ ASKING = "import os\nfor number in range({count}): os.write(1, b'%d\\n' % number
 
 
 @pytest.mark.process
-def test_records_of_many_children_keep_their_order_when_one_is_killed(folder: Path) -> None:
+def test_records_of_many_children_stay_in_order_when_one_is_killed(folder: Path) -> None:
     with open_light(folder) as store:
         received: dict[str, list[str]] = {"first": [], "second": [], "killed": []}
         ids: list[int] = []
@@ -200,7 +200,7 @@ def test_a_sync_that_fails_fails_its_append_alone(folder: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_disk_that_goes_on_failing_is_not_written_to_and_can_still_be_read(folder: Path) -> None:
+def test_a_disk_that_continues_failing_is_not_written_to_and_can_still_be_read(folder: Path) -> None:
     told = run_with_failing_syncs("appends_to_a_failing_disk.py", "10+", folder / "store", 12)
 
     kept = [outcome for outcome in told["outcomes"] if outcome != "INTERNAL"]
@@ -242,7 +242,7 @@ def test_a_ballast_that_finds_no_room_leaves_nothing_behind(folder: Path) -> Non
     ballast.release()
 
 
-def test_a_store_that_somebody_else_writes_to_refuses_and_goes_on(
+def test_a_store_that_another_process_writes_to_refuses_and_continues(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("becket.stores.sqlite.schema.BUSY_TIMEOUT", 0.05)

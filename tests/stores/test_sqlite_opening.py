@@ -57,7 +57,7 @@ def leave_it(path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_second_program_is_told_which_one_has_the_store(path: Path) -> None:
+def test_the_error_for_a_second_process_names_the_first(path: Path) -> None:
     program = [sys.executable, str(PROGRAMS / "holds_a_store.py"), str(path), "stays"]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin is not None
@@ -103,7 +103,7 @@ def test_the_store_of_a_program_that_was_killed_is_free_and_looked_through(
     assert len(looked) == 1
 
 
-def test_an_owner_that_does_not_say_who_it_is_is_in_use_too(path: Path) -> None:
+def test_a_store_is_in_use_although_its_holder_is_unknown(path: Path) -> None:
     holder = lock.StoreLock(path)
     os.truncate(f"{path}.lock", 0)
 
@@ -186,7 +186,7 @@ def test_a_folder_that_does_not_exist_is_named(folder: Path) -> None:
     assert str(folder / "nowhere" / "store") == caught.value.path
 
 
-def test_a_folder_in_place_of_a_file_is_refused(path: Path) -> None:
+def test_a_folder_instead_of_a_file_is_refused(path: Path) -> None:
     path.mkdir()
 
     with pytest.raises(StoreUnavailable):
@@ -269,7 +269,7 @@ def test_damage_that_is_seen_at_once_needs_no_unclean_end(filled: Path) -> None:
         assert store.quarantined is not None
 
 
-def test_what_is_set_aside_never_takes_the_place_of_what_was_set_aside_before(
+def test_a_file_that_is_set_aside_never_overwrites_an_earlier_one(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Stopped(schema.datetime):
@@ -289,7 +289,7 @@ def test_what_is_set_aside_never_takes_the_place_of_what_was_set_aside_before(
     assert all(filled.with_name(name).exists() for name in names)
 
 
-def test_damage_that_a_query_meets_is_told_and_looked_for_at_the_next_opening(filled: Path) -> None:
+def test_damage_that_a_query_finds_is_reported_and_checked_at_the_next_opening(filled: Path) -> None:
     with open_light(filled) as store:
         assert count_of(store) == 200
     pages = os.path.getsize(filled) // PAGE

@@ -141,7 +141,7 @@ def test_where_nothing_can_be_taken_back_nothing_more_is_written_and_all_can_be_
         assert again.append(Append("notes", "tea")).id == 2
 
 
-def test_an_index_that_cannot_be_filled_does_no_harm(
+def test_an_index_that_cannot_be_filled_does_not_affect_the_store(
     folder: Path, fail: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     fail("index_batch", BROKEN, sqlite_error(sqlite3.SQLITE_CORRUPT))
@@ -165,7 +165,7 @@ def test_a_log_that_cannot_be_emptied_is_only_noted(
     assert contents(store) == ["milk"]
 
 
-def test_a_store_that_somebody_else_writes_to_all_the_time_cannot_be_opened(
+def test_a_store_that_another_process_writes_to_all_the_time_cannot_be_opened(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     light(folder / "store", DEFAULT_LIMITS, now_ms).close()

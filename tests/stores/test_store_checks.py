@@ -11,7 +11,7 @@ from becket.testing import check_store
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
+def test_the_store_in_memory_passes_check_store(seed: int) -> None:
     check_store(InMemoryStore, seed=seed)
 
 
@@ -83,7 +83,7 @@ def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
         (broken.ClosesTooSoon, "close: what was handed over"),
     ],
 )
-def test_a_broken_store_is_told_what_is_wrong_with_it(
+def test_the_failure_of_a_broken_store_says_what_is_wrong(
     factory: StoreFactory, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("becket.testing.checks.store.TIMEOUT", 0.5)

@@ -55,7 +55,7 @@ def test_several_words_become_one_expression() -> None:
 
 
 @pytest.mark.parametrize("words", [[], [""], ["te"], ["te", "x"]])
-def test_short_words_become_none(words: list[str]) -> None:
+def test_short_words_become_no_expression(words: list[str]) -> None:
     assert build_match_expression(words) is None
 
 
@@ -142,7 +142,7 @@ texts = st.text(letters, max_size=12) | st.text(max_size=12)
 @example(["xÄby", "xäbby"], 0, "Äb", False)
 @example(["a\0bcd", "bcd"], 2, "\0bc", False)
 @example(['a"bc'], 1, '"bc', False)
-def test_what_is_found_is_what_contains_the_text(
+def test_a_search_finds_exactly_the_records_that_contain_the_text(
     shelf: Shelf, contents: list[str], indexed: int, needle: str, is_part: bool
 ) -> None:
     name = next(names)
@@ -159,7 +159,9 @@ def test_what_is_found_is_what_contains_the_text(
     assert shelf.query(name, needle, limit=2) == expected[:2]
 
 
-def test_the_index_follows_in_pieces_and_nothing_is_ever_missing(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_is_built_in_portions_and_no_record_is_ever_missing(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("becket.stores.sqlite.transactions.INDEX_BATCH", 3)
     for number in range(10):
         shelf.keep("notes", f"milk {number}")
@@ -175,7 +177,7 @@ def test_the_index_follows_in_pieces_and_nothing_is_ever_missing(shelf: Shelf, m
     assert [backlog for backlog in backlogs if backlog] == [20, 17, 14, 11, 8, 5, 2]
 
 
-def test_many_small_pieces_are_merged_into_few(shelf: Shelf) -> None:
+def test_many_small_chunks_are_merged_into_few(shelf: Shelf) -> None:
     for number in range(40):
         shelf.keep("notes", f"milk {number}")
         shelf.ledger.index_batch()
@@ -330,7 +332,7 @@ def test_a_word_with_too_many_trigrams_is_looked_for_without_them() -> None:
     assert match_short_words(["ab", "b"], find) == NOTHING
 
 
-def test_an_index_keeps_within_its_lag_while_records_come_without_a_pause(
+def test_an_index_stays_within_its_lag_while_records_come_without_a_pause(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "MAX_INDEX_BACKLOG", 1_000)

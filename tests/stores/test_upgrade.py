@@ -29,7 +29,7 @@ def open_light(path: Path) -> SqliteStore:
     return light(path, DEFAULT_LIMITS, now_ms)
 
 
-def test_all_that_was_kept_is_there_and_verified(path: Path, folder: Path) -> None:
+def test_all_stored_data_is_there_and_verified(path: Path, folder: Path) -> None:
     with open_light(path) as store:
         assert store.query(Query("notes")) == [
             Record("notes", 20, "tea ", (), id=3),
@@ -58,7 +58,7 @@ def test_an_older_becket_sees_from_the_file_alone_that_it_cannot_read_it(path: P
             assert version_of(folder / "new") == 2
 
 
-def test_it_is_not_upgraded_by_those_who_only_read(path: Path) -> None:
+def test_readers_do_not_upgrade_it(path: Path) -> None:
     with pytest.raises(StoreUnavailable) as caught:
         SqliteStore(path, read_only=True)
     assert "version 1" in caught.value.because
@@ -99,7 +99,7 @@ def test_a_copy_that_a_killed_program_left_after_its_upgrade_is_removed(path: Pa
     assert not upgrade.copy_path(path).exists()
 
 
-def test_what_was_no_text_before_is_named_after(path: Path) -> None:
+def test_values_that_were_not_text_before_are_named_after(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE memory SET content = CAST(x'ff' AS TEXT) WHERE content = 'tea '")
 

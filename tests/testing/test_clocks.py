@@ -45,7 +45,7 @@ def test_a_day_passes_at_once_and_in_order_on_a_loop_with_virtual_time() -> None
     assert woken == pytest.approx([0.0, 0.1, 1.0, 3600.0, DAY])
 
 
-def test_what_is_ready_comes_before_the_next_timer_on_a_loop_with_virtual_time() -> None:
+def test_ready_tasks_run_before_the_next_timer_on_a_loop_with_virtual_time() -> None:
     async def main() -> str:
         return await asyncio.wait_for(asyncio.to_thread(lambda: "from a thread"), timeout=3600)
 

@@ -107,7 +107,7 @@ class Notes(ExtensionServer):
         return SidecarArgs(("--fast",))
 
 
-async def test_tools_run_and_keep_what_they_are_given() -> None:
+async def test_tools_run_and_preserve_their_arguments() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, notes):
         assert {tool.name for tool in host.tools} == {"keep", "count", "echo", "watch"}
         assert await host.call_tool("keep", {"text": "Milk"}) == "kept"
@@ -147,7 +147,7 @@ async def test_a_command_puts_out_text_tables_and_tasks() -> None:
         assert events[-1] == CommandDone()
 
 
-async def test_a_model_answers_whole_and_in_pieces() -> None:
+async def test_a_model_responds_whole_and_in_deltas() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, _):
         assert await host.complete("local", "small", messages=[user("hi")]) == ProviderResult.of_text("good day")
         async with host.stream("local", "small", messages=[user("hi")]) as answer:
@@ -156,7 +156,7 @@ async def test_a_model_answers_whole_and_in_pieces() -> None:
         assert await answer.result() == ProviderResult.of_text("good day")
 
 
-async def test_two_answers_at_once_keep_apart() -> None:
+async def test_two_concurrent_responses_stay_separate() -> None:
     async with (
         connected(Notes(), grants=GRANTS) as (host, _),
         host.stream("local", "small", messages=[user("hi")]) as one,
@@ -173,7 +173,7 @@ async def test_a_guard_decides() -> None:
         assert await host.handle_hook(HookEvent.before_tool_call("bash", {"command": "ls"})) == Continue()
 
 
-async def test_the_configuration_is_given_at_the_start_and_its_changes_are_told() -> None:
+async def test_the_configuration_is_given_at_the_start_and_changes_are_sent() -> None:
     store = InMemoryStore()
     async with connected(Notes(), grants=GRANTS, store=store, config={"mode": "fast"}, root="/x") as (host, notes):
         assert notes.life == ["started in /x with {'mode': 'fast'}"]
@@ -194,7 +194,7 @@ async def test_the_rest_of_the_contract_is_there() -> None:
         assert host.features >= {"cancel", "progress", "deadline", "credit", "ping"}
 
 
-async def test_what_is_not_granted_is_refused() -> None:
+async def test_a_missing_permission_is_refused() -> None:
     with pytest.raises(BadCapabilities) as caught:
         async with connected(Notes()):
             pass
@@ -243,7 +243,7 @@ async def test_an_extension_that_does_not_start_fails_the_block_and_leaves_nothi
             pass
 
 
-async def test_what_a_test_raises_ends_both() -> None:
+async def test_an_error_of_the_test_ends_host_and_extension() -> None:
     notes = Notes()
     with pytest.raises(ZeroDivisionError):
         async with connected(notes, grants=GRANTS):

@@ -20,7 +20,7 @@ def answer(at: float, to: LinkEnd, id: str) -> FrameSent:
     return FrameSent(at, to, f'{{"jsonrpc":"2.0","id":{id},"result":{{"a": 1}}}}'.encode())
 
 
-def test_an_answer_is_put_beside_its_call() -> None:
+def test_a_response_is_put_beside_its_call() -> None:
     question = call(1.0, CHILD, "7")
     asked, answered = steps(question, answer(1.5, HOST, "7"))
 
@@ -29,7 +29,7 @@ def test_an_answer_is_put_beside_its_call() -> None:
     assert answered.content == '{"a": 1}'
 
 
-def test_the_two_sides_may_use_the_same_id_at_the_same_time() -> None:
+def test_both_peers_may_use_the_same_id_at_the_same_time() -> None:
     found = steps(
         call(0.0, CHILD, "1", "outer"),
         call(1.0, HOST, "1", "inner"),
@@ -44,7 +44,7 @@ def test_an_id_is_the_same_however_it_is_escaped() -> None:
     assert steps(call(0.0, CHILD, '"a"'), answer(1.0, HOST, '"\\u0061"'))[1].method == "add"
 
 
-def test_an_answer_to_no_call_stands_alone() -> None:
+def test_a_response_to_no_call_stands_alone() -> None:
     (found,) = steps(answer(0.0, HOST, "9"))
 
     assert (found.method, found.seconds) == ("", None)
@@ -71,7 +71,7 @@ def test_a_batch_is_several_steps_of_one_entry() -> None:
     ]
 
 
-def test_what_is_no_message_says_why() -> None:
+def test_an_invalid_message_has_a_reason() -> None:
     broken, malformed = steps(FrameSent(0.0, HOST, b"{"), FrameSent(0.0, HOST, b'{"id":1,"result":1}'))
 
     assert broken.kind is malformed.kind is StepKind.INVALID
@@ -79,7 +79,7 @@ def test_what_is_no_message_says_why() -> None:
     assert malformed.id == "1"
 
 
-def test_what_is_no_frame_and_how_it_ended_are_steps_too() -> None:
+def test_invalid_frames_and_the_exit_are_steps_too() -> None:
     found = steps(StrayBytes(0.0, HOST, b"hi\xff"), EndClosed(1.0, CHILD), ChildExited(2.0, -15))
 
     assert found == [

@@ -133,7 +133,7 @@ TOOLS = conversation(
 )
 
 
-async def test_a_conversation_in_our_own_dialect_is_held_from_both_sides() -> None:
+async def test_a_conversation_in_our_own_dialect_is_held_from_both_peers() -> None:
     await check_dialect("native", [TOOLS])
 
 
@@ -147,7 +147,7 @@ async def test_the_time_that_a_busy_machine_takes_is_no_difference(monkeypatch: 
 
 
 @pytest.mark.parametrize("recorded", [4999, 65000])
-async def test_a_timeout_that_differs_by_more_than_the_time_that_passed_is_told(recorded: int) -> None:
+async def test_a_timeout_that_differs_by_more_than_the_elapsed_time_is_reported(recorded: int) -> None:
     hello, welcome, ask, *rest = shake_hands({"tools": [TOOL]}, FEATURES)
     ask["frame"]["params"]["_meta"]["becket"]["timeout_ms"] = recorded
     other = conversation(hello, welcome, ask, *rest, *say_goodbye(3))
@@ -156,7 +156,7 @@ async def test_a_timeout_that_differs_by_more_than_the_time_that_passed_is_told(
         await check_dialect("native", [other])
 
 
-async def test_an_extension_that_tells_at_once_what_it_is_says_so_on_both_sides() -> None:
+async def test_an_extension_that_describes_itself_at_once_passes_as_host_and_as_extension() -> None:
     call = to_child(id=2, method="tool.call", **meta(60000, name="echo", input={}), means={"result": "hi"})
     told = conversation(*tell_at_once(), call, to_host(id=2, result="hi"), *say_goodbye(3))
 
@@ -241,7 +241,7 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("ours", "offered"), [("host", FEATURES), ("child", [])])
-async def test_streams_and_all_other_words_of_the_contract_are_held(ours: str, offered: list[str]) -> None:
+async def test_streams_and_all_other_methods_of_the_contract_are_checked(ours: str, offered: list[str]) -> None:
     opening = shake_hands({"providers": [PROVIDER]}, [], offered)
 
     await check_dialect(NATIVE, [conversation(*opening, *STREAMS, ours=[ours])])
@@ -288,7 +288,7 @@ SKETCH = sketched(
 )
 
 
-async def test_a_dialect_with_words_of_its_own_is_held_from_both_sides(tmp_path: Path) -> None:
+async def test_a_dialect_with_its_own_methods_is_checked_as_host_and_as_extension(tmp_path: Path) -> None:
     await check_dialect(SKETCHED, [SKETCH])
 
 
@@ -363,7 +363,7 @@ def dug(hole: int, depth: Any, failed: str = "") -> dict[str, Any]:
     return to_host(method="dug", params={"hole": hole, "depth": depth, "failed": failed})
 
 
-async def test_what_a_method_of_the_dialect_alone_ends_with_comes_after_its_acknowledgement() -> None:
+async def test_the_end_event_of_a_dialect_method_comes_after_its_acknowledgement() -> None:
     events = [{"hole": 1, "depth": 1, "failed": ""}, {"hole": 1, "depth": 3, "failed": ""}]
     lines = [
         to_child(id=3, method="dig", params={"hole": 1}, means={"result": 3, "events": events}),
@@ -380,7 +380,7 @@ async def test_what_a_method_of_the_dialect_alone_ends_with_comes_after_its_ackn
     assert "entry 7: it wrote" in await problems_of(DIGGING, early)
 
 
-async def test_an_extension_may_tell_of_a_method_of_the_dialect_what_no_reader_takes() -> None:
+async def test_an_extension_may_send_an_event_of_a_dialect_method_that_no_reader_takes() -> None:
     lines = [
         to_child(id=3, method="dig", params={"hole": 1}, means={"result": 4}),
         to_host(id=3, result=1),
@@ -432,7 +432,7 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
     ],
     ids=["acknowledges something else", "answers twice"],
 )
-async def test_what_no_extension_would_answer_is_told(
+async def test_a_response_that_no_extension_would_send_is_reported(
     said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conformance, "MESSAGE_TIMEOUT", 2.0)  # the second answer never comes
@@ -442,7 +442,7 @@ async def test_what_no_extension_would_answer_is_told(
     assert problem.startswith("transcript 1, our extension, entry ")
 
 
-async def test_an_event_that_no_reader_takes_is_told_of_a_method_of_the_contract() -> None:
+async def test_an_event_of_a_contract_method_that_no_reader_takes_is_reported() -> None:
     lines = [
         to_child(id=3, method="start", params={"run": 1, "what": "make", "with": []}),
         to_host(id=3, result={"run": 1}),
@@ -480,7 +480,7 @@ async def test_files_and_folders_of_transcripts_are_found(tmp_path: Path) -> Non
             await check_dialect(SKETCHED, none)
 
 
-async def test_what_is_given_reaches_the_handshake() -> None:
+async def test_the_given_settings_reach_the_handshake() -> None:
     def greet(introduction: HandshakeContext) -> ClientHandshake:
         told = [introduction.extra, introduction.host.name, introduction.root, introduction.config]
         yield WireRequest(HELLO, {"you": introduction.extension, "told": told})
@@ -556,7 +556,7 @@ async def test_a_host_that_closes_closes_for_the_extension() -> None:
 # -- what differs
 
 
-async def test_bytes_that_differ_are_told_with_their_place() -> None:
+async def test_bytes_that_differ_are_reported_with_their_position() -> None:
     changed = [*GREETING[:1], to_host(id=1, result={**GREETING[1]["frame"]["result"], "hooks": []}), *GREETING[2:]]
     changed[2] = to_child(method="tanks")
 
@@ -567,7 +567,7 @@ async def test_bytes_that_differ_are_told_with_their_place() -> None:
 
 
 @in_virtual_time
-def test_a_message_that_does_not_come_is_told(run: Callable[..., None]) -> None:
+def test_a_missing_message_is_reported(run: Callable[..., None]) -> None:
     missing = to_host(method="piece", params={"run": 9, "text": "", "ended": True, "failed": ""})
     answer = to_host(id=8, result=1)
 
@@ -578,7 +578,7 @@ def test_a_message_that_does_not_come_is_told(run: Callable[..., None]) -> None:
     run(main)
 
 
-async def test_what_is_said_beyond_the_recording_is_told() -> None:
+async def test_a_message_beyond_the_recording_is_reported() -> None:
     found = await problems_of(SKETCHED, sketched(*GREETING[:-2], ours=["host"]))
 
     assert found == (
@@ -586,7 +586,7 @@ async def test_what_is_said_beyond_the_recording_is_told() -> None:
     )
 
 
-async def test_another_framing_is_told() -> None:
+async def test_another_framing_is_reported() -> None:
     dialect = replace(SKETCHED, framing=ContentLength)
 
     found = await problems_of(dialect, sketched(opening(), ours=["host"]))
@@ -601,13 +601,13 @@ async def test_frames_that_are_no_text_are_shown_as_bytes() -> None:
     assert "ff 00 01" in await problems_of(dialect, transcript)
 
 
-async def test_an_extension_never_writes_what_is_no_message() -> None:
+async def test_an_extension_never_writes_an_invalid_message() -> None:
     transcript = sketched(*GREETING, {"to": HOST, "frame": [1]}, ours=["child"])
 
     assert "no extension of ours would write it" in await problems_of(SKETCHED, transcript)
 
 
-async def test_an_extension_that_nobody_could_write_is_told() -> None:
+async def test_an_impossible_extension_is_reported() -> None:
     twice = {"me": "demo", "tools": ["shout", "shout"], "hooks": [], "version": ""}
 
     found = await problems_of(
@@ -617,7 +617,7 @@ async def test_an_extension_that_nobody_could_write_is_told() -> None:
     assert "no extension of ours can be like this one" in found
 
 
-async def test_a_link_that_ends_too_early_is_told() -> None:
+async def test_a_link_that_ends_too_early_is_reported() -> None:
     late = to_child(id=4, method="run", params=["shout", {}])
     lines = [*GREETING, {"to": CHILD, "closed": True}, late]
 
@@ -631,7 +631,7 @@ async def test_a_link_that_ends_too_early_is_told() -> None:
         ({"error": "no"}, 'came to "X", and not to an error'),
     ],
 )
-async def test_a_result_that_is_another_is_told(meant: Any, problem: str) -> None:
+async def test_a_different_result_is_reported(meant: Any, problem: str) -> None:
     lines = [to_child(id=3, method="run", params=["shout", {}], means=meant), to_host(id=3, result={"out": "X"})]
 
     assert problem in await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["host"]))
@@ -645,7 +645,7 @@ async def test_a_result_that_is_another_is_told(meant: Any, problem: str) -> Non
         ({"error": {"code": 8, "message": "no"}}, 'failed with {"code":7}'),
     ],
 )
-async def test_an_error_that_is_another_is_told(meant: Any, problem: str) -> None:
+async def test_a_different_error_is_reported(meant: Any, problem: str) -> None:
     lines = [to_child(id=3, method="run", params=["shout", {}], means=meant), to_host(id=3, error=ERROR)]
 
     assert problem in await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["host"]))
@@ -670,7 +670,7 @@ async def test_events_may_be_meant_too() -> None:
     assert "had the events" in await problems_of(SKETCHED, sketched(*lines([came]), ours=["host"]))
 
 
-async def test_a_call_without_an_answer_has_come_to_nothing() -> None:
+async def test_a_call_without_a_response_has_come_to_nothing() -> None:
     asked = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
 
     assert "has come to nothing yet" in await problems_of(SKETCHED, sketched(*GREETING, asked, ours=["host"]))

@@ -45,7 +45,7 @@ async def test_an_extension_in_memory(becket_connect):
     closed.append(notes)
     assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
-def test_what_was_connected_is_closed():
+def test_connected_peers_are_closed():
     assert closed and all(notes.is_closed for notes in closed)
 
 async def test_two_of_them_share_a_store(becket_connect, becket_store):

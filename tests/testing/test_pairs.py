@@ -56,7 +56,7 @@ async def test_closing_one_end_ends_the_other() -> None:
         assert lost.reason is DisconnectReason.REMOTE_CLOSE
 
 
-async def test_what_is_written_is_queued_until_the_other_end_reads_it() -> None:
+async def test_written_bytes_are_queued_until_the_other_end_reads_them() -> None:
     one, other = memory_transports()
     async with Peer.over(one) as left, Peer.over(other) as right:
         other.pause()
@@ -71,7 +71,7 @@ async def test_what_is_written_is_queued_until_the_other_end_reads_it() -> None:
         assert (one.queued, len(told)) == (0, 1000)
 
 
-async def test_a_pair_does_not_keep_what_a_closed_end_never_read() -> None:
+async def test_a_pair_does_not_hold_what_a_closed_end_never_read() -> None:
     one, other = memory_transports()
     async with Peer.over(one) as left, Peer.over(other) as right:
         other.pause()

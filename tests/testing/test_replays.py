@@ -59,7 +59,7 @@ def test_nothing_is_sent_before_what_came_before_it_in_the_recording() -> None:
 
 
 @pytest.mark.parametrize("id", [99, "x", 7.5])
-def test_calls_of_the_other_side_may_bear_other_ids_and_are_answered_under_them(id: Any) -> None:
+def test_calls_of_the_remote_peer_may_bear_other_ids_and_get_responses_under_them(id: Any) -> None:
     replay = Replay(NESTED)
     play(replay)
 
@@ -74,7 +74,7 @@ def test_a_recorded_error_is_given_under_the_id_of_now_too() -> None:
     assert play(replay, body(id=8, method="memory.append")) == [body(id=8, error=error)]
 
 
-def test_what_is_said_at_the_same_time_may_come_in_another_order() -> None:
+def test_concurrent_messages_may_come_in_another_order() -> None:
     calls = [to_child(id=1, method="a"), to_child(id=2, method="b")]
     replay = Replay([*calls, to_host(id=1, result=1), to_host(id=2, result=2)])
 
@@ -84,7 +84,7 @@ def test_what_is_said_at_the_same_time_may_come_in_another_order() -> None:
     assert replay.differences == []
 
 
-def test_another_answer_is_told_with_both_values() -> None:
+def test_a_different_response_is_reported_with_both_values() -> None:
     replay = Replay(NESTED)
     play(replay, body(id=7, method="memory.append", params=MILK), body(id=1, result="lost"))
     replay.finish()
@@ -102,7 +102,7 @@ def test_an_error_instead_of_a_result_is_a_difference_of_two_members() -> None:
     ]
 
 
-def test_what_never_came_is_missing_and_its_answer_is_not_sent() -> None:
+def test_a_missing_message_is_reported_and_its_response_is_not_sent() -> None:
     replay = Replay(NESTED)
     play(replay)
 
@@ -115,7 +115,7 @@ def test_what_never_came_is_missing_and_its_answer_is_not_sent() -> None:
     ]
 
 
-def test_what_is_not_in_the_recording_is_too_much() -> None:
+def test_a_message_that_is_not_in_the_recording_is_reported() -> None:
     replay = Replay([to_host(method="ready")])
     play(replay, body(method="ready"), body(method="ready"), b"junk")
     replay.finish()
@@ -135,14 +135,14 @@ def test_all_that_a_program_owes_when_it_ends_is_missing() -> None:
     assert replay.is_done
 
 
-def test_giving_up_what_is_not_awaited_changes_nothing() -> None:
+def test_abandoning_a_wait_that_is_not_awaited_changes_nothing() -> None:
     replay = Replay([])
     replay.skip_expected("why not")
 
     assert replay.differences == []
 
 
-def test_words_of_the_implementation_and_stray_bytes_are_passed_over() -> None:
+def test_implementation_specific_text_and_stray_bytes_are_ignored() -> None:
     replay = Replay([StrayBytes(0.0, HOST, b"hi"), to_host(method="$/log", params={"a": 1}), EndClosed(0.0, HOST)])
     play(replay, body(method="$/credit"))
     replay.finish()
@@ -150,7 +150,7 @@ def test_words_of_the_implementation_and_stray_bytes_are_passed_over() -> None:
     assert (replay.is_done, replay.differences) == (True, [])
 
 
-def test_an_answer_to_no_recorded_call_is_sent_as_it_was() -> None:
+def test_a_response_to_no_recorded_call_is_sent_as_it_was() -> None:
     assert play(Replay([to_child(id=5, result=1)])) == [body(id=5, result=1)]
 
 
@@ -173,7 +173,7 @@ def test_the_time_that_is_left_for_a_call_is_not_compared() -> None:
         ("/jsonrpc/deeper", True),
     ],
 )
-def test_what_is_to_be_ignored_is_named_by_pointers(ignore: str, differs: bool) -> None:
+def test_ignored_members_are_named_by_pointers(ignore: str, differs: bool) -> None:
     replay = Replay([to_host(id=1, result=[{"thrown": 5}, 2])], ignore=[ignore])
     play(replay, body(id=1, result=[{"thrown": 6}, 2]))
 
@@ -192,7 +192,7 @@ def test_batches_and_junk_are_compared_as_a_whole() -> None:
     ]
 
 
-def test_it_can_speak_for_the_child_as_well() -> None:
+def test_it_can_replay_the_child_as_well() -> None:
     replay = Replay(NESTED, speaks_for=CHILD)
 
     assert replay.expected == "the call tool.call"
@@ -218,5 +218,5 @@ def test_values_differ_where_they_differ(expected: Any, found: Any, differences:
     assert find_differences(expected, found) == differences
 
 
-def test_of_many_differences_the_first_are_told() -> None:
+def test_only_the_first_of_many_differences_are_reported() -> None:
     assert len(find_differences([0] * 100, [1] * 100)) == 20

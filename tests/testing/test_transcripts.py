@@ -55,7 +55,7 @@ def read(*lines: bytes) -> Transcript:
 
 
 @given(st.lists(entries))
-def test_whatever_was_said_is_read_as_it_was_written(said: list[TranscriptEntry]) -> None:
+def test_recorded_messages_are_read_as_they_were_written(said: list[TranscriptEntry]) -> None:
     lines = [encode_entry(entry) for entry in said]
 
     assert read(*lines).entries == tuple(said)
@@ -79,11 +79,11 @@ def test_a_message_stands_in_the_file_as_the_json_that_it_is() -> None:
         (b"[" * 501 + b"]" * 501, b'"text"'),
     ],
 )
-def test_what_is_no_line_of_json_stands_there_otherwise(body: bytes, member: bytes) -> None:
+def test_a_line_that_is_not_json_is_recorded_otherwise(body: bytes, member: bytes) -> None:
     assert member in encode_entry(FrameSent(0.0, LinkEnd.HOST, body))
 
 
-def test_the_head_tells_how_it_was_said_and_by_which_program() -> None:
+def test_the_head_has_the_framing_and_the_program() -> None:
     head = encode_head("json-lines", ["notes", "-v"], dialect="native", started_ms=17)
 
     assert parse_transcript([head]) == Transcript((), "json-lines", ("notes", "-v"), "native", 17)
@@ -101,7 +101,7 @@ def test_a_transcript_opens_a_framing_like_the_one_of_its_link(name: str) -> Non
     assert framing.feed(framing.encode(CALL)) == [CALL]
 
 
-def test_a_transcript_is_played_again_with_the_patience_that_it_was_recorded_with() -> None:
+def test_a_transcript_is_replayed_with_the_timeouts_that_it_was_recorded_with() -> None:
     framing = parse_transcript([encode_head("content-length")]).open_framing()
 
     assert framing.feed(b"Content-Length: %d\n\n" % len(CALL) + CALL) == [CALL]
@@ -130,7 +130,7 @@ def test_by_hand_a_time_may_be_left_out_and_blank_lines_may_stand_between() -> N
         pytest.param([HEAD, b'{"to":"host","text":"\xff"}\n'], "line 2", id="no-utf-8"),
     ],
 )
-def test_what_is_no_transcript_is_refused_with_its_line(lines: list[bytes], where: str) -> None:
+def test_an_invalid_transcript_is_refused_with_its_line(lines: list[bytes], where: str) -> None:
     with pytest.raises(BadFile, match=where) as caught:
         parse_transcript(lines, "talk.jsonl")
 
@@ -177,7 +177,7 @@ def test_a_recorder_finds_out_how_a_link_is_framed(framing: str) -> None:
     )
 
 
-def test_headers_are_read_with_all_the_patience_of_any_host() -> None:
+def test_headers_are_read_as_leniently_as_any_host_does() -> None:
     found = recorded(
         (LinkEnd.CHILD, framed(CALL)),
         (LinkEnd.HOST, b"Content-Length: 3\ncontent-length:%d\n\n" % len(ANSWER) + ANSWER),
@@ -197,7 +197,7 @@ def test_a_frame_is_recorded_when_its_last_byte_has_come(size: int) -> None:
 
 
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
-def test_what_a_program_prints_before_its_first_frame_is_kept_as_stray(framing: str) -> None:
+def test_output_before_the_first_frame_is_recorded_as_stray(framing: str) -> None:
     found = recorded(
         (LinkEnd.HOST, b"starting\n"), (LinkEnd.CHILD, framed(CALL, framing)), (LinkEnd.HOST, framed(ANSWER, framing))
     )
@@ -207,14 +207,14 @@ def test_what_a_program_prints_before_its_first_frame_is_kept_as_stray(framing: 
     assert b"starting" in (found[0].data if isinstance(found[0], StrayBytes) else b"")
 
 
-def test_bytes_that_tell_nothing_for_long_are_taken_for_the_usual_framing() -> None:
+def test_bytes_that_stay_ambiguous_are_read_in_the_usual_framing() -> None:
     recorder = TranscriptRecorder()
     recorder.feed(0.0, LinkEnd.HOST, b"noise\n" * 20_000)
 
     assert recorder.framing == "content-length"
 
 
-def test_after_a_frame_that_breaks_the_rules_the_bytes_are_kept_as_they_come() -> None:
+def test_after_a_frame_that_breaks_the_rules_the_bytes_are_recorded_raw() -> None:
     found = recorded((LinkEnd.CHILD, framed(CALL) + b"Content-Length: minus one\r\n\r\n"), (LinkEnd.CHILD, b"more"))
 
     assert found[0] == FrameSent(0.0, LinkEnd.CHILD, CALL)
@@ -222,7 +222,7 @@ def test_after_a_frame_that_breaks_the_rules_the_bytes_are_kept_as_they_come() -
     assert found[2] == StrayBytes(1.0, LinkEnd.CHILD, b"more")
 
 
-def test_a_frame_that_is_too_large_is_told_of() -> None:
+def test_a_frame_that_is_too_large_is_recorded_as_such() -> None:
     long_line = b'{"a":"' + b"x" * 2_000 + b'"}\n'
     found = recorded((LinkEnd.HOST, CALL + b"\n"), (LinkEnd.HOST, long_line + CALL + b"\n"), limits=Limits(frame=1_024))
 
@@ -238,7 +238,7 @@ def test_frames_behind_those_above_the_limit_are_recorded(framing: str) -> None:
     assert [type(entry) for entry in found] == [FrameSent, StrayBytes, StrayBytes, FrameSent]
 
 
-def test_an_end_within_a_frame_leaves_a_word_about_it() -> None:
+def test_an_end_within_a_frame_is_recorded() -> None:
     recorder = TranscriptRecorder()
     recorder.feed(0.0, LinkEnd.HOST, framed(CALL)[:-1])
     left = parse_transcript([HEAD, *recorder.close(1.0, LinkEnd.HOST).splitlines(keepends=True)]).entries
@@ -259,7 +259,7 @@ def test_a_child_that_says_nothing_leaves_a_transcript_all_the_same() -> None:
 # -- what is written by hand
 
 
-def test_a_transcript_says_which_sides_can_be_ours_and_what_is_known() -> None:
+def test_a_transcript_names_the_replaceable_peers_and_the_given_settings() -> None:
     head = b'{"transcript":1,"framing":"json-lines","ours":["host"],"given":{"id":"demo","grants":[]}}\n'
 
     transcript = parse_transcript([head])
@@ -270,7 +270,7 @@ def test_a_transcript_says_which_sides_can_be_ours_and_what_is_known() -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"id":1}', b"text", b"\xff"])
-def test_what_a_request_means_is_kept(body: bytes) -> None:
+def test_the_meaning_of_a_request_is_recorded(body: bytes) -> None:
     entry = FrameSent(0.0, LinkEnd.CHILD, body, b'{"result":[1]}')
 
     assert parse_transcript([encode_head("json-lines"), encode_entry(entry)]).entries == (entry,)
@@ -285,7 +285,7 @@ def test_what_a_request_means_is_kept(body: bytes) -> None:
         ("content-length", '{"jsonrpc":"2.0","id":1,"method":"add","params":[]}', "native"),
     ],
 )
-def test_the_dialect_is_told_by_the_first_words_of_the_host(framing: str, frame: str, dialect: str) -> None:
+def test_the_first_message_of_the_host_determines_the_dialect(framing: str, frame: str, dialect: str) -> None:
     said = [
         encode_entry(FrameSent(0.0, LinkEnd.HOST, b"{}")),
         encode_entry(FrameSent(0.0, LinkEnd.CHILD, frame.encode())),
@@ -294,7 +294,7 @@ def test_the_dialect_is_told_by_the_first_words_of_the_host(framing: str, frame:
     assert parse_transcript([encode_head(framing), *said]).detect_dialect().name == dialect
 
 
-def test_a_dialect_that_is_named_goes_before_the_words() -> None:
+def test_a_named_dialect_overrides_detection() -> None:
     assert parse_transcript([encode_head("json-lines", dialect="nexo")]).detect_dialect().name == "nexo"
     assert parse_transcript([encode_head("json-lines")]).detect_dialect().name == "native"
     with pytest.raises(ValueError, match="klingon"):
