@@ -60,12 +60,6 @@ ADAPTER_CLIENTS = {
 }
 ADAPTER_HOSTS = {"manifest_reader", "host_config", "host_server", "hosted_servers"}
 """Modules of an adapter that belong above `peer` and above `host`; all others describe the wire, and are pure."""
-UPWARD = {
-    ("becket.host", "becket.adapters.mcp.hosted_servers"),
-    ("becket.host.host", "becket.adapters.mcp.hosted_servers"),
-    ("becket.host.host_commands", "becket.adapters.synaps.manifest_reader"),
-}
-"""Imports against the ranks, until a dialect's record says what its host does for it."""
 BACK_REFERENCES = {
     ("becket.errors", "becket.host_errors"),
     ("becket.dialects.mapping", "becket.dialects.handshake"),
@@ -202,8 +196,6 @@ def rank_problems(module: str, sources: Sources) -> Iterator[str]:
             continue
         if here == there and other is not None and other <= rank:
             continue  # within the adapters
-        if (module, target) in UPWARD:
-            continue
         if other is None:
             yield f"{module}:{line}: imports {target}, which has no rank"
         elif other >= rank:

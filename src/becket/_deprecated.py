@@ -53,7 +53,9 @@ def forward(old: str, new: str, renamed: Mapping[str, str]) -> tuple[Callable[[s
 def keep_renamed(
     module: str, renamed: Mapping[str, str], find: Callable[[str], object] | None = None
 ) -> Callable[[str], object]:
-    """Returns `__getattr__` of a module that forwards its old names; `find` is the one that it has without them."""
+    """Returns `__getattr__` of a module that forwards its old names; `find` is the one that it has without them.
+
+    A new name with dots is that of another module."""
 
     def find_renamed(name: str) -> object:
         if name not in renamed:
@@ -63,7 +65,8 @@ def keep_renamed(
         from importlib import import_module
         from warnings import warn
 
-        value: object = getattr(import_module(module), renamed[name])
+        new_module, _, target = renamed[name].rpartition(".")
+        value: object = getattr(import_module(new_module or module), target)
         warn(f"`{module}.{name}` is `{renamed[name]}` since becket 0.2", DeprecationWarning, stacklevel=2)
         return value
 

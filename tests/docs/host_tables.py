@@ -60,7 +60,7 @@ OPTIONS = {
     "require_parent": "refuse calls that name no request while another extension's is handled; "
     "see [Permissions](permissions.md#acting-for-others)",
     "extensions": "what holds for one extension above its manifest",
-    "mcp": "a `McpSettings`: what is done for MCP servers that ask for a model or a person; see [MCP](mcp.md)",
+    "dialects": 'settings of an adapter by its dialect: `{"mcp": McpSettings(...)}`; see [MCP](mcp.md)',
     "wrap": "gets the id and the command of each start, and returns what to start in its place: a tracer, a sandbox",
     "hooks": "in which order extensions are consulted at hooks, and which must not be skipped",
     "live_trace": "let programs of the same user follow its traffic: [Tracing](tracing.md#follow-a-running-host)",

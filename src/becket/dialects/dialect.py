@@ -83,6 +83,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     specification, `wire_format` has them: those of a host, and of an extension too unless `extension_wire_format` has
     its own. What is no message is answered with an error, or only counted where `responds_to_invalid` is False.
     `load_mapping` tells how the extension contract is spoken on the link: None where it is spoken in its own words.
+    `load_host_support` returns what a host makes once for its extensions of this dialect: `host.starting.launch` has
+    its protocol.
     `matches_first_frame` tells by the first frame of a host, and the framing that it came in, whether that host speaks
     this dialect. A response above the frame limit fails its own call alone, unless `skips_oversize` is False. Links
     with the same `ids` never give two calls one id; each has its own unless given."""
@@ -102,6 +104,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     bad_json_is_fatal: bool = False
     skips_oversize: bool = True
     load_mapping: Callable[[], ContractMapping] | None = None
+    load_host_support: Callable[[], Callable[..., object]] | None = None
     matches_first_frame: Callable[[bytes, type], bool] | None = None
     host_defaults: HostDefaults = STANDARD_HOST_DEFAULTS
     ids: IdCounter | None = None
@@ -215,6 +218,12 @@ def load_mapping(adapter: str) -> ContractMapping:
     """Returns the mapping of an adapter, imported when a link needs it: most programs speak one dialect."""
     mapping: ContractMapping = import_module(f"becket.adapters.{adapter}.mapping").MAPPING
     return mapping
+
+
+def load_host_support(module: str) -> Callable[..., object]:
+    """Returns the `HOST_SUPPORT` of a module of an adapter, imported when a host needs it."""
+    support: Callable[..., object] = import_module(module).HOST_SUPPORT
+    return support
 
 
 def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bool]) -> Callable[[bytes, type], bool]:

@@ -11,7 +11,6 @@ from becket._deprecated import keep_renamed
 from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from becket.adapters.mcp.hosted_servers import McpSettings as McpSettings
     from becket.host.diagnostics import Diagnostic as Diagnostic
     from becket.host.extension import Extension as Extension
     from becket.host.host import ExtensionStatus as ExtensionStatus, Host as Host
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from becket.host.timeouts import Timeouts as Timeouts
 
 EXPORTS = {
-    "becket.adapters.mcp.hosted_servers": "McpSettings",
     "becket.host.diagnostics": "Diagnostic",
     "becket.host.extension": "Extension",
     "becket.host.host": "ExtensionStatus Host",
@@ -43,6 +41,10 @@ EXPORTS = {
 }
 
 __getattr__, __dir__ = lazy_exports(globals(), EXPORTS)
-__getattr__ = keep_renamed(
-    __name__, {"Care": "SupervisionPolicy", "Run": "ExtensionStream", "Supervised": "ExtensionHandle"}, __getattr__
-)
+RENAMED = {
+    "Care": "SupervisionPolicy",
+    "McpSettings": "becket.adapters.mcp.hosted_servers.McpSettings",
+    "Run": "ExtensionStream",
+    "Supervised": "Extension",
+}
+__getattr__ = keep_renamed(__name__, RENAMED, __getattr__)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from contextlib import asynccontextmanager
 from functools import partial
 from signal import Signals
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -67,11 +67,18 @@ from becket.host.starting.discovery import (
     Candidate,
     DiscoveryReport,
     DiscoverySettings,
+    add_bundled,
     build_diagnostic,
     discover_extensions,
 )
 from becket.host.starting.environment import ExtensionVariables, prefer_own_python
-from becket.host.starting.launch import LaunchSettings, WrapCommand, launch_extension, secret_keys_of
+from becket.host.starting.launch import (
+    DialectSupport,
+    LaunchSettings,
+    WrapCommand,
+    launch_extension,
+    secret_keys_of,
+)
 from becket.host.starting.manifest import Environment, LimitOverrides, is_below
 from becket.host.starting.secrets import move_secrets
 from becket.host.starting.start_check import StartDecision
@@ -92,7 +99,6 @@ from becket.permissions.policies import Policy
 from becket.stores.store import Store
 
 if TYPE_CHECKING:
-    from becket.adapters.mcp.hosted_servers import HostedMcpServers, McpSettings
     from becket.host.host_commands import HostCommands
     from becket.host.live_traffic import LiveTraffic
     from becket.peer.protocols import Loop
@@ -105,7 +111,6 @@ HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
 RETRY_EVERY: Final = 10.0  # seconds between two attempts to write a revocation
 AUDIT_FLUSH_INTERVAL: Final = 60.0  # seconds between two writes of what the audit has only counted
 MOST_SHOWN: Final = 64  # characters of an id that an extension gives itself
-MCP: Final = "mcp"
 INACTIVE_STATES: Final = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
 NOT_STARTED: Final = "the host was not started: `async with host`, or `await host.start()`"
 
@@ -133,7 +138,8 @@ class Host:
     `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
     extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
     each asks for; those of the dialects in `inherit_environment` see what hosts of their own system pass on.
-    `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask. `wrap` puts
+    `most_limits` is the most that one may ask for. `dialects` has the settings of what adapters do for
+    their extensions, by dialect: `{"mcp": McpSettings(...)}`. `wrap` puts
     another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions are
     consulted, and which of them must not be skipped. `require_parent` refuses calls of an extension that do not say to
     which request they belong while it handles one of another extension. With `live_trace` programs of the same user may
@@ -171,7 +177,7 @@ class Host:
         audit_bytes: int = ROTATE_AT,
         require_parent: bool = False,
         extensions: Mapping[str, ExtensionConfig] | None = None,
-        mcp: McpSettings | None = None,
+        dialects: Mapping[str, object] | None = None,
         wrap: WrapCommand | None = None,
         hooks: HookSettings | None = None,
         live_trace: bool = False,
@@ -214,10 +220,10 @@ class Host:
         self._audit_bytes = audit_bytes
         self._requires_parent = require_parent
         self._overrides = dict(extensions or {})
-        self._mcp = mcp
+        self._dialect_settings = dict(dialects or {})
         self._wrap = wrap
         self._traffic = open_traffic(name, self.data_dir) if live_trace else None
-        self._hosted_servers: HostedMcpServers | None = None
+        self._supports: dict[str, DialectSupport] = {}
         self._host_commands: HostCommands | None = None
         self._variables = prefer_own_python(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
@@ -343,8 +349,9 @@ class Host:
         try:
             await self._move_secrets(guest.candidate)
             candidate, settings = guest.candidate, self._settings
-            if candidate.manifest.dialect == MCP:
-                candidate, settings = self._hosted_mcp_servers().prepare_launch(candidate, guest.gate.grants, settings)
+            support = self._support_of(candidate)
+            if support is not None:
+                candidate, settings = support.prepare_launch(candidate, guest.gate.grants, settings)
             configured = self._config.get(guest.id)
             restarts = self._extensions.extensions[guest.id].restarts
             return await launch_extension(
@@ -450,11 +457,7 @@ class Host:
         raise ExtensionRefused(id, "; ".join(["it is not found any more", *reasons]))
 
     def _apply_overrides(self, found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
-        if any(candidate.manifest.mcp_servers for candidate in found):
-            from becket.adapters.mcp.hosted_servers import add_bundled_servers
-
-            found = add_bundled_servers(found, notes)
-        return apply_extension_configs(self._overrides, found, notes)
+        return apply_extension_configs(self._overrides, add_bundled(found, notes), notes)
 
     def _register(self, candidate: Candidate, extension: Extension, copy: ExtensionConnection) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
@@ -472,8 +475,9 @@ class Host:
         for problem in found:
             if problem not in self.problems:  # as of an earlier copy
                 self._report(problem)
-        if candidate.manifest.dialect == MCP:
-            self._hosted_mcp_servers().on_ready(copy)
+        support = self._support_of(candidate)
+        if support is not None:
+            support.on_ready(copy)
 
     def _expect(self, candidate: Candidate, extension: Extension) -> None:
         """An extension may start. The hooks of it that must not be skipped count from now on, before it runs."""
@@ -505,14 +509,17 @@ class Host:
             command, candidate, extension, check_strs(args, "the words of a command"), options
         )
 
-    def _hosted_mcp_servers(self) -> HostedMcpServers:
-        """Returns what this host does for MCP servers, made for the first of them."""
-        if self._hosted_servers is None:
-            from becket.adapters.mcp.hosted_servers import HostedMcpServers
-
+    def _support_of(self, candidate: Candidate) -> DialectSupport | None:
+        """Returns what the adapter of a dialect does for its extensions in this host, made for the first of them."""
+        name = candidate.manifest.dialect
+        load = find_dialect(name).load_host_support
+        if load is None:
+            return None
+        if name not in self._supports:
             assert self._loop is not None
-            self._hosted_servers = HostedMcpServers(
-                self._mcp,
+            make = cast("Callable[..., DialectSupport]", load())
+            self._supports[name] = make(
+                self._dialect_settings.get(name),
                 models=self.models,
                 complete=self.complete,
                 current=lambda id: self._extensions.extensions[id].supervisor.current(),
@@ -520,7 +527,7 @@ class Host:
                 spawn=self._loop.spawn,
                 slices=self._settings.slices,
             )
-        return self._hosted_servers
+        return self._supports[name]
 
     def _on_tools_changed(self, extension: ExtensionConnection) -> None:
         self.problems += self.tools.add(extension.id, extension.tools)

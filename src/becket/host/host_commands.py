@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from becket._text import quote_path
-from becket.adapters.synaps.manifest_reader import find_skill
 from becket.contract.audit import ProcessStarted
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, CommandInvoke, PlainText, SystemText
 from becket.contract.json_narrowing import is_array, is_object
@@ -48,7 +47,7 @@ T = TypeVar("T")
 
 
 class HostCommand(Protocol):
-    """A command as the manifest of its system has it: one of `command`, `tool` and `skill` is not None."""
+    """A command as the manifest of its system has it: a program, a tool or a skill."""
 
     @property
     def name(self) -> str: ...
@@ -60,8 +59,9 @@ class HostCommand(Protocol):
     def tool(self) -> str | None: ...
     @property
     def input(self) -> Any: ...
-    @property
-    def skill(self) -> str | None: ...
+    def find_skill(self, folder: str, /) -> str | None:
+        """Returns the file of its skill in the folder of the extension."""
+        ...
 
 
 def host_commands_of(candidate: Candidate) -> tuple[HostCommand, ...]:
@@ -142,7 +142,7 @@ class HostCommands:
 
 
 def refuse_skill(command: HostCommand, candidate: Candidate) -> NotSupported:
-    path = find_skill(candidate.folder, command.skill or "") or candidate.manifest_path
+    path = command.find_skill(candidate.folder) or candidate.manifest_path
     because = f"it is a skill, which is for the agent of its own system: {quote_path(path)}"
     return NotSupported(f"the command `{command.name}` of {candidate.id}", because)
 

@@ -330,7 +330,7 @@ async def test_a_server_with_the_permission_asks_the_models_and_the_person_of_th
         return {"name": "Ada"}
 
     grants = {"oracle": ["providers.register"], "notebook": asks, "other": ["tools.register"]}
-    async with hosting(tmp_path, grants=grants, mcp=McpSettings(elicit=elicit)) as host:
+    async with hosting(tmp_path, grants=grants, dialects={"mcp": McpSettings(elicit=elicit)}) as host:
         for id in grants:
             await host.ready(id)
         assert await host.call_tool("notebook_ask") == "large heard hi {'name': 'Ada'}"
@@ -347,7 +347,7 @@ async def test_a_host_may_answer_for_a_model_itself(tmp_path: Path) -> None:
     settings = McpSettings(
         sample=lambda asked: CreateMessageResult.from_text("mine", "own"), elicit=lambda asked: {}, roots=("/work",)
     )
-    async with hosting(tmp_path, grants={"notebook": asks}, mcp=settings) as host:
+    async with hosting(tmp_path, grants={"notebook": asks}, dialects={"mcp": settings}) as host:
         await host.ready("notebook")
         assert await host.call_tool("notebook_ask") == "mine {}"
 
@@ -357,7 +357,9 @@ async def test_the_reference_server_is_an_extension_like_any_other(tmp_path: Pat
     arguments = [str(SERVERS / "server-everything" / "dist" / "index.js"), "stdio"]
     list_servers(tmp_path, everything={"command": "node", "args": arguments})
     settings = McpSettings(roots=("/work",))
-    async with hosting(tmp_path, grants={"everything": ["tools.register"]}, mcp=settings, limits=HASTY) as host:
+    async with hosting(
+        tmp_path, grants={"everything": ["tools.register"]}, dialects={"mcp": settings}, limits=HASTY
+    ) as host:
         tools = Tools(host)
         await host.ready("everything")
         assert await host.call_tool("everything_echo", {"message": "hi"}) == "Echo: hi"

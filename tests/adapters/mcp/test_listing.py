@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from becket.adapters.mcp.hosted_servers import add_bundled_servers
 from becket.adapters.mcp.manifest_reader import READER
 from becket.errors import ManifestError
-from becket.host.starting.discovery import Candidate, discover_extensions
+from becket.host.starting.discovery import Candidate, add_bundled, discover_extensions
 from becket.host.starting.manifest import ExtensionList, Manifest, ScopedFiles
 
 
@@ -146,7 +145,7 @@ def adopted(servers: Any, tmp_path: Path) -> tuple[list[Candidate], list[str]]:
     manifest = Manifest(id="notes", version="1.0.0", command=("a",), mcp_servers=servers)
     notes: list[Any] = []
     owner = Candidate(manifest, str(tmp_path), str(tmp_path / "becket.toml"), 0)
-    return add_bundled_servers([owner], notes), [note.problem for note in notes]
+    return add_bundled([owner], notes), [note.problem for note in notes]
 
 
 def test_the_servers_of_a_manifest_stand_behind_it_and_start_after_it(tmp_path: Path) -> None:

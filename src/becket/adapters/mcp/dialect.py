@@ -11,7 +11,14 @@ from itertools import count
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects.dialect import Dialect, ProgressFormat, ProgressTokenCodec, load_mapping, match_first_request
+from becket.dialects.dialect import (
+    Dialect,
+    ProgressFormat,
+    ProgressTokenCodec,
+    load_host_support,
+    load_mapping,
+    match_first_request,
+)
 from becket.dialects.host_defaults import HostDefaults
 from becket.errors import JSON_ERRORS, Meaning
 from becket.framing.json_lines import JsonLines
@@ -119,6 +126,7 @@ MCP = Dialect(
         token_codec=ProgressTokenCodec(insert_progress_token, extract_progress_token, encode_progress_params),
     ),
     load_mapping=partial(load_mapping, "mcp"),
+    load_host_support=partial(load_host_support, "becket.adapters.mcp.hosted_servers"),
     matches_first_frame=matches_first_frame,
     host_defaults=HOST_DEFAULTS,
 )

@@ -1,4 +1,4 @@
-"""Runs MCP servers as extensions of a host: discovery, sampling, roots and tool list changes."""
+"""Runs MCP servers as extensions of a host: sampling, roots and tool list changes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from becket._loggers import host_logger
-from becket._text import quote_path
 from becket.adapters.mcp.client.callbacks import ClientCallbacks, ElicitationCallback, RootLike, SamplingCallback
 from becket.adapters.mcp.client_handshake import McpServerInfo, convert_tools, request_tools
-from becket.adapters.mcp.manifest_reader import parse_servers
 from becket.adapters.mcp.messages.client_features import CreateMessageParams, CreateMessageResult
 from becket.adapters.mcp.messages.content import ImageContent, SamplingContent, TextContent
 from becket.adapters.mcp.messages.tools import TOOLS_CHANGED, ToolsChanged
@@ -23,18 +21,16 @@ from becket.contract.providers import Message, ProviderResult
 from becket.dialects.mapping import WireRequest
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.connection import ExtensionConnection
-from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.serving.tool_inputs import compile_inputs
 from becket.host.slices import Slices
 from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings
-from becket.host.starting.manifest import ScopedFiles
 from becket.methods.registry import Registry
 from becket.peer.context import Context
 from becket.peer.peer import Peer
 from becket.permissions.grants import Grants
 
-__all__ = ["SAMPLING_PERMISSION", "HostedMcpServers", "McpSettings", "add_bundled_servers"]
+__all__ = ["HOST_SUPPORT", "SAMPLING_PERMISSION", "HostedMcpServers", "McpSettings"]
 
 LIST_EVERY: Final = 1.0  # seconds between two listings of one server, however often it reports a change
 SAMPLING_PERMISSION: Final = "session.drive"
@@ -49,54 +45,6 @@ class McpSettings(Struct, frozen=True, kw_only=True):
     sample: SamplingCallback | None = None
     elicit: ElicitationCallback | None = None
     roots: tuple[RootLike, ...] | None = None
-
-
-# -- finding
-
-
-def add_bundled_servers(found: Sequence[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
-    """Returns the candidates, and behind each the MCP servers that it brings along, under ids that begin with its own.
-
-    They start after it, and not at all where it is not there."""
-    candidates: list[Candidate] = []
-    for candidate in found:
-        candidates.append(candidate)
-        if candidate.manifest.mcp_servers:
-            candidates += find_bundled_servers(candidate, notes)
-    return candidates
-
-
-def find_bundled_servers(owner: Candidate, notes: list[Diagnostic]) -> list[Candidate]:
-    nearby = ScopedFiles(owner.folder, owner.folder)
-    listing = parse_servers(owner.manifest.mcp_servers, "/mcp_servers", f"{owner.id}.", nearby)
-    path = quote_path(owner.manifest_path)
-    notes += [
-        Diagnostic(
-            code=ProblemCode.MANIFEST_INVALID,
-            extension=owner.id,
-            path=path,
-            problem=f"{pointer}: {text}",
-            hint="correct this server in the manifest, or take it out: the others are there",
-            severity=Severity.WARNING,
-        )
-        for pointer, text in listing.problems
-    ]
-    return [
-        Candidate(
-            replace(one.manifest, after=(owner.id,)),
-            one.folder or owner.folder,
-            owner.manifest_path,
-            owner.root,
-            is_operator_defined=owner.is_operator_defined,
-            files=owner.files,
-            is_listed=True,
-        )
-        for one in listing.extensions
-        if one.manifest.id not in listing.disabled
-    ]
-
-
-# -- serving
 
 
 class HostedMcpServers:
@@ -207,6 +155,8 @@ class HostedMcpServers:
         fitting = (model for wish in wishes for model in models if wish in model.casefold())
         return next(fitting, models[0])
 
+
+HOST_SUPPORT: Final = HostedMcpServers
 
 STOP_REASONS: Final[Mapping[str, str]] = {
     "end_turn": "endTurn",

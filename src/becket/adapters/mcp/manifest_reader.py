@@ -62,6 +62,7 @@ class McpManifestReader(ManifestReader):
 
     dialect = "mcp"
     list_names = (FILE_NAME,)
+    bundle_table = "mcp_servers"
 
     def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
         """Returns the servers that the file lists; one that cannot be used is a problem, and the others are there.
@@ -77,6 +78,16 @@ class McpManifestReader(ManifestReader):
             if member in file:
                 return parse_servers(file[member], f"/{member}", "", nearby)
         return ExtensionList()
+
+    def read_bundle(self, data: bytes) -> dict[str, dict[str, Any]]:
+        """Returns the servers of a `.mcp.json` beside a manifest."""
+        file: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+        tables = [msgspec.convert(file[member], dict[str, dict[str, Any]]) for member in MEMBERS if member in file]
+        return next(filter(None, tables), {})
+
+    def list_bundle(self, table: Mapping[str, Any], prefix: str, nearby: ScopedFiles) -> ExtensionList:
+        """Returns the servers that a manifest lists."""
+        return parse_servers(table, f"/{self.bundle_table}", prefix, nearby)
 
     def hint_for(self, problem: Problem) -> str:
         """Returns what to do about a problem of the file."""

@@ -6,6 +6,7 @@ holding it against the rules is the host's.
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -90,6 +91,13 @@ class PluginCommand(Struct, frozen=True):
     def is_extension_command(self) -> bool:
         """Whether it is the extension that runs it."""
         return self.command is None and self.tool is None and self.skill is None
+
+    def find_skill(self, folder: str) -> str | None:
+        """Returns the file of its skill in the folder of the plugin, None where there is none."""
+        root = os.path.normpath(folder)
+        path = os.path.normpath(os.path.join(root, "skills", (self.skill or "").rpartition(":")[2], "SKILL.md"))
+        is_inside = path.startswith(os.path.join(root, "")) and "\0" not in path
+        return path if is_inside and os.path.isfile(path) else None
 
 
 class PluginField(Struct, frozen=True):

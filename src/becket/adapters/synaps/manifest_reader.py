@@ -46,7 +46,6 @@ from becket.host.starting.manifest import (
     SettingsCategory,
     SettingsField,
     SidecarEntry,
-    is_below,
     normalize_id,
     parse_manifest,
 )
@@ -212,18 +211,12 @@ def find_skills(plugin: Plugin, folder: str) -> Iterator[Problem]:
     """Yields the commands that are skills, each with its file."""
     for number, command in enumerate(plugin.commands):
         if command.command is None and command.tool is None and command.skill is not None:
-            file = find_skill(folder, command.skill)
+            file = command.find_skill(folder)
             where = (
                 f": {quote_path(file)}" if file else f" (`{quote_path(truncate(command.skill))}`, which has no file)"
             )
             name = quote_path(truncate(command.name))
             yield f"/commands/{number}", f"the command `{name}` is not supported: it is a skill{where}"
-
-
-def find_skill(folder: str, skill: str) -> str | None:
-    """Returns the file of a skill in the folder of a plugin, None where there is none."""
-    path = os.path.normpath(os.path.join(folder, "skills", skill.rpartition(":")[2], "SKILL.md"))
-    return path if is_below(path, folder) and "\0" not in path and os.path.isfile(path) else None
 
 
 # -- what it becomes

@@ -42,7 +42,6 @@ from becket.host.starting.manifest_formats import MANIFEST_READERS
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = [
-    "MCP_FILE",
     "Candidate",
     "DiscoveryReport",
     "DiscoverySettings",
@@ -52,7 +51,6 @@ __all__ = [
     "prune_nested",
 ]
 
-MCP_FILE: Final = ".mcp.json"
 MAX_DEPTH: Final = 16
 
 
@@ -223,7 +221,7 @@ class PendingManifest(Struct, frozen=True):
     path: str
     root: str
     number: int
-    has_sidecar: bool
+    bundles: tuple[ManifestMarker, ...]
 
 
 class DiscoveryWalk:
@@ -236,6 +234,12 @@ class DiscoveryWalk:
         self.invalid = 0
         self._settings = settings
         self._marks = build_marks(readers)
+        self._bundles = [
+            ManifestMarker(reader, name, is_list=True)
+            for reader in readers
+            if reader.bundle_table
+            for name in reader.list_names
+        ]
         self._prefixes = [(prefix, reader) for reader in readers for prefix in reader.prefixes]
         self._limits = limits
         self._entries = 0
@@ -291,9 +295,9 @@ class DiscoveryWalk:
             if not mark.is_list:
                 self.owned.add(place.folder)
                 path = os.path.join(place.folder, mark.name)
-                has_sidecar = MCP_FILE in names
+                bundles = tuple(bundle for bundle in self._bundles if bundle.name in names)
                 self._waiting.append(
-                    PendingManifest(mark.reader, place.folder, path, self._root, self._number, has_sidecar)
+                    PendingManifest(mark.reader, place.folder, path, self._root, self._number, bundles)
                 )
                 return []
             lists.append(mark)
@@ -377,8 +381,9 @@ class DiscoveryWalk:
             found = found if isinstance(found, FoundExtension) else FoundExtension(manifest=found)
             for pointer, message in found.unused:
                 self._note(one.reader, one.path, pointer, message, found.manifest.id)
-            if one.has_sidecar and not found.manifest.mcp_servers:
-                found = replace(found, manifest=self._with_sidecar(found.manifest, os.path.join(one.folder, MCP_FILE)))
+            for bundle in one.bundles:
+                if not getattr(found.manifest, bundle.reader.bundle_table):
+                    found = replace(found, manifest=self._with_bundle(found.manifest, bundle, one.folder))
             self._add(found, one.folder, one.path, one.number, is_listed=False)
 
     def _visit_list(self, mark: ManifestMarker, place: PendingFolder) -> list[PendingFolder]:
@@ -500,10 +505,11 @@ class DiscoveryWalk:
         if not is_below(os.path.realpath(path), root):
             raise ManifestError(quote_path(path), [("", "is a link that leads out of its root")])
 
-    def _with_sidecar(self, manifest: Manifest, path: str) -> Manifest:
+    def _with_bundle(self, manifest: Manifest, bundle: ManifestMarker, folder: str) -> Manifest:
+        path = os.path.join(folder, bundle.name)
         try:
             data = load_bytes(path, self._limits.manifest, follow_links=False)
-            return replace(manifest, mcp_servers=parse_servers(data))
+            return replace(manifest, **{bundle.reader.bundle_table: bundle.reader.read_bundle(data)})
         except (BadFile, *UNREADABLE) as error:
             problem = error.problems[0][1] if isinstance(error, BadFile) else str(error)
             self.diagnostics.append(
@@ -594,17 +600,51 @@ def build_diagnostics(error: BadFile, reader: ManifestReader) -> Iterator[Diagno
 UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
-class McpFile(Struct):
-    """What is read of a `.mcp.json`; there are two spellings, and any names."""
-
-    mcpServers: dict[str, dict[str, Any]] = {}
-    mcp_servers: dict[str, dict[str, Any]] = {}
+# -- what extensions bring along
 
 
-def parse_servers(data: bytes) -> dict[str, dict[str, Any]]:
-    """Returns the servers that a `.mcp.json` names."""
-    file = msgspec.json.decode(data, type=McpFile)
-    return file.mcpServers or file.mcp_servers
+def add_bundled(
+    found: Iterable[Candidate], notes: list[Diagnostic], readers: Sequence[ManifestReader] = MANIFEST_READERS
+) -> list[Candidate]:
+    """Returns the candidates, and behind each those that its manifest brings along, under ids that begin with its own.
+
+    They start after it, and not at all where it is not there."""
+    candidates: list[Candidate] = []
+    for candidate in found:
+        candidates.append(candidate)
+        for reader in readers:
+            if reader.bundle_table and getattr(candidate.manifest, reader.bundle_table):
+                candidates += find_bundled(candidate, reader, notes)
+    return candidates
+
+
+def find_bundled(owner: Candidate, reader: ManifestReader, notes: list[Diagnostic]) -> list[Candidate]:
+    nearby = ScopedFiles(owner.folder, owner.folder)
+    listing = reader.list_bundle(getattr(owner.manifest, reader.bundle_table), f"{owner.id}.", nearby)
+    notes += [
+        Diagnostic(
+            code=ProblemCode.MANIFEST_INVALID,
+            extension=owner.id,
+            path=quote_path(owner.manifest_path),
+            problem=f"{pointer}: {text}",
+            hint="correct this entry in the manifest, or take it out: the others are there",
+            severity=Severity.WARNING,
+        )
+        for pointer, text in listing.problems
+    ]
+    return [
+        Candidate(
+            replace(one.manifest, after=(owner.id,)),
+            one.folder or owner.folder,
+            owner.manifest_path,
+            owner.root,
+            is_operator_defined=owner.is_operator_defined,
+            files=owner.files,
+            is_listed=True,
+        )
+        for one in listing.extensions
+        if one.manifest.id not in listing.disabled
+    ]
 
 
 # -- what is left of what was found

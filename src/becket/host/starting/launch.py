@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -54,12 +54,14 @@ from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import loop_time
 from becket.peer.peer import Peer
 from becket.permissions.gate import Gate
+from becket.permissions.grants import Grants
 from becket.permissions.policies import Policy
 from becket.stores.store import Store
 
 S = TypeVar("S", bound=Struct)
 
 __all__ = [
+    "DialectSupport",
     "LaunchSettings",
     "LaunchSpec",
     "WrapCommand",
@@ -113,6 +115,20 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     on_link: OnLink | None = None
     slices: Slices = field(default_factory=Slices)
     folders: TemporaryFolders = field(default_factory=TemporaryFolders)
+
+
+class DialectSupport(Protocol):
+    """What the adapter of a dialect does for its extensions in a host, beyond what a host does for all of them."""
+
+    def prepare_launch(
+        self, candidate: Candidate, grants: Grants, settings: LaunchSettings, /
+    ) -> tuple[Candidate, LaunchSettings]:
+        """Returns an extension and its settings with what it may ask its host for."""
+        ...
+
+    def on_ready(self, connection: ExtensionConnection, /) -> None:
+        """Called when a process of such an extension is ready."""
+        ...
 
 
 class LaunchSpec(Struct, frozen=True):

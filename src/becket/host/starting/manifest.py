@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -370,6 +370,8 @@ class ManifestReader:
     `file_names` are paths below the folder of an extension, the preferred one first: a folder with one belongs to that
     extension with all that is in it. `list_names` are paths of files that list extensions; the folder belongs to nobody
     then, and is looked through further. `prefixes` begin the names of programs that are extensions without any file.
+    `bundle_table` is the table of any manifest in which an extension lists others of this system that it brings along;
+    a file of `list_names` beside a manifest stands for that table.
 
     A reader never runs anything and never writes; what it returns it has checked, the id above all (`normalize_id`)."""
 
@@ -377,6 +379,7 @@ class ManifestReader:
     file_names: tuple[str, ...] = ()
     list_names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    bundle_table: str = ""
 
     def read(self, data: bytes, path: str) -> Manifest | FoundExtension | None:
         """Returns what a manifest says; None if it says that this is no extension. `path` is absolute.
@@ -401,6 +404,14 @@ class ManifestReader:
         Raises:
             ManifestError: it cannot be used.
         """
+        raise NotImplementedError
+
+    def read_bundle(self, data: bytes) -> dict[str, dict[str, Any]]:
+        """Returns the table that a file beside a manifest stands for. Raises what `msgspec` raises."""
+        raise NotImplementedError
+
+    def list_bundle(self, table: Mapping[str, Any], prefix: str, nearby: ScopedFiles) -> ExtensionList:
+        """Returns the extensions of a table in a manifest; their ids begin with `prefix`."""
         raise NotImplementedError
 
     def hint_for(self, problem: Problem) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from becket.errors import Problem
 from becket.host.starting.manifest import (
@@ -30,11 +31,13 @@ class LazyManifestReader(ManifestReader):
         file_names: tuple[str, ...] = (),
         list_names: tuple[str, ...] = (),
         prefixes: tuple[str, ...] = (),
+        bundle_table: str = "",
     ) -> None:
         self.dialect = dialect
         self.file_names = file_names
         self.list_names = list_names
         self.prefixes = prefixes
+        self.bundle_table = bundle_table
 
     @property
     def reader(self) -> ManifestReader:
@@ -54,6 +57,14 @@ class LazyManifestReader(ManifestReader):
         """Returns the extension that a program is by its name."""
         return self.reader.read_program(path)
 
+    def read_bundle(self, data: bytes) -> dict[str, dict[str, Any]]:
+        """Returns the table that a file beside a manifest stands for."""
+        return self.reader.read_bundle(data)
+
+    def list_bundle(self, table: Mapping[str, Any], prefix: str, nearby: ScopedFiles) -> ExtensionList:
+        """Returns the extensions of a table in a manifest."""
+        return self.reader.list_bundle(table, prefix, nearby)
+
     def hint_for(self, problem: Problem) -> str:
         """Returns what to do about a problem that was found."""
         return self.reader.hint_for(problem)
@@ -66,6 +77,6 @@ MANIFEST_READERS: Final[tuple[ManifestReader, ...]] = (
     LazyManifestReader("roder", file_names=("roder-extension.toml",), list_names=(".roder/config.toml", "roder.toml")),
     LazyManifestReader("morphir", list_names=("morphir.toml",)),
     LazyManifestReader("cigen", prefixes=("cigen-provider-",)),
-    LazyManifestReader("mcp", list_names=(".mcp.json",)),
+    LazyManifestReader("mcp", list_names=(".mcp.json",), bundle_table="mcp_servers"),
 )
 """In the order in which they are asked, where a folder has the files of several."""
