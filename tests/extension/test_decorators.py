@@ -120,8 +120,8 @@ def test_a_decorator_that_needs_a_name_raises_without_one(decorator: Any, name: 
 @pytest.mark.parametrize(
     ("declare", "reason"),
     [
-        (lambda: tool("Does.", name=""), "the `name` of a tool is a text"),
-        (lambda: tool("Does.", name=5), "the `name` of a tool is a text"),  # type: ignore[call-overload]
+        (lambda: tool("Does.", name=""), "the `name` of a tool must be a non-empty str"),
+        (lambda: tool("Does.", name=5), "the `name` of a tool must be a non-empty str"),  # type: ignore[call-overload]
         (lambda: tool("Does.", input_schema=[1]), "`input_schema` is a JSON Schema"),  # type: ignore[call-overload]
         (
             lambda: tool("Does.", input_schema={"default": float("inf")}),

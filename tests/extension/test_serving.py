@@ -558,7 +558,7 @@ async def test_a_plain_function_that_returns_a_coroutine_is_an_error_that_says_s
         error = await refused(host, TOOL_CALL, ToolCall("forgets", {}))
 
     assert error.meaning is Meaning.INTERNAL
-    assert ["returned something to await" in str(record.exc_info) for record in internal_errors] == [True]
+    assert ["returned an awaitable" in str(record.exc_info) for record in internal_errors] == [True]
     internal_errors.clear()
 
 

@@ -1,6 +1,6 @@
 """Installs the log handler when the program imports `logging`, which most extensions never do.
 
-To import it at the start would take a sixth of that. `BECKET_PLAIN_IMPORTS=1` in the environment has it imported then.
+Importing it at the start would take a sixth of the start. With `BECKET_PLAIN_IMPORTS=1` it is imported there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["install_log_handler_with_logging"]
 
 
 def install_log_handler_with_logging() -> None:
-    """Installs the handler now where `logging` is imported already, else as soon as it is."""
+    """Installs the handler now if `logging` is imported, else when it is."""
     if "logging" in sys.modules or has_plain_imports():
         install()
     else:
@@ -34,7 +34,7 @@ def install() -> None:
 
 
 class LoggingFinder:
-    """Finds `logging` as usual, installs the handler once it was executed, and is gone from the finders by then."""
+    """Finds `logging` as usual, installs the handler after its import, and removes itself from the finders."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,8 +1,8 @@
 """Provides @tool, @command, @provider, @hook and @handles, and collects what a class declares.
 
-A decorator looks at the function once, where it is defined, and says in one sentence what is wrong with it; it records,
-and the function stays what it was. What all functions of a class come to together is checked when the class is made.
-Types of parameters are not looked at here: they may name what the module defines further down.
+A decorator inspects the function once, where it is defined, and raises with one sentence if it does not fit; it leaves
+the function unchanged. The declarations of a class are checked together when the class is created. Annotations are not
+resolved here: they may name classes that the module defines later.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ RESERVED_METHODS = {
     "settings.editor.key": "write `on_editor_key`",
     "settings.editor.commit": "write `on_editor_commit`",
     "config.changed": "use `self.host.config.on_change`",
-}  # what every extension answers by itself, and what its author does instead
+}  # methods of the contract, and what authors use for them
 
 
-# -- what is written down
+# -- declarations
 
 
 class DeclaredTool(Struct, frozen=True, kw_only=True, eq=False):
-    """A tool: the JSON Schema of its input comes from the signature unless it is given."""
+    """A tool. The JSON Schema of its input comes from the signature unless it is given."""
 
     name: str
     description: str
@@ -99,14 +99,14 @@ class DeclaredProvider(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class DeclaredHook(Struct, frozen=True, kw_only=True, eq=False):
-    """A hook, and which of its events are wanted."""
+    """A hook, and which events it matches."""
 
     kind: Any
     match: Any
 
 
 class DeclaredMethod(Struct, frozen=True, kw_only=True, eq=False):
-    """A method or notification of the author's own."""
+    """A method or notification that the author defines."""
 
     method: Any
 
@@ -115,7 +115,7 @@ DeclaredItem = DeclaredTool | DeclaredCommand | DeclaredProvider | DeclaredHook 
 
 
 class Declaration(Struct, frozen=True, eq=False):
-    """One thing that a class declares: under which attribute its function is found, and how that is run."""
+    """One declaration of a class: the attribute of its function, and how it is run."""
 
     attribute: str
     item: DeclaredItem
@@ -155,7 +155,7 @@ def tool(
     and thereby promises to return within 50 ms.
 
     Raises:
-        TypeError: it has no description, or parameters that have no name, or what is given is of another type.
+        TypeError: it has no description, a parameter without a name, or an argument of the wrong type.
     """
     if name is not None:
         check_tool_name(name)
@@ -164,14 +164,14 @@ def tool(
     def declare(function: F) -> F:
         check_function(function, "tool", inline=inline)
         check_named_parameters(function)
-        said = text if text is not None else docstring_summary(function)
-        if not said.strip():
+        summary = text if text is not None else docstring_summary(function)
+        if not summary.strip():
             raise TypeError(
                 f'{describe_function(function)} needs a description: `@tool("What it does.")`, or a docstring'
             )
         return add_declaration(
             function,
-            DeclaredTool(name=name or function.__name__, description=said, input_schema=given, read_only=read_only),
+            DeclaredTool(name=name or function.__name__, description=summary, input_schema=given, read_only=read_only),
             inline=inline,
         )
 
@@ -188,7 +188,7 @@ def command(name: str, /) -> CommandDecorator:
     `out` is a `CommandOutput` in an `async def`, a `BlockingCommandOutput` in a plain `def`, which runs in a worker.
 
     Raises:
-        TypeError: the signature is another one.
+        TypeError: the signature does not fit.
     """
     check_name(name, "command")
 
@@ -213,12 +213,12 @@ def provider(
 ) -> ProviderDecorator:
     """Declares a provider of models. Its function takes `(self, request)` or `(self, request, out)`.
 
-    It answers both ways of asking: what it puts out is sent where the host wants a stream, and is nobody's otherwise;
-    what it returns is the whole answer. `out` is a `ProviderStream` in an `async def`, a `BlockingProviderStream` in a
-    plain `def`, which runs in a worker.
+    It serves `provider.complete` and `provider.stream`: events are sent only for the latter, and the return value is
+    the complete result. `out` is a `ProviderStream` in an `async def`, a `BlockingProviderStream` in a plain `def`,
+    which runs in a worker.
 
     Raises:
-        TypeError: the signature is another one, or what is given is of another type.
+        TypeError: the signature or an argument does not fit.
     """
     check_name(id, "provider")
     offered = check_models(id, models)
@@ -254,13 +254,13 @@ def hook(
     input_equals: Any = None,
     inline: bool = False,
 ) -> HookDecorator:
-    """Declares what the extension wants to be asked or told: `@hook("before_tool_call", tool="bash")`.
+    """Declares a hook: `@hook("before_tool_call", tool="bash")`.
 
     Its function takes `(self, event)` and returns one of the results that the kind allows; None is `Continue`. Of
-    several hooks that fit an event the first answer that is not `Continue` counts, and what they inject is joined.
+    several hooks that match an event the first result other than `Continue` counts; injected texts are joined.
 
     Raises:
-        TypeError: there is no such hook, it takes no tool filter, or the signature is another one.
+        TypeError: there is no such hook, it takes no tool filter, or the signature does not fit.
     """
     from becket.contract.hooks import HookKind, HookMatch, find_hook_problem
 
@@ -286,14 +286,14 @@ def handles(method: Method[P, R], /, *, inline: bool = False) -> MethodDecorator
 @overload
 def handles(method: Notification[P], /, *, inline: bool = False) -> NotificationDecorator[P]: ...
 def handles(method: Any, /, *, inline: bool = False) -> Any:
-    """Declares the handler of a method of your own, by name or by its descriptor; of a descriptor also a notification.
+    """Declares the handler of a method that you define, by name or descriptor, or of a notification by its descriptor.
 
-    Its function takes `(self)`, `(self, params)` or `(self, params, ctx)`; the params are decoded strictly, to what
-    their annotation or the descriptor says. `ctx` is a `Context` in an `async def`, a `BlockingContext` in a plain
+    Its function takes `(self)`, `(self, params)` or `(self, params, ctx)`; the params are decoded strictly to their
+    annotation or to the type of the descriptor. `ctx` is a `Context` in an `async def`, a `BlockingContext` in a plain
     `def`, which runs in a worker, unless it is `inline`.
 
     Raises:
-        TypeError: the signature is another one, or every extension serves this method by itself.
+        TypeError: the signature does not fit, or the method is one of the contract.
         ValueError: the name is reserved.
     """
     if not isinstance(method, Method | Notification):
@@ -310,7 +310,7 @@ def handles(method: Any, /, *, inline: bool = False) -> Any:
     return declare
 
 
-# -- looking at a function
+# -- checks of a function
 
 
 def check_name(name: object, decorator: str) -> None:
@@ -320,7 +320,7 @@ def check_name(name: object, decorator: str) -> None:
 
 def check_tool_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise TypeError(f"the `name` of a tool is a text that is not empty, and not {name!r}")
+        raise TypeError(f"the `name` of a tool must be a non-empty str, got {name!r}")
 
 
 def check_not_reserved(method: str) -> None:
@@ -366,7 +366,7 @@ def is_async(function: Any) -> bool:
 
 
 def unwrap(function: Any) -> Any:
-    """Returns the function that was written, behind what decorators have put around it: its signature is meant."""
+    """Returns the function below its decorators, whose signature counts."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function
@@ -394,7 +394,7 @@ def check_wrapper_is_async(function: Any) -> None:
 
 
 def check_override_signature(function: Any, names: tuple[str, ...]) -> None:
-    """Raises TypeError for a function of the author's that cannot be called with these arguments."""
+    """Raises TypeError for an override that cannot be called with these arguments."""
     code = function.__code__
     required = code.co_argcount - len(function.__defaults__ or ())
     has_required_keywords = code.co_kwonlyargcount > len(function.__kwdefaults__ or {})

@@ -1,7 +1,7 @@
 """Builds the contract's handlers from what an extension declares.
 
-Only what is declared is handled; the host is told of the rest that there is no such method. Every handler is a
-coroutine that waits for nothing but the face; `registry` makes of it what the face can run.
+Methods without a declaration have no handler, so the host gets "method not found". Every handler is a coroutine that
+awaits only methods of the runtime; `register_handler` adapts it to the blocking runtime.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ AsyncHandler = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 
 
 class ServedTool(Struct, frozen=True, eq=False):
-    """A tool, ready to be called."""
+    """A declared tool with its function, input and output."""
 
     declared: DeclaredTool
     routine: UserFunction
@@ -55,20 +55,20 @@ class ServedTool(Struct, frozen=True, eq=False):
 
 
 class ExtensionHandlers:
-    """All that an extension answers on one face. `check_ready` raises while it cannot be asked."""
+    """The handlers of an extension on one runtime. `check_ready` raises before the start and during shutdown."""
 
     def __init__(
         self,
         extension: Any,
         declared: tuple[Declaration, ...],
         overridden: frozenset[str],
-        face: Runtime,
+        runtime: Runtime,
         check_ready: Callable[[], None],
     ) -> None:
         self.registry = Registry()
         self._extension = extension
         self._overridden = overridden
-        self._runtime = face
+        self._runtime = runtime
         self._check_ready = check_ready
         self._tools: dict[str, ServedTool] = {}
         self._commands: dict[str, tuple[DeclaredCommand, UserFunction]] = {}
@@ -81,7 +81,7 @@ class ExtensionHandlers:
         self._register_contract()
         self._register_optional()
 
-    # -- what there is
+    # -- declarations
 
     def _add_declaration(self, each: Declaration) -> None:
         function = getattr(self._extension, each.attribute)
@@ -100,7 +100,7 @@ class ExtensionHandlers:
                 self._register_custom_method(method.method, routine)
 
     def capabilities(self, declared: tuple[DeclaredCapability, ...]) -> Capabilities:
-        """Returns what the host is told in the handshake."""
+        """Returns the capabilities for the response to `initialize`."""
         tools = (
             Tool(
                 tool.declared.name,
@@ -129,7 +129,7 @@ class ExtensionHandlers:
         return tuple(found)
 
     def build_link_state(self, declared: Capabilities) -> LinkState:
-        """Returns what a dialect with words of its own needs to know of the extension."""
+        """Returns what the mapping of a dialect needs of the extension."""
         from becket.dialects.mapping import LinkState
 
         return LinkState(
@@ -144,7 +144,7 @@ class ExtensionHandlers:
     # -- registering
 
     def add(self, method: Method[Any, Any], serve: AsyncHandler, *, thread: bool = True) -> None:
-        """Registers a handler; without an event loop it runs in a worker, unless it is quick."""
+        """Registers a handler; with `thread`, the blocking runtime calls it in a worker."""
         register_handler(self.registry, self._runtime, method, serve, thread=thread)
 
     def _register_contract(self) -> None:
@@ -176,10 +176,10 @@ class ExtensionHandlers:
 
             self._add_overridable(SETTINGS_EDITOR_OPEN, "on_editor_open", self._encode_editor_result)
             self._add_overridable(SETTINGS_EDITOR_KEY, "on_editor_key", self._encode_editor_result)
-            self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit", self._answer_commit)
+            self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit", self._encode_commit_result)
 
-    def _add_overridable(self, method: Method[Any, Any], attribute: str, answer: AsyncHandler | None = None) -> None:
-        """Registers a method of the class that authors may write themselves; what becket wrote is quick."""
+    def _add_overridable(self, method: Method[Any, Any], attribute: str, encode: AsyncHandler | None = None) -> None:
+        """Registers a method that authors may override; the default one runs inline."""
         function = getattr(self._extension, attribute)
         is_own = attribute in self._overridden
         routine = UserFunction(function, is_async(function), is_inline=not is_own)
@@ -188,12 +188,12 @@ class ExtensionHandlers:
         async def serve(params: Any, _: Any) -> Any:
             self._check_ready()
             result = await self._runtime.run_function(routine, *((params,) if takes_params else ()))
-            return result if answer is None else await answer(params, result)
+            return result if encode is None else await encode(params, result)
 
         self.add(method, serve, thread=is_own)
 
-    async def _encode_editor_result(self, asked: EditorOpen | EditorKey | EditorCommit, result: Any) -> Any:
-        """Returns what the author's function returned in the form that hosts look for; what ends an editor is told."""
+    async def _encode_editor_result(self, params: EditorOpen | EditorKey | EditorCommit, result: Any) -> Any:
+        """Returns the author's result as hosts expect it; a result that closes the editor is sent as a notification."""
         from becket.contract.settings import (
             SETTINGS_EDITOR_CLOSE,
             SETTINGS_EDITOR_COMMITTED,
@@ -205,7 +205,7 @@ class ExtensionHandlers:
 
         match result:
             case EditorRender():
-                return EditorOpened(asked.category, asked.field, result)
+                return EditorOpened(params.category, params.field, result)
             case EditorCommitted():
                 await self._runtime.notify(SETTINGS_EDITOR_COMMITTED, result)
                 return None
@@ -215,47 +215,47 @@ class ExtensionHandlers:
             case _:
                 return result
 
-    async def _answer_commit(self, asked: EditorCommit, result: Any) -> Any:
-        """Returns the value to store with what the author's function returned: hosts would store null as a text."""
+    async def _encode_commit_result(self, params: EditorCommit, result: Any) -> Any:
+        """Returns the author's result with the value to store, never null: hosts would store the text "null"."""
         from becket.contract.settings import EditorCommitted, EditorRender, EditorTaken
 
         match result:
             case EditorTaken():
                 return result
             case EditorRender():
-                return EditorTaken(asked.value, render=result)
+                return EditorTaken(params.value, render=result)
             case EditorCommitted(value):
-                await self._encode_editor_result(asked, result)
+                await self._encode_editor_result(params, result)
                 return value
             case _:
-                response = await self._encode_editor_result(asked, result)
-                return asked.value if response is None else response
+                response = await self._encode_editor_result(params, result)
+                return params.value if response is None else response
 
     def _register_custom_method(self, method: Any, routine: UserFunction) -> None:
         arity, annotation, _ = read_signature(routine.function, None if isinstance(method, str) else method)
         name = method if isinstance(method, str) else method.name
         self._custom_methods.add(name)
         params = None if arity == 0 else annotation
-        face = self._runtime
+        runtime = self._runtime
 
         async def serve(params: Any, ctx: Any) -> Any:
             self._check_ready()
-            return await face.run_function(routine, *(params, face.wrap_context(routine, ctx))[:arity])
+            return await runtime.run_function(routine, *(params, runtime.wrap_context(routine, ctx))[:arity])
 
-        # Under a descriptor that requires nothing: a host may call whatever its extension offers.
+        # The descriptor requires no permission: a host may call every method of its extension.
         if not isinstance(method, Notification):
-            result = Any if isinstance(method, str) else method.result  # it may have a conversion of its own
+            result = Any if isinstance(method, str) else method.result  # a custom type may convert it
             self.add(Method(name, params, result), serve, thread=not routine.is_inline)
-        elif face.is_blocking:
+        elif runtime.is_blocking:
             self.registry.on(Notification(name, params), thread=not routine.is_inline)(
                 lambda params, ctx: run_synchronously(serve, params, ctx)
             )
         else:
 
-            async def take(params: Any, ctx: Any) -> None:
+            async def handle(params: Any, ctx: Any) -> None:
                 await serve(params, ctx)
 
-            self.registry.on(Notification(name, params))(take)
+            self.registry.on(Notification(name, params))(handle)
 
     # -- serving
 
@@ -278,13 +278,11 @@ class ExtensionHandlers:
         self._check_ready()
         found = self._commands.get(invoke.command)
         if found is None:
-            raise build_unknown_name_error(
-                "command", "command", invoke.command, [*self._commands]
-            )  # a person has mistyped it
+            raise build_unknown_name_error("command", "command", invoke.command, [*self._commands])
         command, routine = found
         out = CommandOutput(self._runtime.create_event_sender(ctx), invoke.request_id)
-        theirs = out if routine.is_async else BlockingCommandOutput(out, self._runtime.run)
-        result = await self._runtime.run_function(routine, *(list(invoke.args), theirs)[: command.arity])
+        output = out if routine.is_async else BlockingCommandOutput(out, self._runtime.run)
+        result = await self._runtime.run_function(routine, *(list(invoke.args), output)[: command.arity])
         await out.done()
         return result
 
@@ -306,8 +304,8 @@ class ExtensionHandlers:
         if request.model_id not in (model.id for model in provider.models):
             raise build_unknown_name_error("model_id", "model", request.model_id)
         out = ProviderStream(None if ctx is None else self._runtime.create_event_sender(ctx))
-        theirs = out if routine.is_async else BlockingProviderStream(out, self._runtime.run)
-        result = await self._runtime.run_function(routine, *(request, theirs)[: provider.arity])
+        output = out if routine.is_async else BlockingProviderStream(out, self._runtime.run)
+        result = await self._runtime.run_function(routine, *(request, output)[: provider.arity])
         if not isinstance(result, ProviderResult):
             raise TypeError(f"the provider {provider.id!r} returned no `ProviderResult` but {type(result).__name__}")
         await out.done()
@@ -326,17 +324,17 @@ class ExtensionHandlers:
                 injected.append(result.content)
             elif result is not None and not isinstance(result, Continue):
                 if not isinstance(result, HOOKS[event.kind].actions):
-                    raise TypeError(f"a hook of {event.kind} cannot answer with {result!r}")
-                answer: HookResult = result
-                return answer
+                    raise TypeError(f"a hook of {event.kind} cannot return {result!r}")
+                action: HookResult = result
+                return action
         return Inject("\n\n".join(injected)) if injected else Continue()
 
 
 def register_handler(
-    registry: Registry, face: Runtime, method: Method[Any, Any], serve: AsyncHandler, *, thread: bool
+    registry: Registry, runtime: Runtime, method: Method[Any, Any], serve: AsyncHandler, *, thread: bool
 ) -> None:
-    """Registers a coroutine that waits for nothing but the face as what the face can run."""
-    if face.is_blocking:
+    """Registers a handler, which awaits only methods of the runtime, in the form that the runtime can run."""
+    if runtime.is_blocking:
 
         def serve_plainly(params: Any, ctx: Any) -> Any:
             return run_synchronously(serve, params, ctx)

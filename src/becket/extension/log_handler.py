@@ -1,4 +1,4 @@
-"""Writes log records that no handler of the program takes to stderr, in the form that hosts parse."""
+"""Writes log records without a handler to stderr, in the format that hosts parse."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["install_log_handler"]
 
 
 def install_log_handler() -> None:
-    """Makes `logging` use our handler for records that have none: a program that configures it has its own."""
+    """Sets the handler of last resort: a program that configures `logging` has its own handlers."""
     logging.lastResort = LogLinesHandler()
 
 
 class LogLinesHandler(logging.Handler):
-    """Writes records to whatever stderr is at the time."""
+    """Writes records to the current `sys.stderr`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

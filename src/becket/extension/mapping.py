@@ -23,7 +23,7 @@ CONTRACT_NOTIFICATIONS = frozenset(notification.name for notification in NOTIFIC
 
 
 class SessionMapping:
-    """All that a session needs to know of a dialect with words of its own for the contract."""
+    """The mapping of a dialect, bound to one session."""
 
     def __init__(self, mapping: ContractMapping, state: LinkState, methods: Registry) -> None:
         self._mapping = mapping
@@ -36,31 +36,31 @@ class SessionMapping:
 
     @property
     def shutdown_method(self) -> Method[Any, Any] | None:
-        """The request that ends the extension, whatever its params."""
+        """The request that ends the extension, with any params."""
         if self._mapping.encode_shutdown is None:
             return None
         return Method(self._mapping.encode_shutdown(self._link_state).method.name, Any, Any)
 
     def queries(self) -> Iterator[tuple[str, Callable[[Any], Any]]]:
-        """Yields further questions about what the extension offers, each with what answers it."""
-        for name, answer in self._mapping.server_handshake.handlers.items():
-            yield name, partial(self._run_query, answer)
+        """Yields the dialect's further queries about the extension, each with its handler."""
+        for name, handler in self._mapping.server_handshake.handlers.items():
+            yield name, partial(self._run_query, handler)
 
-    def _run_query(self, answer: Callable[[Any, LinkState], Any], params: Any) -> Any:
-        return answer(params, self._link_state)
+    def _run_query(self, handler: Callable[[Any, LinkState], Any], params: Any) -> Any:
+        return handler(params, self._link_state)
 
     def decode_initialize(self, given: Any) -> Initialize:
-        """Returns what the host said as the contract would have it, without features that nobody agreed on."""
+        """Returns the host's handshake as the contract's `Initialize`, without features."""
         return self._mapping.server_handshake.decode_params(given, self._link_state)
 
     def encode_initialized(self, initialized: Initialized) -> Any:
-        """Returns the answer to that."""
+        """Returns the response to the handshake."""
         self._link_state.capabilities = initialized.capabilities
         return self._mapping.server_handshake.encode_result(initialized, self._link_state)
 
 
 class MappedRequest(Struct, frozen=True, eq=False):
-    """A request as it travels, and how its answer is read."""
+    """A request in the dialect, and the decoder of its result."""
 
     method: Any
     params: Any
@@ -68,17 +68,17 @@ class MappedRequest(Struct, frozen=True, eq=False):
 
 
 class HostCallMapping:
-    """One link's own. What is not of the contract goes as it is; what the dialect has no word for is refused."""
+    """Maps calls to the host. Methods outside of the contract are sent unchanged."""
 
     def __init__(self, mapping: ContractMapping, state: LinkState) -> None:
         self._mapping = mapping
         self._link_state = state
 
     def map_request(self, method: str | Method[Any, Any], params: Any) -> MappedRequest:
-        """Returns a request of the contract as this dialect has it.
+        """Returns a request of the contract in this dialect.
 
         Raises:
-            NotSupported: it cannot be said.
+            NotSupported: the dialect has no such request.
         """
         name = method if isinstance(method, str) else method.name
         if name not in CONTRACT_METHODS:
@@ -92,14 +92,14 @@ class HostCallMapping:
         )
 
     def can_notify(self, notification: Notification[Any]) -> bool:
-        """Returns whether there is a word for it."""
+        """Returns whether the dialect has this notification."""
         return notification.name in self._mapping.notifications
 
     def map_notification(self, method: str | Notification[Any], params: Any) -> WireNotification | None:
-        """Returns a notification of the contract as this dialect has it; None where it is better not told.
+        """Returns a notification of the contract in this dialect, or None if it is not to be sent.
 
         Raises:
-            NotSupported: it cannot be said.
+            NotSupported: the dialect has no such notification.
         """
         name = method if isinstance(method, str) else method.name
         if name not in CONTRACT_NOTIFICATIONS:

@@ -1,7 +1,7 @@
 """Provides the output objects of commands and providers, whose methods send contract events.
 
-As everywhere, the objects for coroutines are awaited, and those for plain functions, whose names begin with
-`Blocking`, are called. What a host would not take is refused here, where the author sees it.
+Methods of the objects for coroutines are awaited; those whose names begin with `Blocking` are for plain functions.
+Values that a host would reject raise here, where the author sees it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
 
 
 class CommandOutput:
-    """What a command puts out, in an `async def`. That it is done is said for it when it returns."""
+    """Output of a command in an `async def`. The final `done` event is sent when the command returns."""
 
     def __init__(self, events: EventSender | BlockingEventSender, request_id: str) -> None:
         self._events = events
@@ -74,20 +74,20 @@ class CommandOutput:
         self._tasks = 0
 
     async def text(self, content: str) -> None:
-        """Puts out text for the person who gave the command, in Markdown."""
+        """Sends text for the user, in Markdown."""
         check_str(content, "what a command puts out")
         await self._send_event(Text(content))
 
     async def system(self, content: str) -> None:
-        """Puts out a remark beside the output proper."""
+        """Sends a remark that is not part of the output."""
         check_str(content, "what a command puts out")
         await self._send_event(SystemText(content))
 
     async def error(self, content: str) -> None:
-        """Tells that something has gone wrong; the command may go on.
+        """Sends an error; the command may go on.
 
         Raises:
-            ValueError: the text is empty: no host would show it.
+            ValueError: the text is empty.
         """
         check_str(content, "an error")
         if not content:
@@ -95,10 +95,10 @@ class CommandOutput:
         await self._send_event(ErrorText(content))
 
     async def table(self, headers: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-        """Puts out a table.
+        """Sends a table.
 
         Raises:
-            TypeError: a cell or a header is no text: no host would show it.
+            TypeError: a cell or a header is no str.
         """
         table = Table(tuple(headers), tuple(tuple(row) for row in rows))
         for cell in (*table.headers, *(cell for row in table.rows for cell in row)):
@@ -106,11 +106,11 @@ class CommandOutput:
         await self._send_event(table)
 
     def task(self, label: str, *, kind: TaskKindName = TaskKind.GENERIC, total: int | None = None) -> Task:
-        """Returns work that takes long, to be shown while it goes on: `async with out.task("Indexing") as task:`.
+        """Returns a task whose progress the host shows: `async with out.task("Indexing") as task:`.
 
         Raises:
             ValueError: there is no such kind, or the total is negative.
-            TypeError: the label is no text, or the total no whole number.
+            TypeError: the label is no str, or the total no int.
         """
         check_str(label, "the label of a task")
         check_non_negative_int(total, "the total of a task")
@@ -118,7 +118,7 @@ class CommandOutput:
         return Task(self._events, f"{self._request_id}/{self._tasks}", label, TaskKind(kind), total)
 
     async def done(self) -> None:
-        """Says that no more comes; called for you when the command returns."""
+        """Sends the final event; called when the command returns."""
         await self._send_event(CommandDone())
 
     async def _send_event(self, output: CommandOutputEvent) -> None:
@@ -126,7 +126,7 @@ class CommandOutput:
 
 
 class Task:
-    """Work that takes long, in an `async def`. It ends with its block, and with an error where that raises."""
+    """A task with progress, in an `async def`. It ends with its block, with an error if the block raises."""
 
     def __init__(
         self, events: EventSender | BlockingEventSender, id: str, label: str, kind: TaskKind, total: int | None
@@ -139,14 +139,14 @@ class Task:
         self.current = 0
 
     async def advance(self, by: int = 1, *, message: str | None = None) -> None:
-        """Tells that so much more is done."""
+        """Adds to the completed amount."""
         await self.update(current=self.current + by, message=message)
 
     async def update(self, *, current: int | None = None, total: int | None = None, message: str | None = None) -> None:
-        """Tells how far it is; what is left out stays as it was.
+        """Sends the progress; omitted values stay as they are.
 
         Raises:
-            TypeError, ValueError: no host could read it: how far a task is are whole numbers from 0 on.
+            TypeError, ValueError: an amount is no int, or is negative.
         """
         check_non_negative_int(current, "how much of a task is done")
         check_non_negative_int(total, "the total of a task")
@@ -159,7 +159,7 @@ class Task:
         await self._events.notify(TASK_UPDATE, TaskUpdated(self.id, self.current, self.total, message))
 
     async def log(self, line: str) -> None:
-        """Adds a line to what is shown below it."""
+        """Sends a log line of the task."""
         check_str(line, "the line of a task")
         await self._events.notify(TASK_LOG, TaskLogged(self.id, line))
 
@@ -174,11 +174,11 @@ class Task:
             await self._events.notify(TASK_DONE, TaskEnded(self.id))
         elif isinstance(error, Exception):
             try:
-                # As with an answer: only what was raised to be told is told.
-                told = str(error) if isinstance(error, RpcError) else "failed"
-                await self._events.notify(TASK_DONE, TaskEnded(self.id, told))
+                # As in a response, only the text of an RpcError leaves the process.
+                text = str(error) if isinstance(error, RpcError) else "failed"
+                await self._events.notify(TASK_DONE, TaskEnded(self.id, text))
             except BecketError:
-                pass  # what the block raised is what its caller learns
+                pass  # the error of the block is raised
         else:
             self._events.notify_best_effort(TASK_DONE, TaskEnded(self.id, "cancelled"))
 
@@ -191,23 +191,23 @@ class BlockingCommandOutput:
         self._run = run
 
     def text(self, content: str) -> None:
-        """Puts out text for the person who gave the command, in Markdown."""
+        """Sends text for the user, in Markdown."""
         self._run(self._out.text, content)
 
     def system(self, content: str) -> None:
-        """Puts out a remark beside the output proper."""
+        """Sends a remark that is not part of the output."""
         self._run(self._out.system, content)
 
     def error(self, content: str) -> None:
-        """Tells that something has gone wrong, as `CommandOutput.error` does."""
+        """Sends an error, as `CommandOutput.error` does."""
         self._run(self._out.error, content)
 
     def table(self, headers: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
-        """Puts out a table, as `CommandOutput.table` does."""
+        """Sends a table, as `CommandOutput.table` does."""
         self._run(self._out.table, headers, rows)
 
     def task(self, label: str, *, kind: TaskKindName = TaskKind.GENERIC, total: int | None = None) -> BlockingTask:
-        """Returns work that takes long, to be shown while it goes on: `with out.task("Indexing") as task:`."""
+        """Returns a task whose progress the host shows: `with out.task("Indexing") as task:`."""
         return BlockingTask(self._out.task(label, kind=kind, total=total), self._run)
 
 
@@ -220,19 +220,19 @@ class BlockingTask:
 
     @property
     def current(self) -> int:
-        """How much is done."""
+        """The completed amount."""
         return self._task.current
 
     def advance(self, by: int = 1, *, message: str | None = None) -> None:
-        """Tells that so much more is done."""
+        """Adds to the completed amount."""
         self._run(self._task.advance, by, message=message)
 
     def update(self, *, current: int | None = None, total: int | None = None, message: str | None = None) -> None:
-        """Tells how far it is; what is left out stays as it was."""
+        """Sends the progress; omitted values stay as they are."""
         self._run(self._task.update, current=current, total=total, message=message)
 
     def log(self, line: str) -> None:
-        """Adds a line to what is shown below it."""
+        """Sends a log line of the task."""
         self._run(self._task.log, line)
 
     def __enter__(self) -> Self:
@@ -247,28 +247,28 @@ class BlockingTask:
 
 
 class ProviderStream:
-    """The pieces of an answer, in an `async def`. Where the host asked for the whole alone, they go nowhere."""
+    """Events of a provider in an `async def`. If the host called `provider.complete`, they are dropped."""
 
     def __init__(self, events: EventSender | BlockingEventSender | None) -> None:
         self._events = events
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the host asked for pieces: there is no need to make them otherwise."""
+        """Whether the host called `provider.stream`; otherwise events need not be produced."""
         return self._events is not None
 
     async def text(self, text: str) -> None:
-        """Sends a further piece of the answer."""
+        """Sends the next piece of the text."""
         check_str(text, "a piece of an answer")
         await self._send_event(TextDelta(text))
 
     async def thinking(self, text: str) -> None:
-        """Sends a further piece of what the model thinks."""
+        """Sends the next piece of the model's thinking."""
         check_str(text, "a piece of what a model thinks")
         await self._send_event(ThinkingDelta(text))
 
     async def tool_use(self, id: str, name: str, input: Mapping[str, Any]) -> None:
-        """Tells that the model asks for a tool.
+        """Sends a tool use of the model.
 
         Raises:
             ValueError: the id or the name is empty.
@@ -280,11 +280,11 @@ class ProviderStream:
         await self._send_event(ToolUse(id, name, dict(input)))
 
     async def usage(self, values: Mapping[str, Any]) -> None:
-        """Tells what the answer has cost so far, under whatever names the provider has."""
+        """Sends usage figures under the names of the provider."""
         await self._send_event(Usage(dict(values)))
 
     async def error(self, message: str, *, code: int | str | None = None) -> None:
-        """Tells of an error; the call may still be answered.
+        """Sends an error; the call may still return a result.
 
         Raises:
             ValueError: the message is empty.
@@ -295,7 +295,7 @@ class ProviderStream:
         await self._send_event(ProviderFailed(message, code))
 
     async def done(self) -> None:
-        """Says that no more comes; called for you when the provider returns."""
+        """Sends the final event; called when the provider returns."""
         await self._send_event(ProviderDone())
 
     async def _send_event(self, event: ProviderEvent) -> None:
@@ -312,25 +312,25 @@ class BlockingProviderStream:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the host asked for pieces: there is no need to make them otherwise."""
+        """Whether the host called `provider.stream`; otherwise events need not be produced."""
         return self._out.is_wanted
 
     def text(self, text: str) -> None:
-        """Sends a further piece of the answer."""
+        """Sends the next piece of the text."""
         self._run(self._out.text, text)
 
     def thinking(self, text: str) -> None:
-        """Sends a further piece of what the model thinks."""
+        """Sends the next piece of the model's thinking."""
         self._run(self._out.thinking, text)
 
     def tool_use(self, id: str, name: str, input: Mapping[str, Any]) -> None:
-        """Tells that the model asks for a tool, as `ProviderStream.tool_use` does."""
+        """Sends a tool use of the model, as `ProviderStream.tool_use` does."""
         self._run(self._out.tool_use, id, name, input)
 
     def usage(self, values: Mapping[str, Any]) -> None:
-        """Tells what the answer has cost so far, under whatever names the provider has."""
+        """Sends usage figures under the names of the provider."""
         self._run(self._out.usage, values)
 
     def error(self, message: str, *, code: int | str | None = None) -> None:
-        """Tells of an error, as `ProviderStream.error` does."""
+        """Sends an error, as `ProviderStream.error` does."""
         self._run(self._out.error, message, code=code)

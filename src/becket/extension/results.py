@@ -1,7 +1,6 @@
-"""The result of a tool from the return annotation of its function: its JSON Schema, and a check of every result.
+"""Derives the output schema of a tool from its return annotation, and checks every result against it.
 
-Where nothing can be said of a result (no annotation, `Any`, contents of MCP, a type without JSON) there is no schema,
-and whatever has JSON is returned.
+Without an annotation, or with `Any`, MCP content or a type that has no JSON, there is no schema and no check.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from becket.jsonrpc.json_values import decode_json, encode_json
 
 __all__ = ["Output", "read_tool_output"]
 
-AS_THEY_ARE: Final = "becket.adapters.mcp."  # modules whose classes say themselves what a client of MCP receives
+MCP_MODULES: Final = "becket.adapters.mcp."  # their classes are MCP content already
 SIMPLE: Final = (str, int, float, bool, NoneType)
 
 
@@ -41,7 +40,7 @@ class Output(Protocol):
 
 
 class ToolOutput:
-    """What a tool returns: `schema` describes it to others, where it can; `write` checks a result before it leaves."""
+    """The output of a tool: `schema` for the host, and `write`, which checks a result."""
 
     def __init__(self, kind: Any, schemas: ToolSchemaBuilder) -> None:
         self._kind = kind
@@ -54,7 +53,7 @@ class ToolOutput:
             )
 
     def write(self, tool: str, value: Any) -> Any:
-        """Returns a result as it is to be encoded.
+        """Returns a result in the form to encode.
 
         Raises:
             TypeError: it does not fit the annotation; the text names every problem with its JSON pointer.
@@ -72,7 +71,7 @@ class ToolOutput:
             from becket.conversion.convert import unstructure
 
             return unstructure(value)
-        return decode_json(encode_json(value))  # what the host will read, raw JSON and all
+        return decode_json(encode_json(value))  # as the host will decode it, including raw JSON
 
     def _find_problems(self, plain: Any) -> list[Problem]:
         try:
@@ -91,7 +90,7 @@ class ToolOutput:
 
 
 class ModelOutput:
-    """The same for what holds pydantic models, which have schemas of their own and write themselves."""
+    """`ToolOutput` for types with pydantic models, which have their own schemas and encoding."""
 
     def __init__(self, kind: Any) -> None:
         from becket.conversion.pydantic_models import find_model
@@ -113,7 +112,7 @@ class ModelOutput:
 
 
 def flat(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a schema that is no reference: a model that holds itself stands among the definitions."""
+    """Returns a schema without a `$ref` at its root: a recursive model is among its definitions."""
     name = schema.get("$ref", "").removeprefix(DEFINITIONS_PREFIX)
     whole = {**schema["$defs"][name], "$defs": schema["$defs"]} if name else dict(schema)
     whole.pop("title", None)
@@ -126,7 +125,7 @@ def misfit(tool: str, kind: Any, problems: Sequence[Problem]) -> TypeError:
 
 
 def read_tool_output(function: Any) -> Output | None:
-    """Returns what the annotation of a function says of its result; None where it says nothing that can be checked."""
+    """Returns the output of a function from its annotation, or None if there is nothing to check."""
     target = unwrap(function)
     if "return" not in target.__annotations__:
         return None
@@ -139,12 +138,12 @@ def read_tool_output(function: Any) -> Output | None:
             return ModelOutput(kind)
         return ToolOutput(kind, ToolSchemaBuilder(function))
     except (TypeError, NotImplementedError, RecursionError):
-        return None  # a name that only a type checker knows, or a class that has no schema
+        return None  # a name that exists for type checkers only, or a class without a schema
 
 
 def is_content(kind: Any) -> bool:
     return any(
-        str(getattr(part, "__module__", "")).startswith(AS_THEY_ARE)
+        str(getattr(part, "__module__", "")).startswith(MCP_MODULES)
         for part in walk_annotation(kind, into_members=False)
     )
 

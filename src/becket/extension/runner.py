@@ -1,7 +1,7 @@
 """Runs an extension as a program: stdio, dialect detection, signals, exit codes.
 
-A program that a host has started never reads from a terminal; one that does was started by hand, and says what it is
-instead of waiting for ever. It ends when its host says so, closes its stdin, sends a signal, or is gone.
+Started in a terminal, it prints what it offers and exits. It ends when the host sends `shutdown`, closes stdin, sends a
+signal or exits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from becket.peer.transport.fd import FdTransport
 
     WireChoice = tuple[Dialect, FramingFactory | None]
-    ServeOutcome = tuple[ConnectionLost, str | None]  # why it ended, and why the host was refused
+    ServeOutcome = tuple[ConnectionLost, str | None]  # why the link ended, and why the host was refused
 else:
     from _signal import (  # the enums of `signal` take a child a millisecond
         SIG_DFL,
@@ -50,20 +50,20 @@ __all__ = [
     "usage_text",
 ]
 
-EXIT_STOPPED: Final = 0  # the host ended us: it said so, closed our stdin, sent SIGTERM or SIGINT, or is gone
-# 1 is Python's own, for an exception that nobody caught
-EXIT_USAGE: Final = 2  # started by hand, in a terminal, or without a stdout: there is no host
-EXIT_PROTOCOL_ERROR: Final = 3  # what came in was no message: the other side broke the protocol
-# EXIT_STUCK is 4: the end took too long
-EXIT_REFUSED: Final = 5  # the host is none that this extension can serve; stderr says why
+EXIT_STOPPED: Final = 0  # the host sent shutdown, closed stdin, sent SIGTERM or SIGINT, or exited
+# 1 is Python's exit code for an uncaught exception
+EXIT_USAGE: Final = 2  # started in a terminal, or without a stdout: there is no host
+EXIT_PROTOCOL_ERROR: Final = 3  # the host broke the protocol
+# EXIT_STOP_TIMEOUT is 4: shutdown took too long
+EXIT_REFUSED: Final = 5  # this extension cannot serve the host; stderr says why
 
-STOP_GRACE: Final = 5.0  # seconds for the end; a host has killed us after four
+STOP_GRACE: Final = 5.0  # seconds for shutdown; a becket host kills its extension after four
 STDIN: Final = 0
 LOOPS: Final = ("asyncio", "trio", "uvloop")
 
 
 def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect | str | None = None) -> int:
-    """Serves the host over stdin and stdout until the end, and returns the exit code.
+    """Serves the host over stdin and stdout until the link ends, and returns the exit code.
 
     Raises:
         ValueError: there is no such loop, or no such dialect.
@@ -82,13 +82,13 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
         print(f"{extension.id}: {error}", file=sys.stderr)
         return EXIT_USAGE
     install_log_handler_with_logging()
-    life = ShutdownTrigger()
-    watch_for_shutdown(life, transport)
+    trigger = ShutdownTrigger()
+    watch_for_shutdown(trigger, transport)
     wire = (chosen, None) if chosen is not None else detect_dialect(transport)
     if loop is None and extension.__becket__.is_blocking:
-        lost, refusal = serve_blocking(extension, transport, wire, life)
+        lost, refusal = serve_blocking(extension, transport, wire, trigger)
     else:
-        lost, refusal = serve_async(loop or "asyncio", extension, transport, wire, life)
+        lost, refusal = serve_async(loop or "asyncio", extension, transport, wire, trigger)
     if refusal is not None:
         print(f"{extension.id}: {refusal}", file=sys.stderr)
         return EXIT_REFUSED
@@ -96,45 +96,45 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
 
 
 def detect_dialect(transport: FdTransport) -> WireChoice:
-    """Waits for the first thing that the host says, and returns the dialect that it speaks."""
-    sniffing = AutoDetect()
+    """Waits for the first frame, and returns the dialect that it belongs to."""
+    detector = AutoDetect()
     while data := transport.read_before_start():
-        frames = sniffing.feed(data)
-        if not frames and sniffing.error is None:
+        frames = detector.feed(data)
+        if not frames and detector.error is None:
             continue
         frame = frames[0] if frames else None
-        if isinstance(frame, (bytes, memoryview)) and sniffing.chosen is not None:
+        if isinstance(frame, (bytes, memoryview)) and detector.chosen is not None:
             from becket.dialects.detect import detect_dialect
 
-            dialect = detect_dialect(bytes(frame), type(sniffing.chosen))
-            return dialect, None if dialect.load_mapping is not None else type(sniffing.chosen)
+            dialect = detect_dialect(bytes(frame), type(detector.chosen))
+            return dialect, None if dialect.load_mapping is not None else type(detector.chosen)
         break
     return NATIVE, AutoDetect
 
 
 def serve_blocking(
-    extension: ExtensionServer, transport: FdTransport, wire: WireChoice, life: ShutdownTrigger
+    extension: ExtensionServer, transport: FdTransport, wire: WireChoice, trigger: ShutdownTrigger
 ) -> ServeOutcome:
     dialect, framing = wire
-    serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=life.begin_to_end)
+    serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=trigger.begin_to_end)
 
     def end() -> None:
         serving.stop()
         peer.close()
 
     with serving as peer:
-        # In a thread: the one that is interrupted by the signal may be reading, and must go on.
-        life.set_stop(lambda: start_new_thread(end, ()), peer)
+        # In a thread: the thread that a signal interrupts may be reading, and must go on.
+        trigger.set_stop(lambda: start_new_thread(end, ()), peer)
         return peer.serve(), serving.refusal_reason
 
 
 def serve_async(
-    loop: str, extension: ExtensionServer, transport: FdTransport, wire: WireChoice, life: ShutdownTrigger
+    loop: str, extension: ExtensionServer, transport: FdTransport, wire: WireChoice, trigger: ShutdownTrigger
 ) -> ServeOutcome:
     dialect, framing = wire
 
     async def serve() -> ServeOutcome:
-        serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=life.begin_to_end)
+        serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=trigger.begin_to_end)
 
         async def end() -> None:
             await serving.stop()
@@ -142,7 +142,7 @@ def serve_async(
 
         async with serving as peer:
             workers = serving.workers
-            life.set_stop(lambda: workers.call_soon(lambda: workers.spawn(end)), peer)
+            trigger.set_stop(lambda: workers.call_soon(lambda: workers.spawn(end)), peer)
             return await peer.wait_closed(), serving.refusal_reason
 
     if loop == "trio":
@@ -160,11 +160,11 @@ def serve_async(
         return runner.run(serve())
 
 
-# -- when it starts and ends
+# -- shutdown
 
 
 class ShutdownTrigger:
-    """What a signal or the end of the host does: before the extension serves, the program ends at once."""
+    """What a signal or the exit of the host does: before the extension serves, the program exits at once."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] = lambda: os._exit(EXIT_STOPPED)
@@ -172,12 +172,12 @@ class ShutdownTrigger:
         self._observe: Callable[[], Callable[[], bool]] = lambda: lambda: False
 
     def set_stop(self, end: Callable[[], object], peer: Peer | BlockingPeer) -> None:
-        """From now on it serves, and its end begins with this function."""
+        """Sets the function that begins shutdown, once the extension serves."""
         self.stop = end
         self._observe = peer.observe_handlers
 
     def begin_to_end(self) -> None:
-        """From now on the program has so many seconds, whatever its functions and threads do."""
+        """Limits the rest of the program to `STOP_GRACE` seconds."""
         self._is_ending = True
 
         def wait() -> None:
@@ -189,40 +189,40 @@ class ShutdownTrigger:
         start_new_thread(wait, ())
 
     def observe(self) -> Callable[[], bool]:
-        """Returns a function that tells, some time later, whether a handler keeps the end from beginning."""
+        """Returns a function that later says whether a handler has prevented shutdown since."""
         is_stuck = self._observe()
         return lambda: not self._is_ending and is_stuck()
 
 
-def watch_for_shutdown(life: ShutdownTrigger, transport: FdTransport) -> None:
-    """Has a signal, or the death of the host, begin the end; a second signal ends the program at once.
+def watch_for_shutdown(trigger: ShutdownTrigger, transport: FdTransport) -> None:
+    """Begins shutdown at a signal or when the host exits; a second signal ends the program at once.
 
-    Where a handler keeps the reader from learning that stdin has ended, the watchdog ends the program."""
+    If a handler blocks the reader after stdin has ended, the watchdog ends the program."""
 
     def end() -> None:
         try:
-            life.stop()
+            trigger.stop()
         except RuntimeError:
-            pass  # the event loop is gone: the program is about to be
+            pass  # the event loop is closed: the program is about to end
 
-    def take(number: int, frame: Any) -> None:
+    def on_signal(number: int, frame: Any) -> None:
         set_handler(number, SIG_DFL)
         end()
 
     for number in (SIGTERM, SIGINT):
         try:
-            set_handler(number, take)
+            set_handler(number, on_signal)
         except ValueError:
-            break  # only the main thread may; whoever runs an extension in another one ends it otherwise
-    # Once the end has begun it has its own time, unless the host is gone.
-    watch_host(transport.read_fd, life.observe, on_host_gone=end)
+            break  # only the main thread may set a handler
+    # During shutdown the limit is STOP_GRACE, unless the host has exited.
+    watch_host(transport.read_fd, trigger.observe, on_host_gone=end)
 
 
-# -- started by hand
+# -- in a terminal
 
 
 def usage_text(extension: ExtensionServer) -> str:
-    """Returns what a person who started the program in a terminal should know."""
+    """Returns the text for a user who started the program in a terminal."""
     from shlex import join
 
     name = f"{extension.id} {extension.version}".strip()

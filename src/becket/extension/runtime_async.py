@@ -1,7 +1,7 @@
 """Runs an extension's coroutines, and its plain functions in workers, on asyncio or trio.
 
-An `async def` is awaited; a plain `def` runs in a worker, of which there are as many as there can be requests at once,
-since they may all wait for each other. What a plain function asks for is awaited in the loop's own thread.
+An `async def` is awaited; a plain `def` runs in a worker. There is a worker for every concurrent request, since all of
+them may wait for each other. Calls of a plain function to the host are awaited in the loop's thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COROUTINE_WAIT_ERROR = "this would stop the event loop: an `async def` awaits th
 
 
 class EventSender:
-    """What a call tells its caller before it is answered."""
+    """Sends events of a call to its caller."""
 
     __slots__ = ("_context",)
 
@@ -48,15 +48,15 @@ class EventSender:
         self._context = context
 
     def notify(self, notification: Notification[Any], params: object) -> Coroutine[Any, Any, None]:
-        """Sends what belongs to the call; waits while the host is behind with reading."""
+        """Sends an event of the call; waits under backpressure."""
         return self._context.notify(notification, params)
 
     def notify_best_effort(self, notification: Notification[Any], params: object) -> None:
-        """Sends a last word, also when nobody wants the answer of the call any more."""
+        """Sends an event without waiting, also after the call was cancelled."""
         try:
             self._context.peer.notify_nowait(notification, params)
         except BecketError:
-            pass  # there is nobody left, or nobody who reads
+            pass  # the link is closed, or its send queue is full
 
 
 class AsyncRuntime:
@@ -76,27 +76,27 @@ class AsyncRuntime:
         return self._is_inline or get_ident() != self._thread
 
     def run(self, function: Callable[P, Awaitable[T]], /, *arguments: P.args, **keywords: P.kwargs) -> T:
-        """Has something awaited by the loop and returns what it comes to, to a plain function in a worker."""
+        """Awaits a call in the loop's thread and returns its result, for a plain function in a worker."""
         if get_ident() == self._thread:
             raise LocalProtocolError(INLINE_WAIT_ERROR if self._is_inline else COROUTINE_WAIT_ERROR)
 
-        async def there() -> T:
+        async def call() -> T:
             return await function(*arguments, **keywords)
 
-        return self.workers.run_in_loop(there)
+        return self.workers.run_in_loop(call)
 
     def call_in_loop(self, function: Callable[[], T]) -> T:
-        """Returns what a quick function says in the loop's own thread: some clocks can be read only there."""
+        """Calls a quick function in the loop's thread: trio's clock can be read only there."""
         if get_ident() == self._thread:
             return function()
 
-        async def there() -> T:
+        async def call() -> T:
             return function()
 
-        return self.workers.run_in_loop(there)
+        return self.workers.run_in_loop(call)
 
     async def run_function(self, routine: UserFunction, /, *arguments: Any, **keywords: Any) -> Any:
-        """Runs a function of the author's and returns its result."""
+        """Runs a function of the author and returns its result."""
         function = routine.function
         if routine.is_async:
             return await function(*arguments, **keywords)
@@ -113,7 +113,7 @@ class AsyncRuntime:
             self._is_inline = False
 
     def wrap_context(self, routine: UserFunction, context: Any) -> Any:
-        """Returns the context of a call as a function of this kind can use it."""
+        """Returns the context of a call for an `async def` or a plain `def`."""
         return context if routine.is_async else WorkerContext(context, self)
 
     def create_event_sender(self, context: Any) -> EventSender:
@@ -124,14 +124,14 @@ class AsyncRuntime:
             return self.peer.call(method, params, **options)
         return self._call_mapped(self.client_mapping.map_request(method, params), options)
 
-    async def _call_mapped(self, asked: MappedRequest, options: dict[str, Any]) -> Any:
-        return asked.decode_result(await self.peer.call(asked.method, asked.params, **options))
+    async def _call_mapped(self, request: MappedRequest, options: dict[str, Any]) -> Any:
+        return request.decode_result(await self.peer.call(request.method, request.params, **options))
 
     async def notify(self, method: Any, params: Any) -> None:
         if self.client_mapping is None:
             await self.peer.notify(method, params)
-        elif tale := self.client_mapping.map_notification(method, params):
-            await self.peer.notify(tale.method, tale.params)
+        elif mapped := self.client_mapping.map_notification(method, params):
+            await self.peer.notify(mapped.method, mapped.params)
 
     def can_log(self) -> bool:
         return can_log(self.peer, self.client_mapping)
@@ -139,14 +139,14 @@ class AsyncRuntime:
     def notify_or_fallback(
         self, notification: Notification[Any], params: object, otherwise: Callable[[], None]
     ) -> None:
-        """Tells without waiting, from whatever thread; what cannot be told goes the other way."""
+        """Sends a notification without waiting, from any thread; calls `otherwise` if that fails."""
 
         def notify_now() -> None:
             try:
                 if self.client_mapping is None:
                     self.peer.notify_nowait(notification, params)
-                elif tale := self.client_mapping.map_notification(notification, params):
-                    self.peer.notify_nowait(tale.method, tale.params)
+                elif mapped := self.client_mapping.map_notification(notification, params):
+                    self.peer.notify_nowait(mapped.method, mapped.params)
             except BecketError:
                 otherwise()
 
@@ -158,35 +158,35 @@ class AsyncRuntime:
     def add_notification_handler(
         self, notification: Notification[Any], function: Callable[[Any], Coroutine[Any, Any, None]]
     ) -> None:
-        """Has a notification handled by this function, one at a time."""
+        """Registers a handler of a notification; its calls run one after another."""
 
-        async def take(params: Any) -> None:
+        async def handle(params: Any) -> None:
             await function(params)
 
-        self.peer.on(notification)(take)
+        self.peer.on(notification)(handle)
 
     def close_soon(self) -> None:
-        """Closes the link from a task of its own: from within a handler that is still to be answered."""
+        """Closes the link in a separate task, so that the running handler can still respond."""
         self.workers.spawn(self.peer.aclose)
 
     def create_shutdown(self, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncShutdown:
         return AsyncShutdown(self, work)
 
     def close(self) -> None:
-        """Lets the workers go."""
+        """Stops the workers."""
         self.workers.close()
 
 
 class AsyncShutdown:
-    """What runs once at the end: to its end, whoever is cancelled meanwhile."""
+    """Runs `on_stop` once and to its end, although a caller is cancelled."""
 
-    def __init__(self, face: AsyncRuntime, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._runtime = face
+    def __init__(self, runtime: AsyncRuntime, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._runtime = runtime
         self._work = work
         self._done: asyncio.Event | trio.Event | None = None
 
     async def run_once(self) -> None:
-        """Waits until it has run; the first who comes has it run."""
+        """Runs it, or waits until the first caller's run has ended."""
         if self._done is None:
             self._done = self._runtime.workers.create_event()
             await self._runtime.workers.run_to_end(self._run)
@@ -204,14 +204,14 @@ class AsyncShutdown:
 
 
 class WorkerContext:
-    """A `BlockingContext` for a plain function beside an event loop: the same methods, by way of the loop's thread."""
+    """`BlockingContext` for a plain function in a worker: its methods run in the loop's thread."""
 
     __slots__ = ("_context", "_run", "_runtime")
 
-    def __init__(self, context: Context, face: AsyncRuntime) -> None:
+    def __init__(self, context: Context, runtime: AsyncRuntime) -> None:
         self._context = context
-        self._runtime = face
-        self._run = face.run
+        self._runtime = runtime
+        self._run = runtime.run
 
     @property
     def method(self) -> str:
@@ -225,17 +225,17 @@ class WorkerContext:
 
     @property
     def peer(self) -> BlockingPeer:
-        """Refused: the peer of this extension is on an event loop."""
+        """Raises NotSupported: the peer of this extension is on an event loop."""
         raise NotSupported("ctx.peer", "this extension has an event loop: use ctx.call and ctx.notify")
 
     @property
     def caller(self) -> str | None:
-        """None: nobody asks whether a host may call its extension."""
+        """None: a host needs no permission to call its extension."""
         return self._context.caller
 
     @property
     def wire_request(self) -> object:
-        """The request as a host of another dialect has made it; None from one of becket."""
+        """The request as a host of another dialect sent it, or None."""
         return getattr(self._context, "wire_request", None)
 
     @property
@@ -245,26 +245,26 @@ class WorkerContext:
 
     @property
     def deadline(self) -> float:
-        """When the caller stops waiting, on the loop's clock; infinity if it did not say."""
+        """When the caller stops waiting, on the loop's clock; infinity without a limit."""
         return self._context.deadline
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the caller no longer wants the answer. A long function looks at it now and then."""
+        """Whether the caller has cancelled the call. A long function checks it from time to time."""
         return self._context.is_cancelled
 
     def remaining(self) -> float:
-        """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
+        """Returns the seconds until the deadline; infinity without a limit."""
         return self._runtime.call_in_loop(self._context.remaining)
 
     def respond(self, result: object = None) -> None:
-        """Answers the request now, while its function goes on. See `Context.respond`."""
+        """Responds now, while the function goes on. See `Context.respond`."""
         self._context.respond(result)
 
     answer = RenamedMember("respond")
 
     def progress(self, value: object) -> None:
-        """Reports from within the call; waits while the caller is behind with reading."""
+        """Sends progress of the call; waits under backpressure."""
         self._run(self._context.progress, value)
 
     def notify(self, method: str | Notification[Any], params: Any = None) -> None:
@@ -282,7 +282,7 @@ class WorkerContext:
 
 
 class AsyncioWorkers:
-    """Threads beside asyncio, or uvloop. As many as there are requests at once: they may all wait for each other."""
+    """Worker threads beside asyncio or uvloop: one for every concurrent request, since all may wait for each other."""
 
     def __init__(self, limits: Limits) -> None:
         import asyncio
@@ -295,7 +295,7 @@ class AsyncioWorkers:
         self.call_soon = self._loop.call_soon_threadsafe
 
     async def run_in_worker(self, function: Callable[[], Any]) -> Any:
-        """Runs a function to its end, although cancelled: nothing can stop a thread."""
+        """Runs a function to its end, although cancelled: a thread cannot be stopped."""
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -315,7 +315,7 @@ class AsyncioWorkers:
         return self._asyncio.run_coroutine_threadsafe(function(), self._loop).result()
 
     async def run_to_end(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Runs a coroutine that goes on when whoever waits for it is cancelled."""
+        """Runs a coroutine that goes on when its caller is cancelled."""
         await self._asyncio.shield(self.spawn(function))
 
     def spawn(self, function: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Future[None]:
@@ -333,8 +333,7 @@ class AsyncioWorkers:
 
 
 def shield_from_anyio() -> AbstractContextManager[object]:
-    """Returns a block into which no scope of anyio cancels: it would do so again in every turn of the loop, for as long
-    as the block lasts."""
+    """Returns a context that anyio's scopes do not cancel: they would cancel again in every loop iteration."""
     if "anyio" in sys.modules:
         import anyio
 
@@ -345,7 +344,7 @@ def shield_from_anyio() -> AbstractContextManager[object]:
 
 
 class TrioWorkers:
-    """Threads beside trio."""
+    """Worker threads beside trio."""
 
     def __init__(self, limits: Limits) -> None:
         import trio
@@ -374,7 +373,7 @@ class TrioWorkers:
         return self._trio.Event()
 
     def close(self) -> None:
-        """Nothing to release: trio's threads end by themselves when they are idle."""
+        """Does nothing: idle threads of trio end by themselves."""
 
 
 def create_workers(limits: Limits) -> AsyncioWorkers | TrioWorkers:

@@ -1,9 +1,8 @@
 """Runs an extension's plain functions without an event loop; holds what both runtimes share.
 
-What an extension does for its host is written once, as coroutines that wait for nothing but a face. On an event loop an
-`async def` is awaited and a plain `def` runs in a worker; without one every function is plain and is simply called, and
-the coroutines run through without ever waiting. A plain function gets objects whose methods return values; how these
-come about is a `CoroutineRunner`: at once, or by way of the loop's own thread.
+The handlers of an extension are written once, as coroutines that await only methods of a runtime. Without an event loop
+these methods never suspend, so that a handler runs in one step. A plain function gets objects whose methods return
+values; a `CoroutineRunner` gets these values, directly or in the loop's thread.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from becket.peer.peer import Peer
 
     class CoroutineRunner(Protocol):
-        """Calls a function that returns an awaitable, waits for that, and returns what it comes to."""
+        """Calls a function that returns an awaitable, and returns the awaited result."""
 
         def __call__(self, function: Callable[P, Awaitable[T]], /, *arguments: P.args, **keywords: P.kwargs) -> T: ...
 
@@ -45,7 +44,7 @@ T = TypeVar("T")
 
 
 class UserFunction(Struct, frozen=True, eq=False):
-    """A function of the author's, bound to its object, and how it is run."""
+    """A bound function of the author, and how it is run."""
 
     function: Any
     is_async: bool
@@ -53,7 +52,7 @@ class UserFunction(Struct, frozen=True, eq=False):
 
 
 class BlockingEventSender:
-    """What a call tells its caller before it is answered, without an event loop; `Events` of the other face."""
+    """`EventSender` without an event loop."""
 
     __slots__ = ("_context",)
 
@@ -71,18 +70,18 @@ class BlockingEventSender:
 
 
 def run_synchronously(function: Callable[P, Awaitable[T]], /, *arguments: P.args, **keywords: P.kwargs) -> T:
-    """Runs a coroutine that never waits."""
+    """Runs a coroutine that never suspends."""
     steps = function(*arguments, **keywords).__await__()
     try:
         next(steps)
     except StopIteration as stop:
         result: T = stop.value
         return result
-    raise LocalProtocolError("something waits here that only an event loop can wait for")
+    raise LocalProtocolError("this function awaited something that needs an event loop")
 
 
 class BlockingRuntime:
-    """Plain functions alone, over a `BlockingPeer`."""
+    """Runs plain functions over a `BlockingPeer`."""
 
     is_blocking = True
     peer: BlockingPeer
@@ -106,8 +105,8 @@ class BlockingRuntime:
     async def call(self, method: Any, params: Any, options: dict[str, Any]) -> Any:
         if self.client_mapping is None:
             return self.peer.call(method, params, **options)
-        asked = self.client_mapping.map_request(method, params)
-        return asked.decode_result(self.peer.call(asked.method, asked.params, **options))
+        request = self.client_mapping.map_request(method, params)
+        return request.decode_result(self.peer.call(request.method, request.params, **options))
 
     async def notify(self, method: Any, params: Any) -> None:
         self._notify(method, params)
@@ -115,8 +114,8 @@ class BlockingRuntime:
     def _notify(self, method: Any, params: Any) -> None:
         if self.client_mapping is None:
             self.peer.notify(method, params)
-        elif tale := self.client_mapping.map_notification(method, params):
-            self.peer.notify(tale.method, tale.params)
+        elif mapped := self.client_mapping.map_notification(method, params):
+            self.peer.notify(mapped.method, mapped.params)
 
     def can_log(self) -> bool:
         return can_log(self.peer, self.client_mapping)
@@ -132,18 +131,18 @@ class BlockingRuntime:
     def add_notification_handler(
         self, notification: Notification[Any], function: Callable[[Any], Coroutine[Any, Any, None]]
     ) -> None:
-        def take(params: Any) -> None:
+        def handle(params: Any) -> None:
             run_synchronously(function, params)
 
-        self.peer.on(notification, thread=True)(take)
+        self.peer.on(notification, thread=True)(handle)
 
     def close_soon(self) -> None:
-        """Closes the link from a thread of its own: from within a handler that is still to be answered."""
-        # The reader holds the link's lock until the answer has left.
+        """Closes the link in a separate thread, so that the running handler can still respond."""
+        # The reading thread holds the link's lock until the response is sent.
         start_daemon_thread(self.peer.close)
 
     def create_read_wait(self) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Returns what ends a pause, from any thread, and what waits for that and reads on meanwhile."""
+        """Returns a function that ends a wait, from any thread, and one that waits and reads meanwhile."""
         from becket.peer.loops.thread_loop import ThreadFuture
 
         waiter = ThreadFuture()
@@ -158,7 +157,7 @@ class BlockingRuntime:
             try:
                 self.peer.run(pause())
             except RuntimeError:
-                pass  # the link has ended meanwhile, and nobody reads any more
+                pass  # the link has ended meanwhile
 
         return lambda: self.peer.run(end_pause()), wait
 
@@ -167,22 +166,22 @@ class BlockingRuntime:
 
 
 class BlockingShutdown:
-    """What runs once at the end, in a thread: whoever reads goes on reading meanwhile."""
+    """Runs `on_stop` once, in a thread, while the link is read."""
 
-    def __init__(self, face: BlockingRuntime, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._runtime = face
+    def __init__(self, runtime: BlockingRuntime, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._runtime = runtime
         self._work = work
         self._lock = allocate_lock()
         self._done_lock: LockType | None = None
         self._readers: list[Callable[[], None]] = []
 
     async def run_once(self) -> None:
-        """Waits until it has run; the first who comes has it run."""
+        """Runs it, or waits until the first caller's run has ended."""
         with self._ensure_started():
             pass
 
     async def run_once_in_handler(self) -> None:
-        """Waits in the thread that reads, and reads meanwhile: what runs may need answers of the host."""
+        """The same from the reading thread, which goes on reading: `on_stop` may call the host."""
         wake, wait = self._runtime.create_read_wait()
         self._readers.append(wake)
         if self._ensure_started().locked():
@@ -196,17 +195,17 @@ class BlockingShutdown:
                 start_daemon_thread(self._run, self._done_lock)
             return self._done_lock
 
-    def _run(self, is_over: LockType) -> None:
+    def _run(self, done: LockType) -> None:
         try:
             run_synchronously(self._work)
         finally:
-            is_over.release()
+            done.release()
             for wake in self._readers:
                 wake()
 
 
 def can_log(peer: Peer | BlockingPeer, client_mapping: HostCallMapping | None) -> bool:
-    """Returns whether the host takes messages for its log over the link."""
+    """Returns whether the host accepts log messages over the link."""
     if client_mapping is None:
         return "log" in peer.features
     from becket.contract.log import LOG
@@ -215,17 +214,17 @@ def can_log(peer: Peer | BlockingPeer, client_mapping: HostCallMapping | None) -
 
 
 def start_daemon_thread(function: Callable[..., object], *arguments: object) -> None:
-    """Runs a function in a thread that nobody waits for."""
-    from threading import Thread  # at the end of a program, which has imported it by then if it ever does
+    """Runs a function in a daemon thread."""
+    from threading import Thread  # not at the start of an extension
 
     Thread(target=function, args=arguments, name="becket end", daemon=True).start()
 
 
 def check_not_awaitable(routine: UserFunction, result: Any) -> Any:
-    """Returns the result of a plain function; a coroutine is none, and nobody would ever run it."""
+    """Returns the result of a plain function, and raises TypeError for an awaitable, which would never run."""
     if hasattr(result, "__await__"):
         if hasattr(result, "close"):
             result.close()
         name = getattr(routine.function, "__qualname__", repr(routine.function))
-        raise TypeError(f"{name} is a plain `def` and returned something to await: make it `async def`")
+        raise TypeError(f"{name} is a plain `def` and returned an awaitable: make it `async def`")
     return result

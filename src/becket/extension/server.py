@@ -1,7 +1,7 @@
 """Provides ExtensionServer, the class that an extension derives from.
 
-The class checks what it declares when it is made. One object serves one host at a time, over its stdin and stdout with
-`run`, or over any transport with `over` and `blocking_over`; what happens on that link is its session's.
+Declarations are checked when the class is created. One object serves one host at a time: over stdin and stdout with
+`run`, or over any transport with `over` and `blocking_over`. The state of a connection is in `session`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ OVERRIDABLE = {
     "sidecar_args": ("self",),
 }
 
-MAX_SIMPLE_NAME_LENGTH = 64  # of a tool's name, as far as no rule needs to be looked up
+MAX_SIMPLE_NAME_LENGTH = 64  # a tool name that is a Python identifier of this length breaks no rule
 
 
 class ExtensionServer:
@@ -68,10 +68,10 @@ class ExtensionServer:
     id: str = ""
     version: str = ""
     capabilities: Sequence[DeclaredCapability] = ()
-    """What else the extension can do, in words of its own."""
+    """Further capabilities, of kinds that the extension defines."""
     schemas: SchemaMode = SchemaMode.OFF
-    """Whether the inputs of tools are held against their JSON Schemas here too, before the types of the signature are.
-    Hosts of becket do that by themselves; it is for a schema of your own that says more than the signature."""
+    """Whether tool inputs are validated against their JSON Schemas here too, before they are decoded to the types of
+    the signature. becket hosts validate them anyway; use it for an `input_schema` that says more than that."""
 
     __becket__: ClassVar[ExtensionDefinition] = ExtensionDefinition((), frozenset(), True)
     _session: ExtensionSession | None = None
@@ -103,16 +103,16 @@ class ExtensionServer:
         `LocalProtocolError`. `log`, `info` and `extension` are the same in both.
 
         Raises:
-            LocalProtocolError: nobody is connected.
+            LocalProtocolError: no host is connected.
         """
         return self._require_session().host
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The configuration that the host gave at the start.
+        """The configuration that the host sent with `initialize`.
 
         Raises:
-            LocalProtocolError: the host has not said it yet.
+            LocalProtocolError: the host has not sent it yet.
         """
         params = self._require_session().params
         if params is None:
@@ -121,7 +121,7 @@ class ExtensionServer:
 
     @property
     def root(self) -> str | None:
-        """The folder of this extension, as the host gave it; None if it gave none."""
+        """The folder of this extension as the host sent it, or None."""
         params = self._require_session().params
         return None if params is None else params.plugin_root
 
@@ -132,38 +132,38 @@ class ExtensionServer:
             )
         return self._session
 
-    # -- what authors may write themselves, as `async def` or plain `def`
+    # -- methods that authors may override, as `async def` or plain `def`
 
     def on_start(self) -> Awaitable[None] | None:
-        """Runs when the host has said who it is, before it is answered. What it raises fails the start."""
+        """Runs during `initialize`, before the response. An exception fails the start."""
 
     def on_stop(self) -> Awaitable[None] | None:
-        """Runs once at the end, and has four seconds. The host may be gone already."""
+        """Runs once at shutdown, for at most four seconds. The host may be gone already."""
 
     def info(self) -> ExtensionInfo | Awaitable[ExtensionInfo]:
-        """Returns what the extension tells of itself when it is asked."""
+        """Returns the response to `info.get`."""
         from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo
 
         named = tuple(CapabilityInfo(capability.kind, capability.name) for capability in self.capabilities)
         return ExtensionInfo(BuildInfo("cpu", version=self.version), named)
 
     def sidecar_args(self) -> SidecarArgs | Awaitable[SidecarArgs]:
-        """Returns how the extension's sidecar is to be started."""
+        """Returns the arguments for starting the extension's sidecar."""
         from becket.contract.info import SidecarArgs
 
         return SidecarArgs()
 
     def on_editor_open(self, opened: EditorOpen) -> object:
-        """Returns what to show now that the user has opened a field of this extension in the settings.
+        """Returns what to show when the user opens a field of this extension in the settings.
 
-        This one and the next two return an `EditorRender`; an `EditorCommitted` with the value that is to be kept, or
-        an `EditorClosed`, either of which closes the editor; or None, if there is nothing new to show."""
+        This method and the next two return an `EditorRender`; an `EditorCommitted` with the value to store, or an
+        `EditorClosed`, both of which close the editor; or None if nothing changes."""
 
     def on_editor_key(self, pressed: EditorKey) -> object:
         """Returns what to show after a key was pressed in an open field."""
 
     def on_editor_commit(self, taken: EditorCommit) -> object:
-        """Returns what to show after the host's user has taken a value."""
+        """Returns what to show after the user has committed a value."""
 
     # -- serving
 
@@ -174,11 +174,11 @@ class ExtensionServer:
         dialect: Dialect | str | None = None,
         mcp: bool = False,
     ) -> NoReturn:
-        """Serves the host that started this program, over stdin and stdout, until that ends; then exits.
+        """Serves the host that started this program, over stdin and stdout, until the connection ends; then exits.
 
-        Without `loop` it runs on asyncio, and without any event loop where no method is `async def`. The first thing
-        that the host says tells its dialect, unless you do; `mcp=True` is short for `dialect="mcp"`. The exit codes
-        stand in `becket.extension.runner`.
+        Without `loop` it runs on asyncio, or without any event loop where no method is `async def`. The dialect is
+        detected from the first message unless it is given; `mcp=True` is short for `dialect="mcp"`. The exit codes
+        are in `becket.extension.runner`.
         """
         from becket.extension.runner import run_extension
 
@@ -210,7 +210,7 @@ class ExtensionServer:
         Nothing is read before `peer.serve()` or `peer.listen()`.
 
         Raises:
-            TypeError: it has an `async def`.
+            TypeError: a method is `async def`.
         """
         if not self.__becket__.is_blocking:
             raise TypeError(f"{type(self).__name__} has an `async def`: it needs an event loop")
@@ -228,7 +228,7 @@ class ExtensionServer:
 
 
 class WireSettings(Struct, frozen=True, eq=False):
-    """How a host is spoken to."""
+    """Dialect, limits and framing of a connection."""
 
     dialect: Dialect
     limits: Limits
@@ -236,13 +236,13 @@ class WireSettings(Struct, frozen=True, eq=False):
 
     @classmethod
     def resolve(cls, dialect: Dialect | str, limits: Limits | None, framing: FramingFactory | None) -> WireSettings:
-        """Returns what these words mean; the limits are the dialect's unless given."""
+        """Returns the settings for a dialect or its name; the limits are the dialect's unless given."""
         chosen = find_dialect(dialect).for_extension()
         return cls(chosen, limits or chosen.limits, framing)
 
 
 class HostConnection:
-    """An extension on an event loop, for as long as the block lasts. Leaving it ends the extension in good order."""
+    """Serves a host on an event loop while the block runs. Leaving the block stops the extension in order."""
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class HostConnection:
         from becket.peer.peer import Peer
 
         extension, transport, wire = self._extension, self._transport, self._wire
-        has_joined = False
+        is_attached = False
         try:
             check_id(extension)
             self._runtime = AsyncRuntime(wire.limits)
@@ -269,7 +269,7 @@ class HostConnection:
                 extension, extension.__becket__, self._runtime, wire.dialect, self._on_stopping
             )
             extension._attach_session(self._session)  # pyright: ignore[reportPrivateUsage]
-            has_joined = True
+            is_attached = True
             peer = self._runtime.peer = await Peer.over(
                 transport,
                 name="host",
@@ -281,24 +281,24 @@ class HostConnection:
         except BaseException:
             if is_transport(transport):
                 transport.close()
-            if has_joined:
+            if is_attached:
                 extension._detach_session()  # pyright: ignore[reportPrivateUsage]
             raise
-        peer.limit_features(())  # until the host has said what it knows
+        peer.limit_features(())  # until the host has announced its features
         return peer
 
     @property
     def workers(self) -> AsyncioWorkers | TrioWorkers:
-        """The loop, as seen from other threads."""
+        """Runs functions in threads, and coroutines from threads."""
         return self._runtime.workers
 
     @property
     def refusal_reason(self) -> str | None:
-        """Why the host could not be served, where that is why it ended."""
+        """Why the host could not be served, if that ended the connection."""
         return self._session.refusal_reason
 
     async def stop(self) -> None:
-        """Lets the extension finish; the link stays open."""
+        """Runs `on_stop`; the link stays open."""
         await self._session.stop()
 
     async def __aexit__(self, *_: object) -> None:
@@ -313,7 +313,7 @@ class HostConnection:
 
 
 class BlockingHostConnection:
-    """An extension without an event loop, for as long as the block lasts."""
+    """Serves a host without an event loop while the block runs."""
 
     def __init__(
         self,
@@ -331,7 +331,7 @@ class BlockingHostConnection:
         from becket.peer.blocking_peer import BlockingPeer
 
         extension, wire = self._extension, self._wire
-        has_joined = False
+        is_attached = False
         try:
             check_id(extension)
             self._runtime = BlockingRuntime()
@@ -339,7 +339,7 @@ class BlockingHostConnection:
                 extension, extension.__becket__, self._runtime, wire.dialect, self._on_stopping
             )
             extension._attach_session(self._session)  # pyright: ignore[reportPrivateUsage]
-            has_joined = True
+            is_attached = True
             peer = self._runtime.peer = BlockingPeer(
                 self._transport,
                 name="host",
@@ -350,19 +350,19 @@ class BlockingHostConnection:
             )
         except BaseException:
             self._transport.close()
-            if has_joined:
+            if is_attached:
                 extension._detach_session()  # pyright: ignore[reportPrivateUsage]
             raise
-        peer.limit_features(())  # until the host has said what it knows
+        peer.limit_features(())  # until the host has announced its features
         return peer
 
     @property
     def refusal_reason(self) -> str | None:
-        """Why the host could not be served, where that is why it ended."""
+        """Why the host could not be served, if that ended the connection."""
         return self._session.refusal_reason
 
     def stop(self) -> None:
-        """Lets the extension finish; the link stays open."""
+        """Runs `on_stop`; the link stays open."""
         self._runtime.run(self._session.stop)
 
     def __exit__(self, *_: object) -> None:
@@ -378,10 +378,10 @@ def is_transport(transport: Transport | ByteStream) -> TypeGuard[Transport]:
 
 
 def no_op() -> None:
-    """Stands where nobody wants to know that the end has begun."""
+    """The default of `when_ending`."""
 
 
-# -- what a class declares, against the rules of the contract
+# -- checks of a class
 
 
 def check_id(extension: ExtensionServer) -> None:
@@ -390,23 +390,23 @@ def check_id(extension: ExtensionServer) -> None:
 
 
 def check_override(cls: type[ExtensionServer], name: str) -> None:
-    """Raises TypeError for what stands in the place of a function that authors may write, and cannot be called so."""
+    """Raises TypeError if an overridable method is no function with the expected parameters."""
     written = next(vars(kind)[name] for kind in cls.__mro__ if name in vars(kind))
     if not callable(getattr(cls, name)):
         raise TypeError(f"{cls.__name__}.{name} is a function, and not {written!r}")
-    if isinstance(written, FunctionType):  # what else can be called knows by itself what it takes
+    if isinstance(written, FunctionType):  # other callables are not inspected
         check_override_signature(written, OVERRIDABLE[name])
 
 
-def is_trivially_valid(what: object) -> bool:
-    """Returns whether no rule of the contract can forbid it: a tool with a name of Python, and what has no rules."""
-    if isinstance(what, DeclaredTool):
-        return what.name.isidentifier() and what.name.isascii() and len(what.name) <= MAX_SIMPLE_NAME_LENGTH
-    return not isinstance(what, DeclaredProvider)
+def is_trivially_valid(item: object) -> bool:
+    """Returns whether no rule of the contract can reject this item, so that the checker need not be imported."""
+    if isinstance(item, DeclaredTool):
+        return item.name.isidentifier() and item.name.isascii() and len(item.name) <= MAX_SIMPLE_NAME_LENGTH
+    return not isinstance(item, DeclaredProvider)
 
 
 def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declaration, ...]) -> None:
-    """Raises TypeError for what every host would refuse in the handshake."""
+    """Raises TypeError for declarations that every host would reject in the handshake."""
     from becket.contract.handshake_checks import CapabilityChecker
     from becket.contract.providers import Provider
 

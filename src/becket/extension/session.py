@@ -1,7 +1,7 @@
 """Tracks one extension session with its host from initialize to shutdown.
 
-Before the host has said `initialize`, and once the end has begun, requests are answered with "not ready"; the functions
-of the author that go with the start and the end run once each. Reading, writing and processes are others'.
+Requests before `initialize` and during shutdown get the error "not ready". `on_start` and `on_stop` run once each. The
+session neither reads nor writes, and knows no process.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["ExtensionDefinition", "ExtensionSession"]
 
 
 class ExtensionDefinition(Struct, frozen=True, eq=False):
-    """What is known of a class of extensions when it is made."""
+    """The declarations of an extension class."""
 
     declared: tuple[Declaration, ...]
     overridden: frozenset[str]
@@ -54,7 +54,7 @@ class ExtensionDefinition(Struct, frozen=True, eq=False):
 
 
 class SessionState:
-    """What a host is told that comes at the wrong time. (An enum would take a fifth of a millisecond to make.)"""
+    """States, each with the text for a request at the wrong time. No enum: that takes 0.2 ms of the start."""
 
     NEW = "the host has not said initialize yet"
     STARTING = "it is starting"
@@ -63,67 +63,72 @@ class SessionState:
 
 
 class ExtensionSession:
-    """The life of one link. The face has its peer from before the first byte is read."""
+    """The state of one link. The runtime gets its peer before the first byte is read."""
 
     def __init__(
         self,
         extension: Any,
-        outline: ExtensionDefinition,
-        face: Runtime,
+        definition: ExtensionDefinition,
+        runtime: Runtime,
         dialect: Dialect,
         when_ending: Callable[[], None],
     ) -> None:
-        self.runtime = face
+        self.runtime = runtime
         self.params: Initialize | None = None
         self.refusal_reason: str | None = None  # why this host cannot be served
         self._host: HostClient | None = None
         self._extension = extension
-        self._definition = outline
+        self._definition = definition
         self._on_stopping = when_ending
         self._state = SessionState.NEW
         self._has_started = False
-        self._handlers = ExtensionHandlers(extension, outline.declared, outline.overridden, face, self.check_ready)
+        self._handlers = ExtensionHandlers(
+            extension, definition.declared, definition.overridden, runtime, self.check_ready
+        )
         self._mapping = None if dialect.load_mapping is None else self._build_mapping(dialect.load_mapping())
         self.registry = self._handlers.registry if self._mapping is None else self._mapping.registry
-        """All that the host may call."""
-        self._register_lifecycle("on_start" in outline.overridden)
-        self._shutdown = face.create_shutdown(self._run_on_stop) if "on_stop" in outline.overridden else None
+        """The methods that the host may call."""
+        self._register_lifecycle("on_start" in definition.overridden)
+        self._shutdown = runtime.create_shutdown(self._run_on_stop) if "on_stop" in definition.overridden else None
 
-    def _build_mapping(self, speech: ContractMapping) -> SessionMapping:
+    def _build_mapping(self, mapping: ContractMapping) -> SessionMapping:
         from becket.extension.mapping import SessionMapping
 
-        foreign = SessionMapping(speech, self._handlers.build_link_state(self._capabilities()), self._handlers.registry)
-        self.runtime.client_mapping = foreign.client
-        return foreign
+        state = self._handlers.build_link_state(self._capabilities())
+        session_mapping = SessionMapping(mapping, state, self._handlers.registry)
+        self.runtime.client_mapping = session_mapping.client
+        return session_mapping
 
     def _register_lifecycle(self, has_on_start: bool) -> None:
-        """Registers what begins and ends a session."""
-        foreign = self._mapping
-        # The version is looked at before the rest, of which another version may think differently.
-        unread: Method[Any, Any] = Method(INITIALIZE.name if foreign is None else foreign.initialize_method, Any, Any)
-        register_handler(self.registry, self.runtime, unread, self._initialize, thread=has_on_start)
-        goodbye = SHUTDOWN if foreign is None else foreign.shutdown_method
-        if goodbye is not None:
-            register_handler(self.registry, self.runtime, goodbye, self._shut_down, thread=False)
-        if foreign is None:
+        """Registers the handlers of `initialize`, `shutdown` and of queries that only the dialect has."""
+        mapping = self._mapping
+        # The params stay undecoded: the version is checked first, since another version may have other params.
+        initialize: Method[Any, Any] = Method(
+            INITIALIZE.name if mapping is None else mapping.initialize_method, Any, Any
+        )
+        register_handler(self.registry, self.runtime, initialize, self._initialize, thread=has_on_start)
+        shutdown = SHUTDOWN if mapping is None else mapping.shutdown_method
+        if shutdown is not None:
+            register_handler(self.registry, self.runtime, shutdown, self._shut_down, thread=False)
+        if mapping is None:
             return
-        for name, answer in foreign.queries():
-            if name in self.registry:  # the author answers it
+        for name, query in mapping.queries():
+            if name in self.registry:  # the author handles it
                 continue
-            is_early = name in foreign.early_queries
+            is_early = name in mapping.early_queries
             register_handler(
                 self.registry,
                 self.runtime,
                 Method(name, Any, Any),
-                self._build_query_handler(answer, is_early),
+                self._build_query_handler(query, is_early),
                 thread=False,
             )
 
-    def _build_query_handler(self, answer: Callable[[Any], Any], is_early: bool) -> AsyncHandler:
+    def _build_query_handler(self, query: Callable[[Any], Any], is_early: bool) -> AsyncHandler:
         async def serve(params: Any, ctx: Any) -> Any:
             if not is_early:
                 self.check_ready()
-            return answer(params)
+            return query(params)
 
         return serve
 
@@ -132,9 +137,9 @@ class ExtensionSession:
 
     @property
     def host(self) -> HostClient:
-        """What the host offers, for coroutines."""
+        """The client of the host's methods."""
         if self._host is None:
-            # At first need: many extensions ask their host for nothing.
+            # At first use: many extensions call nothing of their host.
             from becket.extension.host_client import HostClient
 
             self._host = HostClient(self.runtime, self)
@@ -142,24 +147,24 @@ class ExtensionSession:
 
     @property
     def extension_id(self) -> str:
-        """The id by which the host knows this extension; until it has said that, the extension's own."""
+        """The id that the host uses for this extension; before `initialize`, the extension's own."""
         own: str = self._extension.id
         return own if self.params is None else self.params.plugin_id
 
     @property
     def host_info(self) -> HostInfo | None:
-        """Which program the host is, where it has said so."""
+        """Name and version of the host, if it sent them."""
         return None if self.params is None else self.params.host
 
     def check_ready(self) -> None:
-        """Raises the answer to a request that comes too early or too late."""
+        """Raises the error for a request before `initialize` or during shutdown."""
         if self._state != SessionState.READY:
             raise self._build_not_ready_error()
 
     def _build_not_ready_error(self) -> RpcError:
         return RpcError(Meaning.NOT_READY, f"{self.extension_id} is not ready: {self._state}")
 
-    # -- the start
+    # -- start
 
     async def _initialize(self, given: Any, ctx: Any) -> Any:
         if self._state != SessionState.NEW:
@@ -187,7 +192,7 @@ class ExtensionSession:
     def _build_initialized(self, params: Initialize) -> Initialized:
         if not params.features:
             return Initialized(PROTOCOL_VERSION, self._capabilities())
-        # What an author tells of the extension may take long, or fail: the host asks for that in a call of its own.
+        # An overridden `info` may take long or fail: the host calls `info.get` for it.
         info = None if "info" in self._definition.overridden else self._extension.info()
         declared = replace(self._capabilities(), hooks=self._handlers.subscriptions())
         own_id = "" if self._extension.id == params.plugin_id else self._extension.id
@@ -206,11 +211,11 @@ class ExtensionSession:
             raise InvalidParams(find_problems(given, Initialize)) from error
 
     def _decode_mapped_initialize(self, foreign: SessionMapping, given: Any) -> Initialize:
-        """Reads the first words of a host of another dialect; one that cannot be served is answered, and left."""
+        """Decodes the handshake of another dialect. After an incompatible one, the link closes."""
         try:
             return foreign.decode_initialize(given)
         except RpcError as error:
-            if error.meaning is Meaning.INCOMPATIBLE:  # any other it may try again
+            if error.meaning is Meaning.INCOMPATIBLE:  # after any other error the host may try again
                 self.refusal_reason = error.message
                 self.runtime.close_soon()
             raise
@@ -221,7 +226,7 @@ class ExtensionSession:
             await self.runtime.run_function(UserFunction(function, is_async(function)))
         self._has_started = True
 
-    # -- the end
+    # -- shutdown
 
     async def _shut_down(self, params: Any, ctx: Any) -> Any:
         if self._begin_stopping() and self._shutdown is not None:
@@ -230,12 +235,12 @@ class ExtensionSession:
         return None if self._mapping is None else self._mapping.shutdown_result
 
     async def stop(self) -> None:
-        """Lets the extension finish; whoever comes second waits for the first."""
+        """Runs `on_stop` once; a second caller waits for the first."""
         if self._begin_stopping() and self._shutdown is not None:
             await self._shutdown.run_once()
 
     def _begin_stopping(self) -> bool:
-        """Lets no more requests in, and returns whether it has started at all."""
+        """Rejects further requests, and returns whether `on_start` has run."""
         if self._state != SessionState.STOPPING:
             self._state = SessionState.STOPPING
             self._on_stopping()
