@@ -69,7 +69,7 @@ def test_the_extras_that_errors_name_exist(extra: str) -> None:
     assert extra in project["optional-dependencies"]
 
 
-def test_a_module_of_our_own_that_is_missing_is_no_extra() -> None:
+def test_a_missing_module_of_becket_is_not_an_extra() -> None:
     with pytest.raises(ModuleNotFoundError) as caught, _extras.needs_extra("lsp"):
         import becket.no_such_module  # type: ignore[import-not-found]  # noqa: F401
 

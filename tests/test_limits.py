@@ -10,7 +10,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 MIB = 1024 * 1024
 
 
-def test_the_defaults_are_those_that_the_documentation_promises() -> None:
+def test_the_defaults_match_the_documentation() -> None:
     limits = Limits()
     assert (limits.frame, limits.header, limits.header_lines) == (4 * MIB, 4096, 16)
     assert (limits.nodes, limits.depth, limits.digits, limits.batch) == (50_000, 64, 128, 50)
@@ -32,7 +32,7 @@ def test_a_limit_cannot_be_changed_in_place() -> None:
         DEFAULT_LIMITS.frame = 1  # type: ignore[misc]
 
 
-def test_a_copy_with_changes_leaves_the_others_and_the_original_as_they_are() -> None:
+def test_a_copy_with_changes_leaves_the_other_values_and_the_original_unchanged() -> None:
     changed = DEFAULT_LIMITS.but(frame=10, call_timeout=0.5)
     assert (changed.frame, changed.call_timeout) == (10, 0.5)
     assert changed.nodes == DEFAULT_LIMITS.nodes

@@ -107,7 +107,7 @@ def test_on_behalf_of_another_what_both_hold_is_allowed(method: Method[Any, Any]
 # -- names
 
 
-def test_the_names_are_those_of_the_contract() -> None:
+def test_the_names_are_the_names_of_the_contract() -> None:
     assert {
         "audio.input",
         "audio.output",
@@ -181,7 +181,7 @@ def test_grants_are_made_of_names_and_refuse_other_values() -> None:
 
 
 @pytest.mark.parametrize("names", [("memory.read", ()), ((), "memory.read")])
-def test_one_text_is_no_list_of_names(names: tuple[Iterable[str], Iterable[str]]) -> None:
+def test_a_string_is_not_a_list_of_names(names: tuple[Iterable[str], Iterable[str]]) -> None:
     with pytest.raises(TypeError, match=r"^permissions are given as a list of names, never as one text$"):
         Grants.of(*names)
 
@@ -274,7 +274,7 @@ def test_a_policy_that_raises_means_no_and_the_record_says_so(
     assert caplog.records[0].exc_info[1] is error
 
 
-def test_a_policy_that_is_interrupted_lets_nothing_pass() -> None:
+def test_a_policy_that_is_interrupted_denies() -> None:
     def policy(decision: Decision) -> bool:
         raise KeyboardInterrupt
 
@@ -323,7 +323,7 @@ def test_a_policy_that_hangs_occupies_eight_threads_and_queues_nothing_behind_th
     assert [decision.method for decision in heard[8:]] == ["afterwards"]
 
 
-def test_an_async_policy_lets_nothing_pass_where_nothing_can_wait_for_it() -> None:
+def test_an_async_policy_denies_where_nothing_can_await_it() -> None:
     async def policy(decision: Decision) -> bool:
         return True
 
@@ -718,7 +718,7 @@ def test_a_denial_names_permission_method_and_extension(requires: str | None, na
     assert (error.permission, error.method, error.extension) == (named, "memory.query", "notes")
 
 
-def test_a_check_counts_those_on_whose_behalf_it_is() -> None:
+def test_a_check_includes_the_callers_on_whose_behalf_it_is() -> None:
     gate, other = Gate("notes", Grants.of(["memory.read"])), Gate("diary", Grants())
     gate.check("memory.query", "memory.read")
 
@@ -785,7 +785,7 @@ def test_a_denial_on_behalf_of_others_names_the_caller_without_permission() -> N
     assert reason(lacking, denied) == "it is not granted"
 
 
-def test_a_policy_further_up_sees_the_method_and_those_above_it() -> None:
+def test_a_policy_further_up_sees_the_method_and_the_callers_above_it() -> None:
     seen: list[Decision] = []
 
     def policy(decision: Decision) -> bool:

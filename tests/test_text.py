@@ -140,13 +140,13 @@ def test_a_path_is_shown_as_one_escaped_line(path: str | Path, shown: str) -> No
 
 
 @given(st.text())
-def test_whatever_a_path_holds_it_can_be_printed_and_sent(path: str) -> None:
+def test_any_path_can_be_printed_and_sent(path: str) -> None:
     assert quote_path(path).isprintable()
     assert quote_path(path).encode().decode() == quote_path(path)
 
 
 @given(st.binary())
-def test_whatever_bytes_a_name_has_they_can_be_printed_and_sent(name: bytes) -> None:
+def test_any_bytes_in_a_name_can_be_printed_and_sent(name: bytes) -> None:
     assert quote_path(os.fsdecode(name)).isprintable()
 
 

@@ -242,7 +242,7 @@ class scripted_echo:
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_a_thread_that_waits_continues_when_the_one_that_read_for_it_has_left(listen: bool) -> None:
+def test_a_waiting_thread_continues_when_the_reading_thread_has_left(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for round in range(50):
             quick = Started(lambda: [peer.call("quick", timeout=8) for _ in range(3)])

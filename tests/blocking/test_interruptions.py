@@ -72,7 +72,7 @@ def test_an_interruption_abandons_the_call_that_waits_and_the_peer_lives_on(
             playing.result()
 
 
-def test_an_interruption_of_the_one_that_reads_lets_another_continue(interrupt: Interrupter) -> None:
+def test_an_interruption_of_the_reading_thread_lets_another_continue(interrupt: Interrupter) -> None:
     with scripted(listen=False) as (peer, raw):
         for round in range(20):
             others: list[Started[Any]] = []
@@ -184,7 +184,7 @@ def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(interr
         playing.result()
 
 
-def test_a_pending_call_whose_constructor_was_interrupted_is_let_go_in_silence() -> None:
+def test_a_pending_call_whose_constructor_was_interrupted_is_dropped_silently() -> None:
     made = PendingCall.__new__(PendingCall)
     made.__del__()
 
@@ -250,7 +250,7 @@ def test_an_interruption_of_a_nested_call_reaches_the_call_around_it(interrupt: 
         playing.result()
 
 
-def test_serving_can_be_interrupted_and_taken_up_again(interrupt: Interrupter) -> None:
+def test_serving_can_be_interrupted_and_resumed(interrupt: Interrupter) -> None:
     with scripted(listen=False) as (peer, raw):
         peer.handle("echo")(lambda params: params)
 

@@ -60,7 +60,7 @@ def test_cancel_notifies_the_remote_peer_and_the_result_raises() -> None:
                 pending.result()
 
 
-def test_cancelling_what_is_done_changes_nothing() -> None:
+def test_cancelling_a_finished_call_changes_nothing() -> None:
     with blocking_pair() as (left, right):
         right.handle("echo")(lambda params: params)
         pending = left.begin("echo", [1])

@@ -91,7 +91,7 @@ class AddsRightBeforeThePoll:
         return False
 
 
-def test_what_another_thread_adds_right_before_a_poll_is_done_at_once() -> None:
+def test_work_that_another_thread_adds_right_before_a_poll_is_done_at_once() -> None:
     loop = ThreadLoop()
     done = threading.Event()
     waiter: Any = AddsRightBeforeThePoll(loop, done.set)

@@ -75,7 +75,7 @@ def test_it_is_json_for_programs(data: Path) -> None:
         (["--denied", "--extension", "guard"], []),
     ],
 )
-def test_only_what_is_asked_for_is_shown(data: Path, words: list[str], numbers: list[int]) -> None:
+def test_only_the_selected_events_are_shown(data: Path, words: list[str], numbers: list[int]) -> None:
     assert [record["seq"] for record in shown(data, *words)["records"]] == numbers
 
 
@@ -91,7 +91,7 @@ def test_a_line_that_was_changed_is_found(data: Path) -> None:
     assert shown(data)["ok"] is False
 
 
-def test_verify_prints_what_is_missing(data: Path) -> None:
+def test_verify_prints_the_missing_records(data: Path) -> None:
     path = data / "audit.jsonl"
     assert here("audit", "--data", str(data), "--verify").stdout == ""
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
@@ -114,7 +114,7 @@ def test_an_audit_of_which_only_the_anchor_is_left_is_missed(data: Path) -> None
     assert "records 1 to 4 are missing" in done.stderr
 
 
-def test_what_a_crash_left_of_a_line_is_told_and_no_fault(data: Path) -> None:
+def test_a_line_that_a_crash_cut_off_is_reported_and_not_an_error(data: Path) -> None:
     with (data / "audit.jsonl").open("ab") as file:
         file.write(b'{"seq":5,')
 
@@ -125,7 +125,7 @@ def test_what_a_crash_left_of_a_line_is_told_and_no_fault(data: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "none"])
-def test_a_host_without_an_audit_is_told(tmp_path: Path, folder: str) -> None:
+def test_a_host_without_an_audit_log_is_reported(tmp_path: Path, folder: str) -> None:
     done = here("audit", "--data", str(tmp_path / folder))
 
     assert (done.exit_code, done.stdout) == (ExitCode.NOT_FOUND, "")

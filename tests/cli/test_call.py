@@ -65,7 +65,7 @@ def test_the_input_may_come_from_stdin_and_the_extension_may_be_no_python() -> N
     assert done.stderr == "info: dice: dice: the dice are on the table\n"
 
 
-def test_a_tool_that_is_disabled_is_told_once_with_the_reason(tmp_path: Path) -> None:
+def test_a_disabled_tool_is_reported_once_with_the_reason(tmp_path: Path) -> None:
     root = str(write_extension(tmp_path, "odd", ODD, permissions=["tools.register"]))
 
     done = becket("call", "odd", "stretch", "--root", root, "--no-data", "--yes")
@@ -76,7 +76,7 @@ def test_a_tool_that_is_disabled_is_told_once_with_the_reason(tmp_path: Path) ->
     assert "bend" in error
 
 
-def test_what_the_extension_prints_is_shown_on_stderr(tmp_path: Path) -> None:
+def test_stderr_of_the_extension_is_shown_on_stderr(tmp_path: Path) -> None:
     program = """
 from becket.extension import ExtensionServer, tool
 
@@ -100,15 +100,15 @@ Talker().run()
 
 
 @pytest.mark.parametrize(("name", "expected"), [("info.get", dict), ("count", int)])
-def test_null_is_no_params_and_no_input(name: str, expected: type) -> None:
+def test_null_means_no_params_and_no_input(name: str, expected: type) -> None:
     assert isinstance(printed_json("call", *HOSTED, "notes", name, "null"), expected)
 
 
-def test_what_is_no_tool_is_a_method() -> None:
+def test_a_name_that_is_not_a_tool_is_a_method() -> None:
     assert printed_json("call", *HOSTED, "notes", "info.get")["build"]["version"] == "1.0.0"
 
 
-def test_what_a_tool_has_kept_is_there_at_the_next_call(tmp_path: Path) -> None:
+def test_data_that_a_tool_has_stored_is_there_at_the_next_call(tmp_path: Path) -> None:
     kept = ("--data", str(tmp_path / "data"), *[word for word in HOSTED if word != "--no-data"])
 
     assert printed_json("call", *kept, "notes", "keep", '{"text": "milk"}') == "kept: milk"
@@ -124,7 +124,7 @@ def test_what_a_tool_has_kept_is_there_at_the_next_call(tmp_path: Path) -> None:
         pytest.param(["nobody", "keep"], 3, "no extension 'nobody', it has: census, dice", id="extension"),
     ],
 )
-def test_what_cannot_be_called_is_told_in_a_line(words: list[str], code: int, said: str) -> None:
+def test_a_tool_that_cannot_be_called_is_reported_in_a_line(words: list[str], code: int, said: str) -> None:
     done = becket("call", *HOSTED, *words)
 
     assert done.returncode == code
@@ -133,14 +133,14 @@ def test_what_cannot_be_called_is_told_in_a_line(words: list[str], code: int, sa
     assert len(done.stderr.splitlines()) <= 2
 
 
-def test_an_extension_that_nobody_has_agreed_to_is_not_started() -> None:
+def test_an_extension_without_consent_is_not_started() -> None:
     done = becket("call", *HOSTED[:-1], "notes", "count")
 
     assert done.returncode == 4
     assert "becket call --yes" in done.stderr
 
 
-def test_what_was_typed_before_a_prompt_is_no_answer_to_it() -> None:
+def test_text_typed_before_a_prompt_is_not_a_decision() -> None:
     with Terminal(
         [*BECKET, "call", "--root", str(EXTENSIONS), "--no-data", "--no-hooks", "notes", "count"]
     ) as terminal:
@@ -225,7 +225,7 @@ def test_while_a_host_has_the_files_it_says_so_and_what_to_do(tmp_path: Path) ->
     assert "--no-data" in done.stderr
 
 
-def test_what_is_said_can_be_recorded(tmp_path: Path) -> None:
+def test_messages_can_be_recorded(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     printed_json("call", *HOSTED, "--trace", str(path), "notes", "keep", '{"text": "milk"}')
     printed_json("call", *HOSTED, "--trace", str(path), "notes", "count")
@@ -234,7 +234,7 @@ def test_what_is_said_can_be_recorded(tmp_path: Path) -> None:
     assert methods == ["initialize", "tool.call", "memory.query", "shutdown"]  # of the second call alone
 
 
-def test_what_a_program_that_runs_elsewhere_than_in_its_folder_says_is_recorded_too(tmp_path: Path) -> None:
+def test_messages_of_a_program_outside_its_folder_are_recorded_too(tmp_path: Path) -> None:
     path = tmp_path / "make.jsonl"
     plugins = Path(__file__).parents[2] / "examples" / "dialects" / "cigen"
     hosted = ["--root", str(plugins), "--no-data", "--yes", "--trace", str(path)]
@@ -269,7 +269,7 @@ def test_a_method_of_any_program_is_called_without_a_host(calculator: list[str])
     assert done.stderr == "adding\n"
 
 
-def test_what_is_said_to_a_program_can_be_recorded_too(calculator: list[str], tmp_path: Path) -> None:
+def test_messages_to_a_program_can_be_recorded_too(calculator: list[str], tmp_path: Path) -> None:
     path = tmp_path / "sums.jsonl"
     becket("call", "--trace", str(path), "add", "[1, 2]", *calculator)
 
@@ -292,7 +292,7 @@ def test_how_a_call_of_a_program_fails(calculator: list[str], words: list[str], 
     assert said in done.stderr
 
 
-def test_a_program_that_does_not_answer_is_not_waited_for_for_ever() -> None:
+def test_a_program_that_does_not_respond_times_out() -> None:
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     done = becket("call", "--timeout", "0.2", "add", "--", *silent)
 

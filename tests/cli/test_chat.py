@@ -102,22 +102,22 @@ def test_without_models_the_message_is_plain(tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_question_is_answered_on_stdout() -> None:
+def test_the_response_to_a_prompt_is_on_stdout() -> None:
     assert printed("chat", *ONLY_ELIZA, "I need", "a holiday") == "Why do you need a holiday?\n"
 
 
-def test_what_the_extension_prints_is_shown_on_stderr(parrot: tuple[str, ...]) -> None:
+def test_stderr_of_the_extension_is_shown_on_stderr(parrot: tuple[str, ...]) -> None:
     done = becket("chat", *parrot, "-m", "green", "squawk")
     assert (done.stdout, done.stderr) == ("heard: squawk\n", "info: parrot: squawk!\n")
 
 
-def test_the_question_may_come_from_stdin_and_thoughts_may_be_seen() -> None:
+def test_the_prompt_may_come_from_stdin_and_thoughts_may_be_shown() -> None:
     out = printed("chat", *HOSTED, "-m", "eliza:eliza:doctor", "--thinking", input="I am tired\n")
 
     assert out.splitlines() == ["The patient said: I am tired", "How long have you been tired?"]
 
 
-def test_for_programs_each_piece_is_a_line_of_json_and_the_last_has_the_answer() -> None:
+def test_in_json_each_delta_is_a_line_and_the_last_has_the_response() -> None:
     events = json_lines("chat", "--json", *HOSTED, "-m", "eliza:eliza:doctor", "I need tea")
 
     assert "".join(event["text"] for event in events if event["event"] == "text_delta") == "Why do you need tea?"
@@ -125,7 +125,7 @@ def test_for_programs_each_piece_is_a_line_of_json_and_the_last_has_the_answer()
     assert events[-1]["result"]["content"] == [{"type": "text", "text": "Why do you need tea?"}]
 
 
-def test_a_model_that_does_not_stream_is_asked_for_all_at_once(parrot: tuple[str, ...]) -> None:
+def test_a_model_that_does_not_stream_is_called_for_the_complete_response(parrot: tuple[str, ...]) -> None:
     assert printed("chat", *parrot, "-m", "grey", "-s", "it said", "hello") == "it said: hello\n"
     events = json_lines("chat", "--json", *parrot, "-m", "grey", "hello")
     assert events[0] == {"event": "text_delta", "text": "heard: hello"}
@@ -145,14 +145,14 @@ def test_a_model_may_use_the_tools_of_all_extensions(parrot: tuple[str, ...]) ->
         pytest.param(["-m", "green", "die"], 1, "it is an ex-parrot", id="failed"),
     ],
 )
-def test_what_goes_wrong_is_told_in_a_line(parrot: tuple[str, ...], words: list[str], code: int, said: str) -> None:
+def test_an_error_is_reported_in_a_line(parrot: tuple[str, ...], words: list[str], code: int, said: str) -> None:
     done = becket("chat", *parrot, *words)
 
     assert done.returncode == code
     assert said in done.stderr
 
 
-def test_without_a_question_there_is_nothing_to_do() -> None:
+def test_without_a_prompt_there_is_nothing_to_do() -> None:
     assert here("chat", input=" \n").exit_code == 2
 
 
@@ -185,7 +185,7 @@ def test_where_there_is_one_model_it_need_not_be_named() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["cag", "", "x:y:z"])
-def test_what_no_model_has_is_not_found(wanted: str) -> None:
+def test_an_unknown_model_is_not_found(wanted: str) -> None:
     with pytest.raises(NotDeclared):
         choose_model(MODELS, wanted)
 
@@ -193,7 +193,7 @@ def test_what_no_model_has_is_not_found(wanted: str) -> None:
 # -- a conversation
 
 
-def test_a_conversation_remembers_what_was_said_until_it_is_cleared(parrot: tuple[str, ...]) -> None:
+def test_a_conversation_includes_earlier_messages_until_it_is_cleared(parrot: tuple[str, ...]) -> None:
     with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
         terminal.expect("parrot:cage:green")
         for line, heard in [("one", "one"), ("two", "one / two"), ("/clear", ""), ("three", "three")]:
@@ -206,7 +206,7 @@ def test_a_conversation_remembers_what_was_said_until_it_is_cleared(parrot: tupl
         assert terminal.end() == 0
 
 
-def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(parrot: tuple[str, ...]) -> None:
+def test_ctrl_c_stops_a_response_and_the_conversation_continues(parrot: tuple[str, ...]) -> None:
     with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
         terminal.expect("> ")
         terminal.enter("fly")
@@ -221,7 +221,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(parrot: tuple[str, 
     assert "Traceback" not in terminal.text
 
 
-def test_an_answer_that_fails_is_told_and_the_conversation_goes_on(parrot: tuple[str, ...]) -> None:
+def test_a_response_that_fails_is_reported_and_the_conversation_continues(parrot: tuple[str, ...]) -> None:
     with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
         terminal.expect("> ")
         terminal.enter("die")
@@ -252,7 +252,7 @@ def test_lines_that_were_typed_can_be_had_again(parrot: tuple[str, ...]) -> None
         assert terminal.end() == 0
 
 
-def test_what_the_extension_prints_stands_on_lines_of_its_own(parrot: tuple[str, ...], tmp_path: Path) -> None:
+def test_stderr_of_the_extension_is_on_its_own_lines(parrot: tuple[str, ...], tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
@@ -291,7 +291,7 @@ def test_a_signal_ends_a_conversation_in_good_order(parrot: tuple[str, ...], num
         assert terminal.end() == 143
 
 
-def test_a_person_is_asked_before_an_extension_is_started(tmp_path: Path) -> None:
+def test_the_user_is_prompted_before_an_extension_is_started(tmp_path: Path) -> None:
     options = ["--root", str(EXTENSIONS), "--data", str(tmp_path), "-m", "eliza:eliza:doctor"]
     with Terminal([*BECKET, "chat", *options]) as terminal:
         terminal.expect("[y/N]")

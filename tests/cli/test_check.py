@@ -115,7 +115,7 @@ def test_the_examples_pass(name: str) -> None:
     assert not [line for line in done.stdout.splitlines() if line.startswith(("warning", "error"))]
 
 
-def test_a_program_may_ask_its_host_before_it_answers(tmp_path: Path) -> None:
+def test_a_program_may_call_its_host_before_it_responds(tmp_path: Path) -> None:
     change = """
 def initialize(message):
     for number, method in enumerate(["memory.append", "memory.query", "config.get", "config.set", "config.subscribe"]):
@@ -127,7 +127,7 @@ def initialize(message):
     assert wrong(tmp_path, change) == []
 
 
-def test_asking_for_what_no_host_has_is_a_warning(tmp_path: Path) -> None:
+def test_calling_a_method_that_no_host_has_is_a_warning(tmp_path: Path) -> None:
     change = """
 def initialize(message, old=initialize):
     for _ in range(2):
@@ -188,7 +188,7 @@ def test_all_tools_are_called_on_request(tmp_path: Path) -> None:
     assert {params["name"] for method, params in calls_of(tmp_path) if method == "tool.call"} == {"echo", "wipe"}
 
 
-def test_where_no_tool_is_marked_none_is_called_and_the_report_says_how(tmp_path: Path) -> None:
+def test_where_no_tool_is_marked_no_tool_is_called_and_the_report_says_how(tmp_path: Path) -> None:
     code, findings = check(tmp_path, ACTIVE + "TOOL['read_only'] = False")
 
     (tools,) = [one for one in findings if one["check"] == "tools"]
@@ -207,7 +207,7 @@ def test_a_call_is_cancelled_and_a_ping_is_sent(tmp_path: Path) -> None:
     assert methods.count("$/cancelRequest") == 1
 
 
-def test_what_is_not_announced_is_not_sent(tmp_path: Path) -> None:
+def test_features_that_are_not_announced_are_not_sent(tmp_path: Path) -> None:
     assert wrong(tmp_path, ACTIVE + "FEATURES = []") == []
 
     assert not {"$/ping", "$/cancelRequest"} & {method for method, _ in calls_of(tmp_path)}
@@ -247,7 +247,7 @@ def initialize(message):
 """
 
 
-def test_what_the_manifest_does_not_ask_for_is_an_error_since_no_host_would_start_it(tmp_path: Path) -> None:
+def test_a_permission_missing_in_the_manifest_is_an_error_since_no_host_would_start_it(tmp_path: Path) -> None:
     (tmp_path / "becket.toml").write_text(MANIFEST, encoding="utf-8")
     code, findings = check(tmp_path, DECLARING)
 
@@ -273,7 +273,7 @@ def test_another_id_in_the_code_than_in_the_manifest_is_a_warning(tmp_path: Path
 
 
 @pytest.mark.parametrize("line", ["", "'"])
-def test_a_command_line_without_words_is_refused(line: str) -> None:
+def test_an_empty_command_line_is_refused(line: str) -> None:
     assert here("check", "--command", line, "--", "cat").exit_code == ExitCode.USAGE
 
 
@@ -318,7 +318,7 @@ def serve(message):
         ),
     ],
 )
-def test_what_goes_wrong_in_calls_is_found(tmp_path: Path, change: str, found: list[tuple[str, str]]) -> None:
+def test_problems_in_calls_are_found(tmp_path: Path, change: str, found: list[tuple[str, str]]) -> None:
     assert wrong(tmp_path, ACTIVE + change) == found
 
 
@@ -497,7 +497,7 @@ def test_a_report_that_cannot_be_written_is_an_error_of_files(tmp_path: Path) ->
         ),
     ],
 )
-def test_what_is_wrong_is_found(tmp_path: Path, change: str, found: list[tuple[str, str]]) -> None:
+def test_problems_are_found(tmp_path: Path, change: str, found: list[tuple[str, str]]) -> None:
     assert wrong(tmp_path, change) == found
 
 
@@ -508,13 +508,13 @@ def test_every_finding_that_is_bad_says_what_to_do_or_why(tmp_path: Path) -> Non
     assert "stderr" in findings[1]["hint"]
 
 
-def test_the_last_words_of_a_program_that_ends_are_told(tmp_path: Path) -> None:
+def test_the_last_stderr_lines_of_a_program_that_ends_are_shown(tmp_path: Path) -> None:
     _, findings = check(tmp_path, "sys.exit('the licence has expired')")
 
     assert "the licence has expired" in findings[0]["text"]
 
 
-def test_a_program_that_sends_back_what_it_reads_is_no_extension() -> None:
+def test_a_program_that_echoes_its_input_is_not_an_extension() -> None:
     told = json.loads(here("check", "--json", "--timeout", "1", "--", "cat").stdout)
 
     assert not told["ok"]
@@ -522,14 +522,14 @@ def test_a_program_that_sends_back_what_it_reads_is_no_extension() -> None:
 
 
 @pytest.mark.parametrize("program", ["no-such-program", __file__])
-def test_what_cannot_be_started_is_told(program: str) -> None:
+def test_a_program_that_cannot_be_started_is_reported(program: str) -> None:
     done = here("check", "--", program)
 
     assert done.exit_code == ExitCode.FAILED
     assert program in done.stdout
 
 
-def test_what_a_program_starts_is_ended_with_it(tmp_path: Path) -> None:
+def test_child_processes_of_a_program_are_ended_with_it(tmp_path: Path) -> None:
     change = "import subprocess; subprocess.Popen(['sleep', '60'], stdin=subprocess.DEVNULL)"
 
     assert wrong(tmp_path, change) == []  # and the leak check of all tests finds nothing
@@ -552,7 +552,7 @@ def test_auto_tries_every_dialect_and_takes_the_best(tmp_path: Path) -> None:
     assert {*told["reports"]} == {*DIALECTS}
 
 
-def test_auto_tells_what_is_spoken(tmp_path: Path) -> None:
+def test_auto_shows_the_detected_dialect(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + SERVE, encoding="utf-8")
 
@@ -571,7 +571,7 @@ def test_plain_is_checked_without_a_handshake(tmp_path: Path) -> None:
     assert "no-such-program" in done.stdout
 
 
-def test_a_program_that_speaks_nothing_has_no_dialect() -> None:
+def test_a_program_without_messages_has_no_dialect() -> None:
     told = json.loads(here("check", "--json", "--timeout", "0.2", "--dialect", "auto", "--", "sleep", "9").stdout)
 
     assert told["dialect"] is None
@@ -592,7 +592,7 @@ def test_no_data_is_accepted_before_the_dashes_as_by_other_commands(tmp_path: Pa
 
 
 @pytest.mark.parametrize("words", [("--nodata", "--", "cat"), ("--nodata", "cat"), ("x", "--", "cat")])
-def test_what_is_no_option_is_named_and_starts_nothing(words: tuple[str, ...]) -> None:
+def test_an_unknown_option_is_named_and_starts_nothing(words: tuple[str, ...]) -> None:
     done = here("check", *words)
 
     assert done.exit_code == ExitCode.USAGE
@@ -600,7 +600,7 @@ def test_what_is_no_option_is_named_and_starts_nothing(words: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("words", [(), ("--",), ("--json",)])
-def test_without_a_program_it_says_where_one_stands(words: tuple[str, ...]) -> None:
+def test_without_a_program_the_error_says_where_to_put_it(words: tuple[str, ...]) -> None:
     done = here("check", *words)
 
     assert done.exit_code == ExitCode.USAGE
@@ -615,7 +615,7 @@ def test_a_program_may_stand_without_dashes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["native", "synaps", "nexo", "morphir", "lsp", "mcp", "plain"])
-def test_it_waits_as_long_as_a_host_of_the_dialect_unless_told_otherwise(dialect: str) -> None:
+def test_it_waits_as_long_as_a_host_of_the_dialect_by_default(dialect: str) -> None:
     waits = CheckRequest(("cat",), None, None, None).build_subject(dialect).timeout
 
     assert waits == DIALECTS[dialect].host_limits.handshake

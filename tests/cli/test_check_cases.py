@@ -29,7 +29,7 @@ def test_each_case_has_an_id_of_its_own_and_a_title_that_is_a_sentence(cases: tu
 
 
 @every_table
-def test_a_case_needs_only_what_stands_before_it(cases: tuple[Case, ...]) -> None:
+def test_a_case_depends_only_on_earlier_ones(cases: tuple[Case, ...]) -> None:
     ids = [case.id for case in cases]
 
     assert all(not case.needs or case.needs in ids[: ids.index(case.id)] for case in cases)
@@ -63,7 +63,7 @@ def test_the_first_verdict_that_fits_counts() -> None:
     assert "5" in other.text
 
 
-def test_facts_with_braces_are_shown_as_they_are() -> None:
+def test_facts_with_braces_are_shown_unchanged() -> None:
     messages = next(case for case in NATIVE_CASES if case.id == "messages")
 
     assert judge(messages, Observation(Observed.BAD_MESSAGE, {"problem": "{x} {}"})).text == "{x} {}"

@@ -41,7 +41,7 @@ def test_a_program_of_another_system_passes(dialect: str, folder: str) -> None:
     assert done.stderr == f"nothing is wrong: it speaks {dialect}\n"
 
 
-def test_a_program_of_ours_speaks_every_dialect() -> None:
+def test_a_program_on_becket_passes_in_every_dialect() -> None:
     program = DIALECT_EXAMPLES / "synaps" / "served.py"
 
     done = here("check", "--dialect", "auto", "--json", "--", sys.executable, str(program))
@@ -90,7 +90,7 @@ def write(tmp_path: Path, change: str = "") -> Path:
     return path
 
 
-def test_what_is_spoken_is_found_out_and_not_mixed_up_with_what_is_alike(tmp_path: Path) -> None:
+def test_the_dialect_is_detected_and_not_confused_with_similar_ones(tmp_path: Path) -> None:
     done = here("check", "--dialect", "auto", "--timeout", "2", "--", sys.executable, str(write(tmp_path)))
 
     assert done.exit_code == ExitCode.DONE, done.output
@@ -118,7 +118,7 @@ def test_a_good_program_has_nothing_wrong(tmp_path: Path) -> None:
     assert wrong(tmp_path, "") == []
 
 
-def test_a_program_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_program_that_ends_at_once_is_reported_with_its_stderr(tmp_path: Path) -> None:
     assert wrong(tmp_path, "sys.exit('no luck')") == [
         (
             "answer",
@@ -128,7 +128,7 @@ def test_a_program_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path)
     ]
 
 
-def test_a_program_that_is_silent_is_told_with_what_it_wrote(tmp_path: Path) -> None:
+def test_a_silent_program_is_reported_with_its_output(tmp_path: Path) -> None:
     change = "def serve(message): print('hm', flush=True)"
 
     assert wrong(tmp_path, change, timeout="0.5") == [
@@ -137,14 +137,14 @@ def test_a_program_that_is_silent_is_told_with_what_it_wrote(tmp_path: Path) -> 
     ]
 
 
-def test_a_program_that_refuses_is_told(tmp_path: Path) -> None:
+def test_a_program_that_refuses_is_reported(tmp_path: Path) -> None:
     [(check, level, text)] = wrong(tmp_path, "def serve(message): answer(message, error='not you')")
 
     assert (check, level) == ("answer", "error")
     assert "not you" in text
 
 
-def test_an_answer_that_breaks_the_rules_is_told(tmp_path: Path) -> None:
+def test_a_response_that_breaks_the_rules_is_reported(tmp_path: Path) -> None:
     change = "def serve(message): answer(message, result={})"
 
     [(check, level, text)] = wrong(tmp_path, change)
@@ -171,7 +171,7 @@ def test_a_program_that_ends_badly_is_a_warning(tmp_path: Path) -> None:
     ]
 
 
-def test_a_program_that_cannot_be_started_is_told() -> None:
+def test_a_program_that_cannot_be_started_is_reported() -> None:
     done = here("check", "--dialect", "nexo", "--", "no-such-program")
 
     assert done.exit_code == ExitCode.FAILED
@@ -352,7 +352,7 @@ while True:
 """
 
 
-def test_what_a_provider_must_know_is_taken_from_the_manifest(tmp_path: Path) -> None:
+def test_the_model_of_a_provider_is_taken_from_the_manifest(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(SYNAPS, encoding="utf-8")
     (tmp_path / ".synaps-plugin").mkdir()
     entry = {"key": "endpoint", "required": True, "default": "http://127.0.0.1:1"}
@@ -377,7 +377,7 @@ def test_of_dialects_that_others_have_added_those_of_extensions_are_tried(monkey
     assert "link" not in tried
 
 
-def test_a_program_that_speaks_nothing_is_no_extension_at_all() -> None:
+def test_a_program_without_messages_is_not_an_extension() -> None:
     silent = ["--", sys.executable, "-c", "import sys; sys.stdin.read()"]
 
     done = here("check", "--dialect", "auto", "--timeout", "0.3", *silent)

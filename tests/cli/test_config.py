@@ -66,7 +66,7 @@ def test_a_value_that_is_not_there_is_not_found(words: list[str], data: Path) ->
     assert done.stderr.startswith("error: ")
 
 
-def test_a_value_is_set_and_taken_away_again(data: Path) -> None:
+def test_a_value_is_set_and_removed_again(data: Path) -> None:
     done = config("set", "eliza", "pace", "0", data=data)
     assert (done.exit_code, done.stderr) == (0, "eliza: `pace` is `0`, revision 4\n")
     assert value_of("pace", data) == "0"
@@ -83,7 +83,7 @@ def test_a_host_that_has_not_run_yet_can_be_configured(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("revision", "code"), [("1", 0), ("0", 1), ("7", 1)])
-def test_a_value_that_somebody_else_has_changed_is_left_alone(revision: str, code: int, data: Path) -> None:
+def test_a_value_that_another_process_has_changed_is_left_alone(revision: str, code: int, data: Path) -> None:
     assert config("set", "--if-revision", revision, "eliza", "pace", "9", data=data).exit_code == code
     assert value_of("pace", data) == ("9" if code == 0 else "0.5")
 
@@ -119,7 +119,7 @@ def test_while_a_host_runs_it_can_be_looked_into_but_not_changed(data: Path) -> 
         (["set", "--if-revision", "x", "eliza", "pace", "1"], 2),
     ],
 )
-def test_what_cannot_be_done_is_told_in_a_line_or_two(words: list[str], code: int, data: Path) -> None:
+def test_an_impossible_change_is_reported_in_a_line_or_two(words: list[str], code: int, data: Path) -> None:
     done = here("config", *[str(data) if word == "DATA" else word for word in words])
 
     assert done.exit_code == code
@@ -174,7 +174,7 @@ def test_a_value_can_be_called_secret_before_any_host_has_seen_its_manifest(tmp_
     assert value_of("token", tmp_path, "notes") == "***"
 
 
-def test_the_manifests_that_a_configuration_leads_to_tell_what_is_secret(tmp_path: Path) -> None:
+def test_the_manifests_of_a_configuration_define_which_keys_are_secret(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "notes", "", config={})
     manifest = tmp_path / "root" / "notes" / "becket.toml"
     text = manifest.read_text(encoding="utf-8").replace("config = {}\n", "")

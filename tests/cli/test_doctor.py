@@ -67,7 +67,7 @@ def test_each_problem_has_its_file_the_reason_and_a_hint(root: Path) -> None:
     assert all(one["hint"] for one in told["problems"])
 
 
-def test_for_people_it_is_a_line_with_a_hint_below(root: Path) -> None:
+def test_the_text_output_is_a_line_with_a_hint_below(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read"])
 
     done = here("doctor", str(root), "--no-data")
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_r
     assert problems(root, data, "--config", str(config)) == []
 
 
-def test_what_was_left_undecided_waits_with_both_ways_to_decide_it(root: Path, data: Path) -> None:
+def test_an_undecided_extension_is_listed_with_both_commands_to_decide(root: Path, data: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read", "memory.write"])
 
     told = examine(root, "--data", str(data), "--grant", "greedy=memory.read")
@@ -141,7 +141,7 @@ def test_each_problem_has_a_code_that_says_what_kind_it_is(root: Path, data: Pat
     }
 
 
-def test_all_errors_of_a_manifest_are_reported_together_with_what_was_meant(tmp_path: Path) -> None:
+def test_all_errors_of_a_manifest_are_reported_together_with_suggestions(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "becket.toml").write_text(
         'id = "bad"\nverzion = "1.0.0"\ncommand = ["x"]\npermissions = ["memory.raed", "tools.register"]\n'
@@ -164,7 +164,7 @@ def test_all_errors_of_a_manifest_are_reported_together_with_what_was_meant(tmp_
 
 
 @pytest.mark.parametrize("name", ["list", "doctor"])
-def test_with_yes_extensions_are_looked_at_as_if_consent_were_given_and_nothing_is_written(
+def test_with_yes_extensions_are_checked_as_if_consent_were_given_and_nothing_is_written(
     root: Path, tmp_path: Path, name: str
 ) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read"], environment={"pass": ["GITHUB_TOKEN"]})
@@ -262,7 +262,7 @@ def test_a_list_of_trust_that_cannot_be_read_is_a_problem(root: Path, data: Path
     assert "trust" in problem["hint"]
 
 
-def test_a_store_that_is_none_is_a_problem(root: Path, data: Path) -> None:
+def test_a_file_that_is_not_a_store_is_a_problem(root: Path, data: Path) -> None:
     (data / "store.sqlite").write_text("not a store", encoding="utf-8")
 
     (problem,) = problems(root, data)
@@ -277,7 +277,7 @@ BROKEN = "import sys; sys.exit('not today')"
 
 
 @pytest.mark.process
-def test_with_a_start_it_tells_what_ends_before_it_is_ready(root: Path) -> None:
+def test_with_a_start_an_extension_that_ends_before_it_is_ready_is_reported(root: Path) -> None:
     write_extension(root, "broken", BROKEN)
 
     done = becket("doctor", str(root), "--no-data", "--start", "--json", "--only", "broken")
@@ -313,7 +313,7 @@ def test_with_a_start_a_tool_that_is_disabled_is_reported_once(root: Path) -> No
 
 
 @pytest.mark.process
-def test_with_a_start_a_host_that_runs_is_told(root: Path, data: Path) -> None:
+def test_with_a_start_a_running_host_is_reported(root: Path, data: Path) -> None:
     store = SqliteStore(data / "store.sqlite")
     try:
         done = becket("doctor", str(root), "--data", str(data), "--start", "--json")
@@ -326,7 +326,7 @@ def test_with_a_start_a_host_that_runs_is_told(root: Path, data: Path) -> None:
 
 
 @pytest.mark.process
-def test_on_a_terminal_it_has_colours_and_the_same_words(root: Path) -> None:
+def test_on_a_terminal_it_has_colours_and_the_same_text(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read"])
     with Terminal([*BECKET, "doctor", str(root), "--no-data"], columns=300) as terminal:
         assert terminal.end() == ExitCode.DONE
@@ -335,7 +335,7 @@ def test_on_a_terminal_it_has_colours_and_the_same_words(root: Path) -> None:
     assert terminal.text.startswith(f"waiting: greedy: {root / 'greedy' / 'becket.toml'}: ")
 
 
-def test_a_revocation_that_is_not_persistent_is_told(root: Path, data: Path) -> None:
+def test_a_revocation_that_is_not_persistent_is_reported(root: Path, data: Path) -> None:
     edit_grants(data / "grants.toml", "quiet", lambda entry: entry.with_grants(["memory.read"]))
     add_pending(data / "grants.toml", "quiet", ["memory.read"])
 

@@ -82,7 +82,7 @@ def test_a_file_is_never_opened_as_a_standard_descriptor() -> None:
     assert done.returncode > 2
 
 
-def test_what_needs_a_pipe_says_that_there_is_none() -> None:
+def test_commands_that_need_a_pipe_report_that_there_is_none() -> None:
     done = run_closed(">&-", "mcp", "serve", *HOSTED)
 
     assert done.returncode == ExitCode.FAILED
@@ -102,7 +102,7 @@ def test_a_reader_that_is_gone_is_the_exit_code_of_sigpipe(words: list[str]) -> 
     assert done.returncode == ExitCode.READER_GONE
 
 
-def test_a_host_ends_when_nobody_reads_its_events(tmp_path: Path) -> None:
+def test_a_host_ends_when_the_reader_of_its_events_is_gone(tmp_path: Path) -> None:
     write_extension(tmp_path, "probe", LISTS_DESCRIPTORS, permissions=["tools.register"])
     command = [*BECKET, "run", str(tmp_path), "--no-data", "--yes", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
@@ -117,7 +117,7 @@ def test_a_host_ends_when_nobody_reads_its_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", ["click", "anyio"])
-def test_ctrl_c_during_imports_is_no_traceback(module: str, tmp_path: Path) -> None:
+def test_ctrl_c_during_imports_prints_no_traceback(module: str, tmp_path: Path) -> None:
     """The first is imported by all commands, the second by this one."""
     program = "import os, time\nos.write(1, b'importing')\ntime.sleep(60)\n"
     (tmp_path / f"{module}.py").write_text(program, encoding="utf-8")

@@ -78,7 +78,7 @@ TOLD = [
 
 
 @pytest.mark.parametrize(("event", "line"), TOLD, ids=lambda part: type(part).__name__)
-def test_an_event_is_told(event: HostEvent, line: str | None) -> None:
+def test_an_event_is_formatted(event: HostEvent, line: str | None) -> None:
     assert format_event(event) == line
 
 
@@ -124,7 +124,7 @@ def test_a_row_says_how_an_extension_does() -> None:
     }
 
 
-def test_what_does_not_run_has_no_figures() -> None:
+def test_an_extension_that_does_not_run_has_no_figures() -> None:
     status = ExtensionStatus("n", ExtensionState.FAILED, Health.FAILED_VALIDATION)
 
     (row,) = build_status_rows([status])

@@ -86,7 +86,7 @@ def test_without_names_the_variables_are_given_as_well(tmp_path: Path, data: Pat
     assert isinstance(Host([root], data=data).survey().start_decisions["notes"], StartAllowed)
 
 
-def test_the_question_shows_the_command_the_folder_and_the_variables(tmp_path: Path, data: Path) -> None:
+def test_the_prompt_shows_the_command_the_folder_and_the_variables(tmp_path: Path, data: Path) -> None:
     root = write_extension(tmp_path / "root", "notes", "", environment={"pass": ["GITHUB_TOKEN"]})
 
     done = here("grant", "notes", "--root", str(root), "--data", str(data))
@@ -97,7 +97,7 @@ def test_the_question_shows_the_command_the_folder_and_the_variables(tmp_path: P
     assert "it asks for the variable GITHUB_TOKEN, which looks like a secret" in done.stderr
 
 
-def test_without_names_all_is_given_that_the_manifest_asks_for(root: Path, data: Path) -> None:
+def test_without_names_all_requested_permissions_are_granted(root: Path, data: Path) -> None:
     run(data, "grant", "notes", "--yes", "--root", str(root))
 
     entry = entry_of(data)
@@ -105,7 +105,7 @@ def test_without_names_all_is_given_that_the_manifest_asks_for(root: Path, data:
     assert entry.allow == tuple(ASKED)
 
 
-def test_the_roots_may_be_those_of_a_configuration(root: Path, data: Path, tmp_path: Path) -> None:
+def test_the_roots_may_come_from_a_configuration(root: Path, data: Path, tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text('roots = ["root"]', encoding="utf-8")
 
     run(data, "grant", "notes", "--yes", "--config", str(tmp_path / "host.toml"))
@@ -113,7 +113,7 @@ def test_the_roots_may_be_those_of_a_configuration(root: Path, data: Path, tmp_p
     assert entry_of(data) is not None
 
 
-def test_without_names_and_without_anybody_to_ask_nothing_is_given(root: Path, data: Path) -> None:
+def test_without_names_and_without_a_terminal_nothing_is_granted(root: Path, data: Path) -> None:
     done = here("grant", "notes", "--root", str(root), "--data", str(data))
 
     assert done.exit_code == ExitCode.DENIED
@@ -123,7 +123,7 @@ def test_without_names_and_without_anybody_to_ask_nothing_is_given(root: Path, d
 
 @pytest.mark.process
 @pytest.mark.parametrize(("answer", "code"), [("y", ExitCode.DONE), ("n", ExitCode.DENIED)])
-def test_somebody_at_the_terminal_is_asked(root: Path, data: Path, answer: str, code: ExitCode) -> None:
+def test_the_user_is_prompted_at_the_terminal(root: Path, data: Path, answer: str, code: ExitCode) -> None:
     command = [*BECKET, "grant", "notes", "--root", str(root), "--data", str(data)]
     with Terminal(command) as terminal:
         terminal.expect(f"{root}/notes/notes.py")
@@ -135,7 +135,7 @@ def test_somebody_at_the_terminal_is_asked(root: Path, data: Path, answer: str, 
     assert (data / "grants.toml").exists() is (answer == "y")
 
 
-def test_a_variable_that_looks_like_a_secret_is_part_of_the_question(tmp_path: Path, data: Path) -> None:
+def test_a_variable_that_looks_like_a_secret_is_part_of_the_prompt(tmp_path: Path, data: Path) -> None:
     root = write_extension(tmp_path / "root", "notes", "")
     with (root / "notes" / "becket.toml").open("a", encoding="utf-8") as file:
         file.write('[environment]\npass = ["NOTES_TOKEN"]\n')
@@ -159,7 +159,7 @@ def test_a_permission_that_does_not_exist_changes_nothing(data: Path, command: s
     assert not data.exists()
 
 
-def test_what_is_revoked_is_denied_from_then_on(data: Path) -> None:
+def test_a_revoked_permission_is_denied_from_then_on(data: Path) -> None:
     run(data, "grant", "notes", "memory.read", "memory.write")
 
     told = run(data, "revoke", "notes", "memory.write")
@@ -168,7 +168,7 @@ def test_what_is_revoked_is_denied_from_then_on(data: Path) -> None:
     assert entry_of(data) == GrantEntry(("memory.read",), ("memory.write",))
 
 
-def test_without_names_all_that_was_agreed_to_is_forgotten(data: Path) -> None:
+def test_without_names_the_whole_approval_is_removed(data: Path) -> None:
     run(data, "grant", "notes", "memory.read")
     run(data, "revoke", "notes")
 
@@ -193,7 +193,7 @@ def test_every_change_is_in_the_audit(data: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_refusal_at_the_terminal_is_kept_and_an_operator_undoes_it(root: Path, data: Path) -> None:
+def test_a_refusal_at_the_terminal_is_stored_and_an_operator_undoes_it(root: Path, data: Path) -> None:
     start = [*BECKET, "run", str(root), "--data", str(data), "--once"]
     with Terminal(start, columns=200) as terminal:
         terminal.expect("agree? [y/N]")
@@ -224,7 +224,7 @@ def test_a_refusal_at_the_terminal_is_kept_and_an_operator_undoes_it(root: Path,
     ]
 
 
-def test_what_has_changed_since_the_last_grant_is_shown(root: Path, data: Path) -> None:
+def test_changes_since_the_last_grant_are_shown(root: Path, data: Path) -> None:
     run(data, "grant", "notes", "--yes", "--root", str(root))
     (root / "notes" / "new.py").touch()
 
@@ -233,7 +233,7 @@ def test_what_has_changed_since_the_last_grant_is_shown(root: Path, data: Path) 
     assert "since the last consent its files have changed: new.py (new)" in done.stderr.splitlines()
 
 
-def test_the_question_shows_the_command_of_the_host_configuration(root: Path, data: Path, tmp_path: Path) -> None:
+def test_the_prompt_shows_the_command_of_the_host_configuration(root: Path, data: Path, tmp_path: Path) -> None:
     config = tmp_path / "host.toml"
     config.write_text(
         f'roots = ["{root}"]\n[extensions.notes]\ncommand = ["/bin/true"]\nenv = {{ LD_X = "1" }}\n', encoding="utf-8"
@@ -245,7 +245,7 @@ def test_the_question_shows_the_command_of_the_host_configuration(root: Path, da
     assert "the host's configuration gives it the variables LD_X" in done.stderr.splitlines()
 
 
-def test_for_people_it_is_one_line(data: Path) -> None:
+def test_the_text_output_is_one_line(data: Path) -> None:
     done = here("grant", "notes", "memory.read", "--data", str(data))
 
     assert done.stdout == "notes: allowed: memory.read; denied: nothing\n"

@@ -65,7 +65,7 @@ def test_the_command_that_gives_consent_names_the_host_in_use(folder: Path, comm
 
 @pytest.mark.parametrize("options", [["my extensions", "--no-data"], ["--config", "forgetful.toml"]], ids=" ".join)
 @pytest.mark.parametrize("command", [["run", "--once"], ["list", "--json"], ["doctor"]], ids=" ".join)
-def test_where_nothing_is_kept_the_command_is_repeated_with_consent(
+def test_the_hint_repeats_the_command_with_consent_where_nothing_is_stored(
     folder: Path, command: list[str], options: list[str]
 ) -> None:
     done = becket(*command, *options, folder=folder)
@@ -74,14 +74,14 @@ def test_where_nothing_is_kept_the_command_is_repeated_with_consent(
     assert paste(done.stdout + done.stderr, folder, *more) == ExitCode.DONE
 
 
-def test_a_call_is_repeated_with_consent_where_nothing_is_kept(folder: Path) -> None:
+def test_the_hint_repeats_a_call_with_consent_where_nothing_is_stored(folder: Path) -> None:
     done = becket("call", "greedy", "info.get", "null", "--root", "my extensions", "--no-data", folder=folder)
 
     assert done.returncode == ExitCode.DENIED
     assert paste(done.stderr, folder) == ExitCode.DONE
 
 
-def test_what_does_not_start_is_checked_in_its_own_folder(folder: Path) -> None:
+def test_an_extension_that_does_not_start_is_checked_in_its_own_folder(folder: Path) -> None:
     write_extension(folder / "my extensions", "broken", "import sys; sys.exit('not today')")
 
     done = becket("doctor", "my extensions", "--no-data", "--start", "--only", "broken", "--json", folder=folder)

@@ -104,7 +104,7 @@ Guard().run()
 """
 
 
-def test_a_command_that_the_host_runs_itself_is_shown_as_it_is_and_asked_about_at_hooks(tmp_path: Path) -> None:
+def test_the_output_of_a_host_command_is_unchanged_and_its_hooks_are_called(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "extensions", "guard", GUARD, permissions=["tools.intercept"])
     plugin = root / "plugin" / ".synaps-plugin"
     plugin.mkdir(parents=True)
@@ -153,7 +153,7 @@ def test_on_a_terminal_bars_and_tables_are_drawn(folder: Path) -> None:
     assert "\x1b[" in terminal.raw
 
 
-def test_without_colours_a_terminal_has_the_same_words(folder: Path) -> None:
+def test_without_colours_a_terminal_shows_the_same_text(folder: Path) -> None:
     with Terminal([*BECKET, "invoke", *HOSTED, "census", "census", str(folder)], NO_COLOR="1") as terminal:
         assert terminal.end() == 0
 
@@ -161,7 +161,7 @@ def test_without_colours_a_terminal_has_the_same_words(folder: Path) -> None:
     assert "\x1b[3" not in terminal.raw  # no colour of the foreground
 
 
-def test_options_are_parsed_wherever_they_stand_and_words_after_the_mark_are_the_commands(
+def test_options_are_parsed_in_any_position_and_arguments_after_the_mark_go_to_the_command(
     talker: tuple[str, ...],
 ) -> None:
     words = ["--json", "-x", "--", "--help", "a b"]
@@ -182,7 +182,7 @@ def test_events_that_cannot_be_decoded_are_counted(tmp_path: Path) -> None:
     assert events[-2:] == [{"event": "skipped", "skipped": 2}, {"event": "result", "result": None}]
 
 
-def test_what_the_extension_prints_is_shown_on_stderr(talker: tuple[str, ...]) -> None:
+def test_stderr_of_the_extension_is_shown_on_stderr(talker: tuple[str, ...]) -> None:
     done = becket("invoke", *talker, "talker", "mutter")
 
     assert done.returncode == 0
@@ -190,7 +190,7 @@ def test_what_the_extension_prints_is_shown_on_stderr(talker: tuple[str, ...]) -
     assert "talker: under my breath\n" in done.stderr
 
 
-def test_what_the_extension_prints_stands_above_its_bars(talker: tuple[str, ...]) -> None:
+def test_stderr_of_the_extension_is_shown_above_its_bars(talker: tuple[str, ...]) -> None:
     with Terminal([*BECKET, "invoke", *talker, "talker", "mutter"]) as terminal:
         assert terminal.end() == 0
 
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_command_and_its_extension(talker: tuple[str, ...]) -> Non
 @pytest.mark.parametrize(
     ("command", "said"), [("fail", "internal error"), ("missing", "there is no command 'missing' here")]
 )
-def test_a_command_that_fails_is_told_of_behind_its_output(talker: tuple[str, ...], command: str, said: str) -> None:
+def test_a_command_that_fails_is_reported_after_its_output(talker: tuple[str, ...], command: str, said: str) -> None:
     done = becket("invoke", *talker, "talker", command)
 
     assert done.returncode == 1

@@ -35,7 +35,7 @@ def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_what_was_skipped_is_named_with_the_reason(root: Path) -> None:
+def test_skipped_extensions_are_named_with_the_reason(root: Path) -> None:
     (root / "bad").mkdir()
     (root / "bad" / "becket.toml").write_text("id =", encoding="utf-8")
     (root / "skills" / ".synaps-plugin").mkdir(parents=True)
@@ -95,14 +95,14 @@ def test_variables_outside_the_base_list_are_named(root: Path, monkeypatch: pyte
     assert row.split()[-2:] == ["GITHUB_TOKEN", str(root / "nosy")]
 
 
-def test_why_one_would_be_asked_about_is_told(root: Path) -> None:
+def test_the_reason_for_a_prompt_is_shown(root: Path) -> None:
     found = {one["id"]: one for one in json.loads(here("list", str(root), "--data", "state", "--json").stdout)}
 
     assert found["greedy"]["starts"] == "ask"
     assert "becket grant greedy" in found["greedy"]["because"]
 
 
-def test_what_is_chosen_on_the_command_line_is_listed(root: Path) -> None:
+def test_extensions_selected_on_the_command_line_are_listed(root: Path) -> None:
     listed = json.loads(here("list", str(root), "--no-data", "--json", "--only", "quiet").stdout)
 
     assert [one["id"] for one in listed] == ["quiet"]
@@ -115,7 +115,7 @@ def test_manifests_that_cannot_be_used_are_counted(root: Path) -> None:
     assert "becket doctor" in here("list", str(root), "--no-data").stderr
 
 
-def test_where_there_is_none_nothing_is_written_to_stdout(tmp_path: Path) -> None:
+def test_without_extensions_nothing_is_written_to_stdout(tmp_path: Path) -> None:
     done = here("list", str(tmp_path), "--no-data")
 
     assert (done.exit_code, done.stdout) == (ExitCode.DONE, "")
@@ -128,7 +128,7 @@ def test_the_examples_are_listed() -> None:
     assert [one["id"] for one in listed] == ["census", "dice", "eliza", "guard", "notes"]
 
 
-def test_extensions_of_all_systems_are_listed_with_what_they_speak() -> None:
+def test_extensions_of_all_systems_are_listed_with_their_dialects() -> None:
     examples = EXTENSIONS.parent / "dialects"
 
     done = here("list", str(EXTENSIONS), *map(str, sorted(examples.iterdir())), "--no-data")
@@ -147,7 +147,7 @@ def test_extensions_of_all_systems_are_listed_with_what_they_speak() -> None:
     )
 
 
-def test_the_order_of_hooks_is_listed_and_told_by_the_doctor(tmp_path: Path) -> None:
+def test_the_order_of_hooks_is_shown_by_list_and_by_doctor(tmp_path: Path) -> None:
     for id in ("audit", "guard"):
         write_extension(tmp_path / "root", id, "", permissions=["tools.intercept"])
         manifest = tmp_path / "root" / id / "becket.toml"

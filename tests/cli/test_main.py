@@ -92,7 +92,7 @@ def test_every_option_is_explained(name: str) -> None:
     assert unexplained == []
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert here("--version").stdout == f"becket {__version__}\n"
 
 
@@ -124,7 +124,7 @@ def test_the_help_is_written_without_what_commands_need() -> None:
 # -- errors
 
 
-def test_an_unknown_command_names_one_that_was_meant() -> None:
+def test_the_error_for_an_unknown_command_suggests_one() -> None:
     done = here("rnu")
 
     assert done.exit_code == ExitCode.USAGE
@@ -133,7 +133,7 @@ def test_an_unknown_command_names_one_that_was_meant() -> None:
 
 
 @pytest.mark.parametrize("words", [["--nope"], ["run", "--nope"], ["schema", "a", "b"], ["grant"], ["new"], ["check"]])
-def test_what_cannot_be_parsed_is_told_in_two_lines(words: list[str]) -> None:
+def test_a_usage_error_is_reported_in_two_lines(words: list[str]) -> None:
     done = here(*words)
 
     assert done.exit_code == ExitCode.USAGE
@@ -176,7 +176,7 @@ FAILURES: list[BaseException] = []
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, []),
     ],
 )
-def test_what_a_command_fails_with_is_told_without_a_traceback(
+def test_the_error_of_a_command_is_reported_without_a_traceback(
     failing: CommandGroup, error: BaseException, code: ExitCode, lines: list[str]
 ) -> None:
     FAILURES[:] = [error]
@@ -196,7 +196,7 @@ def test_a_mistake_of_becket_itself_is_one_line_and_with_debug_a_traceback(faili
     assert isinstance(loud.exception, ZeroDivisionError)
 
 
-def test_whoever_calls_it_as_a_function_gets_the_error_itself(failing: CommandGroup) -> None:
+def test_called_as_a_function_it_raises_the_error_itself(failing: CommandGroup) -> None:
     FAILURES[:] = [BecketError("x")]
 
     with pytest.raises(BecketError):
@@ -204,7 +204,7 @@ def test_whoever_calls_it_as_a_function_gets_the_error_itself(failing: CommandGr
 
 
 @pytest.mark.process
-def test_a_reader_that_goes_away_is_no_mistake() -> None:
+def test_a_closed_stdout_is_not_an_error() -> None:
     with subprocess.Popen([*BECKET, "schema", "openrpc"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -278,7 +278,7 @@ def bash_version() -> tuple[int, ...] | None:
 
 
 @pytest.mark.process
-def test_a_shell_is_told_what_can_follow() -> None:
+def test_shell_completion_lists_what_can_follow() -> None:
     done = becket(COMP_WORDS="becket gr", COMP_CWORD="1", _BECKET_COMPLETE="bash_complete")
 
     assert (done.returncode, done.stdout) == (0, "plain,grant\n")

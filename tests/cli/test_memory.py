@@ -50,7 +50,7 @@ def listed(*words: str, data: Path) -> list[str]:
     return [line.split()[0] for line in done.stdout.splitlines()[1:]]
 
 
-def test_without_an_extension_it_lists_who_remembers_how_much(data: Path) -> None:
+def test_without_an_extension_it_lists_the_number_of_records_of_each(data: Path) -> None:
     done = memory("list", data=data)
 
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [
@@ -87,7 +87,7 @@ def test_conditions_narrow_a_list(words: list[str], ids: list[str], data: Path) 
     assert listed("notes", *words, data=data) == ids
 
 
-def test_a_search_finds_what_has_all_words_the_best_first(data: Path) -> None:
+def test_a_search_finds_records_with_all_words_the_best_first(data: Path) -> None:
     done = memory("search", "notes", "the", "milk", data=data)
 
     assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["3"]
@@ -114,7 +114,7 @@ def test_for_programs_the_list_of_extensions_is_json_too(data: Path) -> None:
     assert shares[0]["newest_ms"] == NOW_MS
 
 
-def test_one_record_is_shown_whole_and_harmless(data: Path) -> None:
+def test_one_record_is_shown_whole_and_escaped(data: Path) -> None:
     done = memory("show", "notes", "2", data=data)
 
     assert done.stdout.splitlines() == ["call \\x1b[31mMum", "about Sunday", '{"phone":5}']
@@ -143,7 +143,7 @@ def test_while_a_host_runs_it_can_be_looked_into_but_not_changed(data: Path) -> 
     assert listed("notes", data=data) == ["5", "3", "2", "1"]
 
 
-def test_what_is_to_be_forgotten_is_gone(data: Path) -> None:
+def test_a_forgotten_record_is_gone(data: Path) -> None:
     some = memory("forget", "--yes", "--up-to", "2", "notes", data=data)
     assert (some.exit_code, some.stderr) == (0, "notes: 2 removed\n")
     assert listed("notes", data=data) == ["3"]
@@ -153,7 +153,7 @@ def test_what_is_to_be_forgotten_is_gone(data: Path) -> None:
     assert memory("forget", "--yes", "notes", data=data).exit_code == 3
 
 
-def test_without_a_terminal_nothing_is_forgotten_unless_it_was_said(data: Path) -> None:
+def test_without_a_terminal_nothing_is_forgotten_unless_confirmed_by_an_option(data: Path) -> None:
     assert memory("forget", "notes", data=data, input="y\n").exit_code == 2
     assert len(listed("notes", data=data)) == 3
 
@@ -167,7 +167,9 @@ def asked(data: Path) -> Iterator[Terminal]:
 
 @pytest.mark.process
 @pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, []), ("n", 130, ["3", "2", "1"])])
-def test_at_a_terminal_a_person_is_asked(asked: Terminal, answer: str, code: int, left: list[str], data: Path) -> None:
+def test_at_a_terminal_the_user_is_prompted(
+    asked: Terminal, answer: str, code: int, left: list[str], data: Path
+) -> None:
     asked.enter(answer)
 
     assert asked.end() == code
@@ -186,7 +188,7 @@ def test_at_a_terminal_a_person_is_asked(asked: Terminal, answer: str, code: int
         (["show", "notes", "first"], 2),
     ],
 )
-def test_what_cannot_be_done_is_told_in_a_line_or_two(words: list[str], code: int) -> None:
+def test_an_impossible_command_is_reported_in_a_line_or_two(words: list[str], code: int) -> None:
     done = here("memory", *words)
 
     assert done.exit_code == code
@@ -219,7 +221,7 @@ def test_a_store_that_nothing_happened_to_is_verified_while_a_host_runs(data: Pa
     assert "all is well" in done.stderr
 
 
-def test_what_is_damaged_is_listed_and_fails_the_command(data: Path) -> None:
+def test_damaged_records_are_listed_and_fail_the_command(data: Path) -> None:
     damage_a_record(data)
 
     done = memory("verify", data=data)
@@ -230,7 +232,7 @@ def test_what_is_damaged_is_listed_and_fails_the_command(data: Path) -> None:
     assert json.loads(for_programs.stdout)[0]["extension"] == "notes"
 
 
-def test_a_damaged_record_that_is_asked_for_is_named_with_what_to_do(data: Path) -> None:
+def test_a_requested_damaged_record_is_named_with_a_hint(data: Path) -> None:
     damage_a_record(data)
 
     for words in (("list", "notes"), ("show", "notes", "1")):

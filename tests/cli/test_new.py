@@ -140,7 +140,7 @@ def test_a_host_runs_it_and_no_file_appears_beside_it(greeter: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_what_it_writes_is_typed_and_well_formed(tmp_path: Path) -> None:
+def test_generated_files_are_typed_and_well_formed(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     for template in TEMPLATES:
         for name, text in build_files(f"a-{template}", template).items():

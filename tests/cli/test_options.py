@@ -77,7 +77,7 @@ def arguments(*words: str, roots: Any = "argument") -> dict[str, Any]:
 # -- options
 
 
-def test_without_a_word_the_current_folder_is_looked_through_and_nobody_is_asked() -> None:
+def test_by_default_the_current_folder_is_searched_and_there_is_no_prompt() -> None:
     assert arguments() == {
         "roots": (Path(),),
         "disabled": set(),
@@ -120,11 +120,11 @@ def test_roots_can_be_an_option_where_a_command_has_other_arguments() -> None:
     assert arguments("-r", "a", "--root", "b", roots="option")["roots"] == (Path("a"), Path("b"))
 
 
-def test_nothing_is_kept_without_data() -> None:
+def test_nothing_is_stored_without_data() -> None:
     assert arguments("--no-data")["data"] is None
 
 
-def test_yes_agrees_to_everything() -> None:
+def test_yes_gives_consent_to_everything() -> None:
     assert approve_all("what?", Decision("notes", "start", None, None, "")) is True
 
 
@@ -143,7 +143,7 @@ def invoke(*words: str) -> Result:
 # -- with a file
 
 
-def test_what_the_file_says_holds(config: Path) -> None:
+def test_the_settings_of_the_file_are_used(config: Path) -> None:
     given = arguments("--config", str(config))
 
     assert given["roots"] == (str(config.parent / "extensions"),)
@@ -153,7 +153,7 @@ def test_what_the_file_says_holds(config: Path) -> None:
 
 
 @pytest.mark.usefixtures("folders")
-def test_what_is_said_on_the_command_line_stands_above_the_file(config: Path) -> None:
+def test_options_override_the_file(config: Path) -> None:
     words = f"a --config {config} --name other --no-data --disable x --grant notes=tools.register --grant y=memory.read"
     given = arguments(*words.split())
 
@@ -171,7 +171,7 @@ def test_the_log_is_that_of_the_file(config: Path) -> None:
     assert HostOptions().log_config().level == "info"
 
 
-def test_a_file_that_cannot_be_used_tells_all_problems_and_nothing_is_started(tmp_path: Path) -> None:
+def test_all_problems_of_an_unusable_file_are_reported_and_nothing_is_started(tmp_path: Path) -> None:
     path = tmp_path / "host.toml"
     path.write_text("rots = []\nwatch = 1\n", encoding="utf-8")
 
@@ -184,7 +184,7 @@ def test_a_file_that_cannot_be_used_tells_all_problems_and_nothing_is_started(tm
 # -- places
 
 
-def test_the_files_of_a_host_are_where_options_file_or_name_say(config: Path, tmp_path: Path) -> None:
+def test_options_file_and_name_determine_the_data_directory(config: Path, tmp_path: Path) -> None:
     def folder(**options: Any) -> Path:
         return DataDirOptions(**options).data_dir().folder
 
@@ -195,7 +195,7 @@ def test_the_files_of_a_host_are_where_options_file_or_name_say(config: Path, tm
     assert folder().parts[-2:] == ("becket", "becket")
 
 
-def test_a_host_that_keeps_nothing_has_no_files(tmp_path: Path) -> None:
+def test_a_host_without_persistence_has_no_files(tmp_path: Path) -> None:
     path = tmp_path / "host.toml"
     path.write_text("data = false", encoding="utf-8")
 
@@ -203,7 +203,7 @@ def test_a_host_that_keeps_nothing_has_no_files(tmp_path: Path) -> None:
         DataDirOptions(config_file=path).data_dir()
 
 
-def test_place_options_are_handed_over_as_one() -> None:
+def test_location_options_are_passed_as_one() -> None:
     found: list[DataDirOptions] = []
 
     @click.command()
@@ -233,7 +233,7 @@ async def end_by(number: int) -> None:
     await anyio.sleep_forever()
 
 
-def test_what_a_function_returns_or_raises_comes_out_as_it_is() -> None:
+def test_the_result_or_error_of_a_function_is_unchanged() -> None:
     assert run_async(add, 1, 2) == 3
     with pytest.raises(BecketError) as raised:
         run_async(fail)

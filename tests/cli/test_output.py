@@ -64,7 +64,7 @@ def test_a_table_has_columns_with_headers_in_capitals(capsys: pytest.CaptureFixt
     ]
 
 
-def test_words_go_to_stderr_and_do_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_go_to_stderr_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     print_message("one\ntwo\x07")
 
     assert capsys.readouterr() == ("", "one\ntwo\\x07\n")
@@ -82,7 +82,7 @@ def test_on_a_terminal_tables_are_drawn_and_json_has_line_breaks() -> None:
 
 
 @pytest.mark.process
-def test_without_colour_none_is_written() -> None:
+def test_without_colour_no_escape_is_written() -> None:
     code = "from becket.cli.support.output import console; console().print('x', style='red')"
     for variables in ({}, {"NO_COLOR": "1"}):
         with Terminal([sys.executable, "-c", code], **variables) as terminal:
@@ -94,7 +94,7 @@ def test_numbers_have_the_noun_that_fits() -> None:
     assert [pluralize(number, "error") for number in (0, 1, 2)] == ["0 errors", "1 error", "2 errors"]
 
 
-def test_an_id_is_not_said_twice() -> None:
+def test_an_id_is_not_printed_twice() -> None:
     assert without_id("notes", "notes: ended") == "ended"
     assert without_id("notes", "it ended") == "it ended"
 
@@ -129,7 +129,7 @@ def test_a_log_can_be_written_elsewhere() -> None:
     assert lines == ["info: becket.host: here"]
 
 
-def test_a_log_that_cannot_be_written_disturbs_nobody(
+def test_a_log_that_cannot_be_written_is_ignored(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "raiseExceptions", False)

@@ -80,7 +80,7 @@ def test_once_is_json_for_programs(root: Path) -> None:
     assert "not today" in problem["problem"]
 
 
-def test_once_tells_what_is_wrong_on_stderr(root: Path) -> None:
+def test_once_reports_problems_on_stderr(root: Path) -> None:
     write_extension(root, "greedy", QUIET, permissions=["memory.read"])
     (root / "bad").mkdir()
     (root / "bad" / "becket.toml").write_text("id =", encoding="utf-8")
@@ -163,7 +163,7 @@ def test_each_event_is_a_json_object(root: Path) -> None:
         assert told["pid"] > 0
 
 
-def test_changed_files_are_told_and_reloaded(root: Path) -> None:
+def test_changed_files_are_reported_and_reloaded(root: Path) -> None:
     with Lines("run", str(root), "--no-data", "--watch", "reload") as lines:
         lines.until("quiet: started")
         (root / "quiet" / "quiet.py").write_text(QUIET + "\n# more\n", encoding="utf-8")
@@ -188,20 +188,20 @@ TALKER = QUIET.replace("quiet", "talker").replace(
 )
 
 
-def test_what_extensions_log_is_an_event_among_the_others(tmp_path: Path) -> None:
+def test_log_records_of_extensions_are_events_among_the_others(tmp_path: Path) -> None:
     write_extension(tmp_path, "talker", TALKER)
     with Lines("run", str(tmp_path), "--no-data", "--json", "--logs") as lines:
         told: Any = json.loads(lines.until("very old"))
     assert (told["event"], told["extension"], told["level"]) == ("extension_logged", "talker", "warning")
 
 
-def test_what_extensions_log_is_a_line_with_its_level(tmp_path: Path) -> None:
+def test_log_records_of_extensions_are_lines_with_their_level(tmp_path: Path) -> None:
     write_extension(tmp_path, "talker", TALKER)
     with Lines("run", str(tmp_path), "--no-data", "--logs") as lines:
         assert re.fullmatch(r"[\d:]+ talker: warning: .*very old\n", lines.until("very old"))
 
 
-def test_what_matters_less_than_the_configuration_says_is_not_told(tmp_path: Path) -> None:
+def test_events_below_the_configured_level_are_not_shown(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "talker", TALKER)
     (tmp_path / "host.toml").write_text('roots = ["root"]\ndata = false\n[log]\nlevel = "error"\n', encoding="utf-8")
     with Lines("run", "--config", str(tmp_path / "host.toml"), "--logs") as lines:
@@ -209,7 +209,7 @@ def test_what_matters_less_than_the_configuration_says_is_not_told(tmp_path: Pat
         assert "talker: started" in lines.until("talker: ")
 
 
-def test_what_is_said_with_each_extension_is_recorded_in_a_file_for_each_start(root: Path, tmp_path: Path) -> None:
+def test_messages_of_each_extension_are_recorded_in_a_file_for_each_start(root: Path, tmp_path: Path) -> None:
     write_extension(root, "talker", TALKER)
     with Lines("run", str(root), "--no-data", "--trace", str(tmp_path / "traces" / "run.jsonl")) as lines:
         pid = int(lines.until("quiet: started").split()[-1])
@@ -238,7 +238,7 @@ def test_where_nothing_runs_it_ends(tmp_path: Path) -> None:
     assert "broken: failed: ended before it was ready" in done.stdout
 
 
-def test_what_an_extension_says_goes_to_stderr(tmp_path: Path) -> None:
+def test_stderr_of_an_extension_goes_to_stderr(tmp_path: Path) -> None:
     write_extension(tmp_path, "broken", BROKEN)
     (tmp_path / "host.toml").write_text('roots = ["."]\ndata = false\n[log]\nform = "json"', encoding="utf-8")
 
@@ -273,7 +273,7 @@ def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "code"), [("y", ExitCode.INTERRUPTED), ("n", ExitCode.NOT_RUNNING), ("", ExitCode.NOT_RUNNING)]
 )
-def test_somebody_is_asked_before_an_extension_runs_for_the_first_time(
+def test_the_user_is_prompted_before_an_extension_runs_for_the_first_time(
     tmp_path: Path, answer: str, code: ExitCode
 ) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
@@ -293,7 +293,7 @@ def test_somebody_is_asked_before_an_extension_runs_for_the_first_time(
     assert bool(entry.refused) is (answer == "n")
 
 
-def test_somebody_is_asked_also_about_one_that_asks_for_nothing(root: Path) -> None:
+def test_the_user_is_also_prompted_for_an_extension_without_requests(root: Path) -> None:
     with Terminal([*BECKET, "run", str(root), "--no-data"], columns=200) as terminal:
         terminal.expect("quiet 1.0.0 wants to run")
         terminal.expect("it asks for no permission")
@@ -303,7 +303,7 @@ def test_somebody_is_asked_also_about_one_that_asks_for_nothing(root: Path) -> N
         assert terminal.end() == ExitCode.NOT_RUNNING
 
 
-def test_a_question_can_be_left_with_ctrl_c(tmp_path: Path) -> None:
+def test_a_prompt_can_be_left_with_ctrl_c(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
     with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
         terminal.expect("agree? [y/N]")
@@ -313,7 +313,7 @@ def test_a_question_can_be_left_with_ctrl_c(tmp_path: Path) -> None:
     assert "Traceback" not in terminal.text
 
 
-def test_a_question_nobody_answers_is_a_no(tmp_path: Path) -> None:
+def test_a_prompt_without_a_decision_is_a_refusal(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
     (tmp_path / "host.toml").write_text(f'roots = ["{root}"]\ndata = false\nask = 0.1', encoding="utf-8")
     with Terminal([*BECKET, "run", "--config", str(tmp_path / "host.toml")]) as terminal:
@@ -322,7 +322,7 @@ def test_a_question_nobody_answers_is_a_no(tmp_path: Path) -> None:
         assert terminal.end() == ExitCode.NOT_RUNNING
 
 
-def test_nobody_is_asked_where_the_configuration_says_so(tmp_path: Path) -> None:
+def test_there_is_no_prompt_if_the_configuration_disables_it(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
     (tmp_path / "host.toml").write_text(f'roots = ["{root}"]\ndata = false\nask = false', encoding="utf-8")
     with Terminal([*BECKET, "run", "--config", str(tmp_path / "host.toml")]) as terminal:
@@ -331,7 +331,7 @@ def test_nobody_is_asked_where_the_configuration_says_so(tmp_path: Path) -> None
     assert "agree?" not in terminal.text
 
 
-def test_a_question_in_the_midst_of_the_table_is_asked_below_it(tmp_path: Path) -> None:
+def test_a_prompt_during_the_table_is_shown_below_it(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "root", "eager", EAGER, permissions=["memory.write", "tools.register"])
     write_extension(root, "quiet", QUIET, permissions=["tools.register"])
     command = [*BECKET, "run", str(root), "--no-data"]
@@ -428,7 +428,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_draws_anew(root: Path) -> None:
         assert terminal.end() == ExitCode.INTERRUPTED
 
 
-def test_what_was_typed_before_a_prompt_is_no_answer_to_it(root: Path) -> None:
+def test_text_typed_before_a_prompt_is_not_a_decision(root: Path) -> None:
     with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
         terminal.type("y\ny\n")
         terminal.expect("agree? [y/N]")

@@ -34,7 +34,7 @@ def test_for_programs_it_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["nope", "../pyproject", "manifest.schema.json"])
-def test_a_name_that_is_none_is_refused_with_all_that_are(name: str) -> None:
+def test_an_unknown_name_is_refused_with_all_known_ones(name: str) -> None:
     done = here("schema", name)
 
     assert (done.exit_code, done.stdout) == (ExitCode.NOT_FOUND, "")

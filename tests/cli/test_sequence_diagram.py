@@ -34,7 +34,7 @@ def drawn(*steps: TranscriptStep, width: int = 60, drawing: DiagramStyle = ASCII
     return [line.rstrip() for _, line in draw_sequence(steps, width, drawing)]
 
 
-def test_each_thing_that_was_said_is_a_line_with_an_arrow() -> None:
+def test_each_message_is_a_line_with_an_arrow() -> None:
     assert drawn(*ALL) == [
         "         host                                          child",
         "    0 us |-- add #1 [1,2] -------------------------------->|",
@@ -57,7 +57,7 @@ def test_no_line_is_wider_than_it_may_be_and_all_arrows_end_at_the_same_column(w
     assert cell_len(header) <= width
 
 
-def test_what_is_too_long_ends_in_dots_unless_there_is_room_for_all() -> None:
+def test_long_text_ends_in_dots_unless_there_is_room_for_all() -> None:
     step = TranscriptStep(1, 0.0, StepKind.CALL, CHILD, "add", "1", content="x" * 200)
 
     assert "..." in drawn(step)[1]
@@ -69,14 +69,14 @@ def test_a_terminal_that_is_too_narrow_gets_the_narrowest_there_is() -> None:
     assert {len(line) for _, line in draw_sequence(ALL[:1], 5)} == {40}
 
 
-def test_what_came_from_outside_is_shown_and_not_obeyed() -> None:
+def test_control_characters_are_shown_escaped() -> None:
     assert "\x1b" not in "".join(drawn(*ALL))
 
 
 @pytest.mark.parametrize(
     ("exit_code", "text"), [("0", "exit code 0"), ("-9", "killed by SIGKILL"), ("-63", "killed by signal 63")]
 )
-def test_how_a_child_has_ended_is_said_in_words(exit_code: str, text: str) -> None:
+def test_the_exit_of_a_child_is_described(exit_code: str, text: str) -> None:
     assert text in format_content(TranscriptStep(1, 0.0, StepKind.EXIT, content=exit_code))
 
 
@@ -84,7 +84,7 @@ def test_how_a_child_has_ended_is_said_in_words(exit_code: str, text: str) -> No
     ("seconds", "text"),
     [(0.0, "0 us"), (0.000797, "797 us"), (0.0015, "1.5 ms"), (12.0, "12.00 s")],
 )
-def test_a_time_is_as_short_as_tells_it(seconds: float, text: str) -> None:
+def test_a_time_has_the_shortest_sufficient_form(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
@@ -98,5 +98,5 @@ def test_a_time_is_as_short_as_tells_it(seconds: float, text: str) -> None:
         (StepKind.CALL, '{"a": 1}', '{"a": 1}'),
     ],
 )
-def test_what_is_the_links_own_can_be_left_out(kind: StepKind, content: str, shown: str) -> None:
+def test_messages_of_the_link_itself_can_be_left_out(kind: StepKind, content: str, shown: str) -> None:
     assert without_meta(TranscriptStep(1, 0.0, kind, CHILD, content=content)).content == shown

@@ -108,7 +108,7 @@ def recording(path: Path, command: list[str], *options: str) -> Iterator[Recorde
 # -- record
 
 
-def test_what_passes_is_recorded_and_passes_as_it_is(tmp_path: Path) -> None:
+def test_traffic_is_recorded_and_passed_on_unchanged(tmp_path: Path) -> None:
     with recording(tmp_path / "talk.jsonl", python(ECHO)) as talk:
         assert talk.ask(id=1, method="echo", params=["ä\n"])["result"] == ["ä\n"]
         code, errors = talk.leave()
@@ -126,7 +126,7 @@ def test_what_passes_is_recorded_and_passes_as_it_is(tmp_path: Path) -> None:
     assert times == sorted(times)
 
 
-async def test_a_host_sees_no_difference_however_much_is_said_at_once(tmp_path: Path) -> None:
+async def test_a_host_sees_no_difference_however_many_messages_are_sent_at_once(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     command = build_record_command(path, [sys.executable, str(EXTENSIONS / "notes" / "notes.py")])
     answers: dict[int, str] = {}
@@ -221,7 +221,7 @@ def test_a_host_that_stops_reading_is_felt_by_the_program(tmp_path: Path) -> Non
         assert talk.process.wait(10) == 9
 
 
-def test_a_grandchild_that_holds_stdout_does_not_keep_it_alive(tmp_path: Path) -> None:
+def test_a_grandchild_that_holds_stdout_does_not_prevent_the_exit(tmp_path: Path) -> None:
     source = "import subprocess as s; print(s.Popen(['sleep', '60'], stdin=s.DEVNULL).pid, flush=True)"
     with recording(tmp_path / "talk.jsonl", python(source)) as talk:
         grandchild = int(talk.stdout.readline())
@@ -232,7 +232,7 @@ def test_a_grandchild_that_holds_stdout_does_not_keep_it_alive(tmp_path: Path) -
             os.waitpid(grandchild, 0)  # this program has adopted it
 
 
-def test_a_recording_never_takes_the_place_of_another_unless_told_to(tmp_path: Path) -> None:
+def test_a_recording_never_replaces_another_unless_forced(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     said: list[str] = []
     for _ in range(3):
@@ -266,7 +266,7 @@ def test_a_recording_that_cannot_be_written_does_not_disturb_the_conversation() 
         pytest.param(["--", "cat"], 2, id="no-file"),
     ],
 )
-def test_what_cannot_be_recorded_leaves_nothing_behind(
+def test_a_recording_that_fails_leaves_nothing_behind(
     words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -306,7 +306,7 @@ def test_a_conversation_is_shown_as_a_table(tmp_path: Path) -> None:
     assert lines[6].endswith("the child has ended: exit code 0")
 
 
-def test_params_are_cut_unless_all_is_wanted(tmp_path: Path) -> None:
+def test_params_are_truncated_unless_all_is_requested(tmp_path: Path) -> None:
     body = ADD.replace(b"[1,2]", b'"' + b"y" * 100 + b'"')
     path = write(tmp_path / "talk.jsonl", FrameSent(0.0, CHILD, body))
 
@@ -358,7 +358,7 @@ def test_only_some_methods_can_be_shown(tmp_path: Path) -> None:
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["NO", "2"]
 
 
-def test_a_recording_that_was_cut_off_is_shown_with_a_word_about_it(tmp_path: Path) -> None:
+def test_a_truncated_recording_is_shown_with_a_note(tmp_path: Path) -> None:
     torn = here("trace", "show", write(tmp_path / "torn.jsonl", *TALK, end=b'{"at":'))
     empty = here("trace", "show", write(tmp_path / "empty.jsonl"))
 
@@ -368,7 +368,7 @@ def test_a_recording_that_was_cut_off_is_shown_with_a_word_about_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("text", "code"), [(None, 2), ("hello\n", 6)])
-def test_what_is_no_recording_is_refused(tmp_path: Path, text: str | None, code: int) -> None:
+def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path, text: str | None, code: int) -> None:
     path = tmp_path / "talk.jsonl"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -390,7 +390,7 @@ def lines_talk(*asked: tuple[int, list[int]]) -> list[TranscriptEntry]:
     return found
 
 
-def test_a_program_that_answers_as_before_passes(tmp_path: Path) -> None:
+def test_a_program_that_responds_as_before_passes(tmp_path: Path) -> None:
     path = write(tmp_path / "talk.jsonl", *lines_talk((1, [1]), (2, [2])), framing="json-lines")
     done = becket("trace", "replay", path, "--", *python(ECHO))
 
@@ -416,7 +416,7 @@ def test_a_real_conversation_is_replayed_without_a_host(tmp_path: Path) -> None:
     assert json.loads(same.stdout) == {"compared": 5, "differences": []}
 
 
-def test_what_differs_is_told_with_both_values(tmp_path: Path) -> None:
+def test_differences_are_reported_with_both_values(tmp_path: Path) -> None:
     said = lines_talk((1, [1]))
     said[1] = FrameSent(0.0, HOST, line(id=1, result=[1, 2]).strip())
     done = becket("trace", "replay", write(tmp_path / "t.jsonl", *said, framing="json-lines"), "--", *python(ECHO))
@@ -429,7 +429,7 @@ def test_what_differs_is_told_with_both_values(tmp_path: Path) -> None:
     ]
 
 
-def test_what_does_not_come_is_given_up_and_the_rest_is_compared(tmp_path: Path) -> None:
+def test_a_missing_message_times_out_and_the_rest_is_compared(tmp_path: Path) -> None:
     said = [FrameSent(0.0, HOST, line(method="hello").strip()), *lines_talk((1, [1]))]
     path = write(tmp_path / "talk.jsonl", *said, framing="json-lines")
     done = becket("trace", "replay", "--timeout", "0.2", path, "--", *python(ECHO))
@@ -439,7 +439,7 @@ def test_what_does_not_come_is_given_up_and_the_rest_is_compared(tmp_path: Path)
     assert "1 message compared, 1 difference" in done.stderr
 
 
-def test_a_program_that_dies_is_told_of_once_for_each_answer_that_it_owes(tmp_path: Path) -> None:
+def test_a_program_that_dies_is_reported_once_for_each_pending_response(tmp_path: Path) -> None:
     path = write(tmp_path / "talk.jsonl", *lines_talk((1, [1]), (2, [2])), framing="json-lines")
     done = becket("trace", "replay", "--json", path, "--", *python("import sys; sys.exit(3)"))
 
@@ -492,7 +492,7 @@ def mode_of(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_a_recording_is_for_its_owner_alone_whatever_was_there(tmp_path: Path) -> None:
+def test_a_recording_is_readable_only_by_its_user_even_if_the_file_existed(tmp_path: Path) -> None:
     old = tmp_path / "old.jsonl"
     old.write_text("old\n", encoding="utf-8")
     old.chmod(0o644)
@@ -524,7 +524,7 @@ def test_a_recording_is_never_written_through_a_link(tmp_path: Path, exists: boo
     assert mode_of(tmp_path / "trace.2.jsonl") == 0o600
 
 
-def test_what_a_running_host_records_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_the_recording_of_a_running_host_is_readable_only_by_its_user(tmp_path: Path) -> None:
     done = becket(
         "run", str(EXTENSIONS), "--only", "notes", "--once", "--yes", "--no-data", "--trace", str(tmp_path / "t.jsonl")
     )

@@ -39,7 +39,7 @@ def steps_of(path: Path, *words: str) -> list[tuple[str, str, str]]:
     return [(step["kind"], step.get("to", ""), step.get("method", "")) for step in found]
 
 
-async def test_messages_without_a_version_are_understood_by_their_first_words(tmp_path: Path) -> None:
+async def test_messages_without_a_version_are_detected_by_the_first_message(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     await record_morphir(path)
 
@@ -80,7 +80,7 @@ async def test_a_recording_is_replayed_in_its_dialect(tmp_path: Path, dialect: s
     assert "0 differences" in done.stderr
 
 
-def test_what_differs_in_messages_that_are_no_text_is_told_by_their_members(tmp_path: Path) -> None:
+def test_differences_in_binary_messages_are_reported_by_their_members(tmp_path: Path) -> None:
     path = EXAMPLES.parents[1] / "tests" / "transcripts" / "cigen" / "handshake.jsonl"
 
     done = here("trace", "replay", "--json", str(path), "--", *CIGEN)
@@ -89,7 +89,7 @@ def test_what_differs_in_messages_that_are_no_text_is_told_by_their_members(tmp_
     assert '"pointer":"/result/name"' in done.stdout
 
 
-def test_a_dialect_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_dialect_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text('{"transcript":1,"framing":"json-lines","dialect":"klingon"}\n', encoding="utf-8")
 

@@ -182,7 +182,7 @@ def test_an_unknown_method_is_not_found(program: Conversation) -> None:
         '{"jsonrpc":"2.0","method":"$/cancelRequest"}',
     ],
 )
-def test_a_notification_never_gets_a_response_whatever_becomes_of_it(program: Conversation, text: str) -> None:
+def test_a_notification_never_gets_a_response_whatever_its_outcome(program: Conversation, text: str) -> None:
     assert program.is_silent_after(text)
 
 
@@ -199,7 +199,7 @@ def test_a_notification_never_gets_a_response_whatever_becomes_of_it(program: Co
         '[{"jsonrpc":"2.0","id":77,"result":1}]',
     ],
 )
-def test_a_response_never_gets_a_response_whatever_is_wrong_with_it(program: Conversation, text: str) -> None:
+def test_a_response_never_gets_a_response_however_malformed(program: Conversation, text: str) -> None:
     assert program.is_silent_after(text)
 
 

@@ -135,7 +135,7 @@ def test_lines_may_end_with_crlf_and_be_blank(program: Conversation) -> None:
         '{"code":1,"message":null,"data":{"stack":"..."}}',
     ],
 )
-def test_an_error_of_whatever_shape_settles_its_call_and_no_more(program: Conversation, error: str) -> None:
+def test_an_error_of_any_shape_settles_only_its_call(program: Conversation, error: str) -> None:
     answer = program.ask(f'{{"jsonrpc":"2.0","id":{called_back(program, "outer")},"error":{error}}}')
     assert (answer["id"], answer["error"]["code"]) == ("outer", -32603)
     assert program.ask(request(5)) == success(5)

@@ -42,7 +42,7 @@ def wire(value: object) -> Any:
 
 
 @pytest.mark.parametrize("kind", HookKind)
-def test_all_nine_members_travel_and_those_that_do_not_apply_are_null(kind: HookKind) -> None:
+def test_all_nine_members_are_sent_and_inapplicable_ones_are_null(kind: HookKind) -> None:
     assert wire(HookEvent(kind)) == {
         "kind": kind.value,
         "tool_name": None,
@@ -102,7 +102,7 @@ def test_an_event_is_read_where_members_are_missing_or_unknown() -> None:
 # -- truncation
 
 
-def test_an_output_of_32_kib_is_shown_as_it_is() -> None:
+def test_an_output_of_32_kib_is_shown_unchanged() -> None:
     output = "é" * (16 * KIB)
 
     assert HookEvent.after_tool_call("bash", {}, output).tool_output == output
@@ -159,7 +159,7 @@ def test_another_limit_may_be_set() -> None:
         (HookKind.ON_SESSION_START, Inject("context")),
     ],
 )
-def test_a_response_that_its_kind_allows_is_taken_as_it_is(kind: HookKind, result: HookResult) -> None:
+def test_a_hook_result_that_its_kind_allows_is_used_unchanged(kind: HookKind, result: HookResult) -> None:
     reading = decode_hook_result(msgspec.json.encode(result), kind, may_transform=True)
 
     assert reading.result == result
@@ -215,7 +215,7 @@ def test_a_malformed_modify_blocks(rest: str) -> None:
     assert "/input" in reading.problem
 
 
-def test_a_malformed_modify_of_a_hook_that_cannot_block_lets_things_continue() -> None:
+def test_a_malformed_modify_of_a_hook_that_cannot_block_continues() -> None:
     reading = decode_hook_result(b'{"action":"modify"}', HookKind.ON_SESSION_END)
 
     assert reading.result == Continue()
@@ -244,7 +244,7 @@ def test_an_output_is_replaced_by_so_many_bytes_at_most(size: int, is_taken: boo
 
 
 @given(st.binary(max_size=64), st.sampled_from(HookKind))
-def test_no_response_whatever_raises(raw: bytes, kind: HookKind) -> None:
+def test_no_hook_result_raises(raw: bytes, kind: HookKind) -> None:
     assert isinstance(decode_hook_result(raw, kind).result, HOOKS[kind].actions)
 
 
@@ -293,7 +293,7 @@ def test_an_event_matches_where_all_conditions_hold(match: HookMatch, expected: 
     assert match.matches(LS) is expected
 
 
-def test_text_is_looked_for_as_it_is_written_without_escapes() -> None:
+def test_text_is_matched_literally_without_escapes() -> None:
     assert HookMatch(input_contains="größer").matches(HookEvent.before_tool_call("bash", {"a": "größer"}))
 
 

@@ -26,7 +26,7 @@ def test_a_record_travels_with_its_level_in_small_letters() -> None:
 
 
 @pytest.mark.parametrize("level", LogLevel)
-def test_the_levels_are_those_of_logging(level: LogLevel) -> None:
+def test_the_levels_are_the_levels_of_logging(level: LogLevel) -> None:
     assert logging.getLevelName(getattr(logging, level.name)) == level.name == level.value.upper()
 
 
@@ -64,5 +64,5 @@ def test_a_program_that_knows_only_logging_is_read_too() -> None:
 @pytest.mark.parametrize(
     "line", ["", "hello", "WARNING", "WARNING:", "WARNING:notes", "warning:notes:hello", "NOTE:a:b"]
 )
-def test_any_other_line_is_no_record(line: str) -> None:
+def test_any_other_line_is_not_a_record(line: str) -> None:
     assert parse_log_line(line) is None

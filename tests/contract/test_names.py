@@ -121,7 +121,7 @@ def test_a_tool_gets_a_name_that_models_accept(runtime_name: str, facing: str) -
     assert model_facing_name(runtime_name) == facing
 
 
-def test_a_taken_name_gets_a_number_within_the_limit() -> None:
+def test_a_duplicate_name_gets_a_number_within_the_limit() -> None:
     assert model_facing_name("a:b", {"a_b"}) == "a_b_2"
     assert model_facing_name("a:b", {"a_b", "a_b_2"}) == "a_b_3"
     assert model_facing_name("x" * 140, {"x" * 128}) == "x" * 126 + "_2"
@@ -178,7 +178,7 @@ def test_property_names_are_mapped_back_at_every_level() -> None:
     }
 
 
-def test_the_schema_itself_stays_as_it_is() -> None:
+def test_the_schema_itself_is_unchanged() -> None:
     schema = {"properties": {"a:b": {}}, "required": ["a:b"]}
     model_facing_schema(schema)
 

@@ -164,7 +164,7 @@ def test_only_what_needs_no_tools_is_streamed(
     assert should_stream(request, Model("m", streaming=streaming, tool_use=tool_use)) is streams
 
 
-def test_the_limits_are_those_of_the_contract() -> None:
+def test_the_limits_are_the_limits_of_the_contract() -> None:
     assert (MAX_TOOL_TURNS, MAX_TOOL_OUTPUT) == (8, 30_000)
     assert (PROVIDER_COMPLETE.timeout, PROVIDER_STREAM.timeout, PROVIDER_STREAM.idle_timeout) == (60.0, None, 60.0)
 

@@ -68,7 +68,7 @@ def test_encoded_messages_decode_to_the_same(message: object, travels: dict[str,
     assert msgspec.json.decode(raw, type=type(message)) == message
 
 
-def test_a_widget_stands_at_the_top_right_unless_it_says_otherwise() -> None:
+def test_a_widget_is_at_the_top_right_by_default() -> None:
     told = msgspec.json.decode(b'{"id":"w","lines":[],"position":null}', type=WidgetUpsert)
 
     assert told.position is WidgetUpsert("w", ()).position is Position.TOP_RIGHT
@@ -100,7 +100,7 @@ def test_info_and_sidecar_arguments_are_requested_without_params() -> None:
     assert SIDECAR_SPAWN_ARGS.params is None
 
 
-def test_the_value_of_an_editor_goes_both_ways_under_one_name() -> None:
+def test_the_value_of_an_editor_has_one_name_in_both_directions() -> None:
     assert SETTINGS_EDITOR_COMMIT.name == SETTINGS_EDITOR_COMMITTED.name == "settings.editor.commit"
 
 

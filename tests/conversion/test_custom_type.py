@@ -38,7 +38,7 @@ COLOUR: CustomType[Colour] = CustomType(Colour, from_json=read, to_json=write)
 MAYBE: CustomType[Any] = CustomType(Colour | None, from_json=read_maybe, to_json=write)
 
 
-def test_it_stands_for_its_type() -> None:
+def test_it_represents_its_type() -> None:
     assert (unwrap_type(COLOUR), unwrap_type(int), unwrap_type(None)) == (Colour, int, None)
     assert repr(COLOUR) == "Colour"
 

@@ -218,7 +218,7 @@ class Forwarded(Struct):
         ('[{"n":1,"n":2},""]', Holder, "/0/n"),
     ],
 )
-def test_a_member_that_occurs_twice_is_refused_wherever_it_stands(text: str, annotation: Any, pointer: str) -> None:
+def test_a_duplicate_member_is_refused_wherever_it_is(text: str, annotation: Any, pointer: str) -> None:
     assert problems(text, annotation) == [(pointer, "occurs twice")]
     bare = get_msgspec_decoder(annotation)
     if bare is not None:
@@ -240,7 +240,7 @@ def test_a_member_that_occurs_twice_is_refused_wherever_it_stands(text: str, ann
         ('{"a":1,"c":2}', Keyed, Keyed(a=1, c=2)),
     ],
 )
-def test_equal_names_in_other_objects_and_in_strings_are_no_member_twice(
+def test_equal_names_in_other_objects_and_in_strings_are_not_duplicates(
     text: str, annotation: Any, value: object
 ) -> None:
     assert decode(text, annotation) == value
@@ -256,7 +256,7 @@ def test_raw_params_preserve_both_values_of_a_member() -> None:
 
 
 @pytest.mark.parametrize(("pad", "is_refused"), [('"x":2', True), ('"y":2', False)])
-def test_a_large_text_is_looked_at_as_well(pad: str, is_refused: bool) -> None:
+def test_a_large_text_is_checked_as_well(pad: str, is_refused: bool) -> None:
     text = f'{{"label":"{"a" * 100_000}","x":1,{pad}}}'
     if is_refused:
         assert problems(text, Labelled) == [("/x", "occurs twice")]
@@ -436,7 +436,7 @@ def test_every_problem_has_its_pointer(text: str, annotation: Any, pointers: lis
         ('[[1,"a"],["b","c"]]', list[tuple[int, str]], ["/1/0"]),
     ],
 )
-def test_constraints_and_rarer_types_are_looked_at_too(text: str, annotation: Any, pointers: list[str]) -> None:
+def test_constraints_and_rarer_types_are_checked_too(text: str, annotation: Any, pointers: list[str]) -> None:
     assert [pointer for pointer, _ in problems(text, annotation)] == pointers
 
 
@@ -491,7 +491,7 @@ def test_a_number_that_no_double_holds_is_refused_with_its_pointer(annotation: A
 
 @pytest.mark.parametrize("text", [b'["\xff"]', b'["\xc3"]', b'{"a":"\xed\xa0\x80"}', b'{"\xff":1}'])
 @pytest.mark.parametrize("annotation", [Any, Raw, dict[str, Raw] | list[Raw], dict[str, str] | list[str]])
-def test_text_that_is_not_utf_8_is_no_json(text: bytes, annotation: Any) -> None:
+def test_text_that_is_not_utf_8_is_not_json(text: bytes, annotation: Any) -> None:
     with pytest.raises(RpcError) as caught:
         decode(text, annotation)
     assert caught.value.meaning is Meaning.PARSE_ERROR
@@ -600,7 +600,7 @@ def test_absent_params_of_such_a_class() -> None:
     assert caught.value.problems == (("", "params are required"),)
 
 
-def test_text_that_is_not_utf_8_is_no_json_for_such_a_class_either() -> None:
+def test_text_that_is_not_utf_8_is_not_json_for_such_a_class_either() -> None:
     with pytest.raises(RpcError) as caught:
         decode(b'{"text":["\xff"]}', Shaped)
     assert caught.value.meaning is Meaning.PARSE_ERROR
@@ -625,7 +625,9 @@ def test_a_result_type_that_cannot_be_built_is_refused_at_once(annotation: Any) 
         get_result_decoder(annotation)
 
 
-def test_where_attrs_was_never_imported_only_what_msgspec_refuses_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_attrs_was_never_imported_only_types_that_msgspec_refuses_are_inspected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "attr")
 
     assert decode('{"name":"a"}', Person) == Person("a")

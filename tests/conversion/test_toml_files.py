@@ -200,7 +200,7 @@ def has_odd_number(value: Any) -> bool:
 
 
 @given(st.binary(max_size=200))
-def test_whatever_the_bytes_are_they_are_read_or_refused(data: bytes) -> None:
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:
         parse_toml(data, "x")
     except BadFile:

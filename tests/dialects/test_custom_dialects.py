@@ -102,7 +102,7 @@ async def test_the_handshake_result_is_available() -> None:
         assert host.hooks == (HookKind.BEFORE_TOOL_CALL,)
 
 
-async def test_a_step_of_the_handshake_that_fails_may_be_passed_over(
+async def test_a_step_of_the_handshake_that_fails_may_be_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with sketch():
@@ -166,13 +166,13 @@ async def test_a_command_that_is_acknowledged_at_once_has_its_events_and_ends_wi
         assert await run.result() == "ab"
 
 
-async def test_one_that_fails_after_its_acknowledgement_fails() -> None:
+async def test_a_call_that_fails_after_its_acknowledgement_fails() -> None:
     async with sketch() as (host, _), host.invoke_command("break") as run:
         with pytest.raises(RemoteError, match="internal error"):
             await run.result()
 
 
-async def test_one_that_is_left_is_ended_at_the_remote_peer_by_its_own_request() -> None:
+async def test_an_abandoned_call_is_ended_by_its_own_request() -> None:
     with anyio.fail_after(MINUTE):
         async with sketch() as (host, server):
             async with host.invoke_command("wait"):

@@ -51,7 +51,7 @@ def test_the_error_for_an_unknown_name_lists_the_known_ones() -> None:
     assert all(name in str(caught.value) for name in DIALECTS)
 
 
-def test_every_dialect_stands_under_its_name() -> None:
+def test_every_dialect_is_registered_under_its_name() -> None:
     assert {name: dialect.name for name, dialect in DIALECTS.items()} == {name: name for name in DIALECTS}
 
 
@@ -287,7 +287,7 @@ def test_written_meta_is_removed_again(params: str | None, features: frozenset[s
         (b'{"_meta":{"\xff":1,"becket":{"depth":1}}}', b'{"_meta":{"\xff":1,"becket":{"depth":1}}}'),
     ],
 )
-def test_it_is_taken_out_however_it_was_written(params: str | bytes, left: bytes | None) -> None:
+def test_meta_is_removed_however_it_was_written(params: str | bytes, left: bytes | None) -> None:
     assert without(params, BEFORE) == left
 
 

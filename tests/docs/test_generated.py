@@ -22,14 +22,14 @@ def test_every_part_is_used_on_some_page() -> None:
     assert [name for name in PARTS if f"<!-- generated: {name} -->" not in text] == []
 
 
-def test_every_error_stands_on_the_page_of_errors() -> None:
+def test_every_error_is_on_the_page_of_errors() -> None:
     page = read_page(ROOT / "docs" / "errors.md")
     assert [kind.__name__ for kind, _ in walk(BecketError) if f"{kind.__name__}`" not in page] == []
     exported = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
     assert {kind.__name__ for kind, _ in walk(BecketError)} == exported - {"Meaning", "DisconnectReason"}
 
 
-def test_fields_are_those_that_a_constructor_sets_and_those_of_the_class_it_extends() -> None:
+def test_fields_include_those_of_the_constructor_and_of_the_base_class() -> None:
     assert describe_fields(CallTimeout) == "method, seconds"
     assert describe_fields(PeerCrashed) == "exit_code, signal, stderr_tail; those of `ConnectionLost`"
     assert describe_fields(RequestCancelled) == "those of `RpcError`"

@@ -14,7 +14,7 @@ ROW = re.compile(r"^\| `(\w+)` \| ([\d.,]+) ?(\w*) \| (.+?) \| (.*?) ?\|$", re.M
 PAGE = ROOT / "docs" / "limits.md"
 
 
-def test_every_limit_stands_in_the_table_with_its_default() -> None:
+def test_every_limit_is_in_the_table_with_its_default() -> None:
     shown = {name: float(number.replace(",", "")) * UNITS[unit] for name, number, unit, *_ in rows()}
     assert shown == msgspec.structs.asdict(Limits())
     assert list(shown) == list(Limits.__struct_fields__)

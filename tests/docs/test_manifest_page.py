@@ -32,7 +32,7 @@ def test_a_sample_of_grants_can_be_read_and_changed(block: Block) -> None:
     assert rewrite_grants(block.text, "none", None) == block.text
 
 
-def test_every_table_of_the_schema_stands_on_the_page() -> None:
+def test_every_table_of_the_schema_is_on_the_page() -> None:
     tables = {name for name, part in load_schema("manifest")["$defs"].items() if "properties" in part}
 
     assert tables == set(TABLES)

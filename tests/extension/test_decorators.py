@@ -410,7 +410,7 @@ def test_optional_methods_of_the_author_are_called(name: str, written: Any, reas
 
 
 @pytest.mark.parametrize("written", [wants_one, staticmethod(waits), lambda self, opened, more=1: None])
-def test_whatever_can_be_called_as_it_says_may_be_written(written: Any) -> None:
+def test_any_compatible_signature_is_accepted(written: Any) -> None:
     made = type("Notes", (ExtensionServer,), {"on_editor_open": written})
 
     assert made.__becket__.overridden == {"on_editor_open"}

@@ -328,7 +328,7 @@ class Careless(ExtensionServer):
 
 
 @both_faces
-async def test_one_text_where_several_are_meant_is_no_list_of_its_letters(face: str) -> None:
+async def test_a_string_instead_of_a_list_is_not_split_into_letters(face: str) -> None:
     async with hosted(Careless(), face) as host:
         said = await use_tool(host, "one")
 

@@ -212,7 +212,7 @@ async def test_a_result_has_the_schema_and_the_names_that_a_model_writes() -> No
     ("returned", "pointer"),
     [([Author.model_construct(name=5)], "/0/name: "), ("Ada", "/: "), ([{"name": "Ada"}], "Author")],
 )
-async def test_a_result_that_is_no_such_model_is_an_error_in_the_extension(
+async def test_a_result_of_another_type_is_an_error_in_the_extension(
     returned: Any, pointer: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with connected(Shelf(), grants=GRANTS) as (host, shelf):

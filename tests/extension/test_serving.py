@@ -390,7 +390,7 @@ async def test_methods_of_the_author_are_typed(face: str) -> None:
 
 
 @both_faces
-async def test_notifications_of_the_author_are_taken_in_order(face: str) -> None:
+async def test_notifications_are_handled_in_order(face: str) -> None:
     async with hosted(Plain(), face) as host:
         for number in range(5):
             await host.notify(NEWS, Point(number))

@@ -182,7 +182,7 @@ EARLY: dict[str, Any] = {
 
 @both_faces
 @pytest.mark.parametrize("method", ["shutdown", "info.get", "sidecar.spawn_args"])
-async def test_members_that_a_later_host_adds_are_passed_over(face: str, method: str) -> None:
+async def test_members_that_a_later_host_adds_are_ignored(face: str, method: str) -> None:
     async with hosted(Plain(), face) as host:
         await host.call(method, {"reason": "x"})
 
@@ -494,7 +494,7 @@ OLD = {
 }
 
 
-async def test_null_stands_for_no_params() -> None:
+async def test_null_means_no_params() -> None:
     script = Script()
     async with Plain().over(script):
         script.say(request(1, "initialize", {**OLD}))

@@ -103,7 +103,7 @@ async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives
 
 
 @pytest.mark.parametrize("kind", [Plain, Async])
-async def test_an_editor_is_closed_by_a_key_or_by_what_the_host_has_taken(kind: type[ExtensionServer]) -> None:
+async def test_an_editor_is_closed_by_a_key_or_by_the_host(kind: type[ExtensionServer]) -> None:
     with anyio.fail_after(60):
         async with connected(kind()) as (host, _):
             told = listen(host)

@@ -180,7 +180,7 @@ def test_a_default_that_json_has_no_form_for_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("default", [math.inf, -math.inf, math.nan, [1.0, math.inf], {"a": math.nan}])
-def test_a_default_that_is_no_number_in_json_is_the_functions_own_affair(default: Any) -> None:
+def test_a_default_that_json_lacks_is_omitted_from_the_schema(default: Any) -> None:
     assert schema_of_one(Any, default) == {}
 
 
@@ -466,7 +466,7 @@ def test_a_schema_that_allows_everything_is_given_as_well() -> None:
 # -- parameters that are no input
 
 
-def test_the_context_is_no_input() -> None:
+def test_the_context_is_not_an_input() -> None:
     def on_a_loop(self: Any, text: str, ctx: Context) -> None: ...
     def without(self: Any, ctx: BlockingContext, point: Point) -> None: ...
 

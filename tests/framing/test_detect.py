@@ -69,7 +69,7 @@ class Sniffed:
 
 
 @pytest.mark.parametrize("framing", EVERY)
-def test_whatever_it_turns_out_to_be_it_passes_check_framing(framing: Known) -> None:
+def test_every_detected_framing_passes_check_framing(framing: Known) -> None:
     check_framing(
         lambda limits: Sniffed(framing, limits), bodies=[b'{"a":1}', b"[1]", b'{"x":"' + b"x" * 70_000 + b'"}']
     )

@@ -59,7 +59,7 @@ def test_a_correct_framing_passes(factory: FramingFactory) -> None:
         (broken.MovesTheRestForEachFrame, "do not move what is left"),
     ],
 )
-def test_a_broken_framing_fails_with_what_is_wrong(factory: FramingFactory, complaint: str) -> None:
+def test_the_failure_of_a_broken_framing_says_what_is_wrong(factory: FramingFactory, complaint: str) -> None:
     with pytest.raises(AssertionError) as caught:
         check_framing(factory)
     assert complaint in str(caught.value)

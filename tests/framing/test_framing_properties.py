@@ -93,7 +93,7 @@ def test_any_bytes_give_frames_or_a_recorded_error_and_the_same_in_any_chunking(
 @pytest.mark.parametrize("strict", [True, False])
 @given(anything, st.integers(0, 200), st.integers(0, 200))
 @example(b"Content-Length: 66\r\n\r\n" + b"x" * 66, 66, 65)
-def test_what_is_read_under_a_limit_is_read_the_same_under_a_higher_one(
+def test_frames_read_under_a_limit_are_the_same_under_a_higher_one(
     strict: bool, wire: bytes, one: int, other: int
 ) -> None:
     low = ContentLength(SMALL.but(frame=min(one, other)), strict=strict)

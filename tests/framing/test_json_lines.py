@@ -67,7 +67,7 @@ def test_a_line_end_may_itself_be_cut_in_two() -> None:
     assert framing.feed(b"\n") == [b"{}"]
 
 
-def test_blank_lines_are_passed_over() -> None:
+def test_blank_lines_are_skipped() -> None:
     framing = JsonLines()
     assert framing.feed(b"\n\r\n  \n{}\n\n\t\r\n[]\n") == [b"{}", b"[]"]
     assert framing.feed(b"\n\n{}\n  \n[]\n") == [b"{}", b"[]"]
@@ -75,7 +75,7 @@ def test_blank_lines_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("inside", ["\u2028", "\u2029", "\u0085", "\v", "\f", "\x1c"])
-def test_what_else_unicode_calls_a_line_end_stays_in_its_line(inside: str) -> None:
+def test_other_unicode_line_ends_stay_in_their_line(inside: str) -> None:
     body = f'{{"text":"a{inside}b"}}'.encode()
     framing = JsonLines()
     assert framing.feed(framing.encode(body)) == [body]

@@ -136,7 +136,7 @@ def test_responses_on_lines_above_the_limit_do_not_count_among_the_requests_that
     assert framing.error is None
 
 
-def test_an_indented_response_above_the_limit_is_no_stray_text() -> None:
+def test_an_indented_response_above_the_limit_is_not_stray_text() -> None:
     (skipped,) = scanning(partial(JsonLines, skip_stray=True)).feed(b"  " + response(1_000) + b"\n")
     assert isinstance(skipped, SkippedFrame)
     assert skipped.outline == Outline(b"7", is_response=True)

@@ -82,7 +82,7 @@ def test_a_reader_that_skips_nothing_reports_nothing() -> None:
     assert JsonLines().first_noise == b""
 
 
-def test_a_notice_stands_where_the_text_stood() -> None:
+def test_a_notice_replaces_the_text() -> None:
     found = LENIENT().feed(GOOD + b"oops\n" + GOOD)
     assert [type(frame) for frame in found] == [bytes, SkippedFrame, bytes]
 
@@ -143,7 +143,7 @@ def test_a_header_right_behind_text_is_held_to_the_limits() -> None:
     assert framing.error.size == 11
 
 
-def test_text_that_waits_for_its_line_end_is_no_frame_that_has_begun() -> None:
+def test_text_that_waits_for_its_line_end_is_not_a_frame_that_has_begun() -> None:
     framing = LENIENT()
     framing.feed(b"Password: ")
     assert framing.pending == 0

@@ -70,7 +70,7 @@ def test_the_work_grows_with_the_input_and_not_with_its_square(framing: FramingF
 
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
-def test_a_long_header_in_small_chunks_is_looked_at_once(size: int) -> None:
+def test_a_long_header_in_small_chunks_is_scanned_once(size: int) -> None:
     header = b"X-Long: " + b"x" * 64 * KIB + b"\r\nContent-Length: 2\r\n\r\n{}"
     assert look(ContentLength(LIMITS), header, size) <= TIMES * len(header)
 

@@ -83,7 +83,7 @@ def test_allowed_calls_are_counted_for_a_minute() -> None:
     ]
 
 
-def test_what_was_counted_is_written_before_what_comes_a_minute_later() -> None:
+def test_counted_events_are_written_before_an_event_a_minute_later() -> None:
     written = Written()
     written.log(call())
     written.now = 90_000
@@ -93,7 +93,7 @@ def test_what_was_counted_is_written_before_what_comes_a_minute_later() -> None:
     assert [type(event) for _, event in written.events] == [CallsCounted, GrantChanged]
 
 
-def test_what_was_counted_is_written_when_somebody_says_so() -> None:
+def test_counted_events_are_written_on_flush() -> None:
     written = Written()
     written.log(call())
 
@@ -124,7 +124,7 @@ def test_in_full_every_call_has_a_record() -> None:
     assert [event for _, event in written.events] == [call(allowed=False)] * 200 + [call()]
 
 
-def test_who_asks_without_end_for_what_it_may_not_have_does_not_fill_the_disk() -> None:
+def test_endless_denied_requests_do_not_fill_the_disk() -> None:
     written = Written()
 
     for _ in range(100_000):
@@ -140,7 +140,7 @@ def test_who_asks_without_end_for_what_it_may_not_have_does_not_fill_the_disk() 
     assert last.because == "it is not granted (the last of 99900 more)"
 
 
-def test_a_hundred_denials_are_all_told_and_have_no_further_record() -> None:
+def test_a_hundred_denials_are_all_written_and_not_counted_again() -> None:
     written = Written()
 
     for _ in range(100):
@@ -167,7 +167,7 @@ def test_calls_that_name_no_parent_while_another_is_served_have_a_record_each_up
     ]
 
 
-def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_counted_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_COUNTED_KEYS", 10)
     written = Written()
 
@@ -210,7 +210,7 @@ def events_in(path: Path) -> list[AuditEvent]:
     return [record.event for record in read_audit(path)]
 
 
-def test_what_is_written_is_read_and_verified(path: Path) -> None:
+def test_written_records_are_read_and_verified(path: Path) -> None:
     write(path, START, GRANT)
     write(path, ASKED)
 
@@ -219,7 +219,7 @@ def test_what_is_written_is_read_and_verified(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_link_tells_how_far_the_chain_has_got(path: Path) -> None:
+def test_the_link_of_a_file_has_the_position_of_the_chain(path: Path) -> None:
     with AuditFile(path) as file:
         assert file.link == CHAIN_START
         file.write(GRANT, 7)
@@ -264,7 +264,7 @@ def test_two_processes_may_write_to_one_file(path: Path) -> None:
 
 
 @pytest.mark.process
-def test_what_was_written_survives_a_kill(path: Path) -> None:
+def test_written_records_survive_a_kill(path: Path) -> None:
     code = (
         "import sys; from becket.host.audit_log import AuditFile; from becket.contract.audit import GrantChanged\n"
         "file = AuditFile(sys.argv[1], rotate_at=2000)\n"
@@ -292,7 +292,7 @@ def test_what_was_written_survives_a_kill(path: Path) -> None:
 # -- rotation
 
 
-def test_a_file_that_is_full_is_put_aside_and_the_chain_goes_on(path: Path) -> None:
+def test_a_file_that_is_full_is_put_aside_and_the_chain_continues(path: Path) -> None:
     events: list[AuditEvent] = [GrantChanged("notes", "memory.read", True, str(number)) for number in range(40)]
 
     write(path, *events, rotate_at=1_000)
@@ -332,7 +332,7 @@ def test_a_crash_between_two_files_loses_nothing(path: Path) -> None:
     assert verify_audit(path) == []
 
 
-def test_other_files_beside_it_are_not_taken_for_parts_of_it(path: Path) -> None:
+def test_other_files_beside_it_are_not_parts_of_it(path: Path) -> None:
     for name in ("audit-old.jsonl", "audit-1.txt", "audit-.jsonl", "other-7.jsonl", "audit-\u0663.jsonl"):
         path.with_name(name).write_text("nothing", encoding="utf-8")
 
@@ -355,7 +355,7 @@ def test_nothing_is_ever_written_over(path: Path) -> None:
 # -- crashes and full disks
 
 
-def test_wherever_a_crash_cut_the_last_line_the_whole_ones_stay_and_the_chain_goes_on(tmp_path: Path) -> None:
+def test_wherever_a_crash_cut_the_last_line_the_whole_ones_stay_and_the_chain_continues(tmp_path: Path) -> None:
     write(tmp_path / "whole.jsonl", START, GRANT)
     whole = (tmp_path / "whole.jsonl").read_bytes()
     first = whole.index(b"\n") + 1
@@ -406,14 +406,14 @@ def test_a_full_disk_leaves_no_half_of_a_record(path: Path, room: int) -> None:
     assert verify_audit(path) == []
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         AuditFile(tmp_path / "none" / "audit.jsonl")
     with pytest.raises(FileNotFoundError):
         verify_audit(tmp_path / "audit.jsonl")
 
 
-def test_a_folder_that_vanishes_is_told_and_one_that_comes_back_is_used(tmp_path: Path) -> None:
+def test_a_folder_that_vanishes_is_reported_and_one_that_comes_back_is_used(tmp_path: Path) -> None:
     path = tmp_path / "data" / "audit.jsonl"
     path.parent.mkdir()
     with AuditFile(path) as file:
@@ -459,7 +459,7 @@ def destroy(path: Path, *numbers: int) -> None:
         pytest.param([0, 1, 2], [1, 2, 3, 4], id="all"),
     ],
 )
-def test_lines_that_were_destroyed_show_and_the_chain_goes_on_after_them(
+def test_lines_that_were_destroyed_show_and_the_chain_continues_after_them(
     path: Path, destroyed: list[int], shown: list[int]
 ) -> None:
     write(path, START, GRANT, ASKED)
@@ -508,7 +508,7 @@ def test_a_file_that_is_gone_shows(path: Path) -> None:
 
 
 @pytest.mark.parametrize("previous", ["../audit.jsonl", "/etc/passwd", "audit.jsonl"])
-def test_a_file_goes_on_only_from_one_beside_it(path: Path, previous: str) -> None:
+def test_a_file_continues_only_from_one_beside_it(path: Path, previous: str) -> None:
     path.write_bytes(encode_record(FileRotated(previous), CHAIN_START, 7)[0])
 
     found, no_anchor = verify_audit(path)
@@ -525,7 +525,7 @@ def test_an_empty_audit_is_in_order(path: Path) -> None:
     assert events_in(path) == []
 
 
-def test_problems_are_told_up_to_a_number(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_are_reported_up_to_a_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_PROBLEMS", 3)
     path.write_bytes(b"nonsense\n" * 50)
 
@@ -559,7 +559,7 @@ def test_a_change_of_the_last_line_is_found_now_and_later(path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
-def test_a_cut_is_found_with_what_is_missing_now_and_later(path: Path, cut: int) -> None:
+def test_a_truncation_is_found_with_the_missing_records_now_and_later(path: Path, cut: int) -> None:
     write(path, START, GRANT, ASKED)
     path.write_bytes(b"".join(lines_of(path)[:-cut]))
 
@@ -618,7 +618,7 @@ def test_an_anchor_behind_is_what_a_kill_leaves_and_no_fault(path: Path) -> None
     assert missing_in(path) == [(2, 2)]
 
 
-def test_an_anchor_behind_a_rotation_is_no_fault_and_one_behind_another_end_is(path: Path) -> None:
+def test_an_anchor_behind_a_rotation_is_valid_and_one_behind_another_end_is_not(path: Path) -> None:
     write(path, START, GRANT)
     behind = anchor_of(path).read_bytes()
     write(path, ASKED, rotate_at=200)
@@ -664,7 +664,7 @@ def test_the_first_files_of_a_chain_are_missed_by_number(path: Path) -> None:
     assert missing_in(path) == [(1, int(second.stem.removeprefix("audit-")))]
 
 
-def test_an_anchor_that_is_gone_is_told_and_begun_anew(path: Path) -> None:
+def test_a_missing_anchor_is_reported_and_replaced(path: Path) -> None:
     write(path, START, GRANT)
     anchor_of(path).unlink()
 
@@ -713,7 +713,7 @@ def test_an_audit_may_be_verified_while_a_host_writes_and_rotates_it(path: Path)
     assert verify_audit(path) == []
 
 
-def test_nobody_else_can_read_the_audit(path: Path) -> None:
+def test_only_the_user_can_read_the_audit_log(path: Path) -> None:
     before = os.umask(0)
     try:
         write(path, GRANT)

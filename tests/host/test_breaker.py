@@ -58,7 +58,7 @@ def test_it_opens_after_failures_in_a_row(outcomes: list[CallOutcome], state: Br
     assert breaker.state(1.0) is state
 
 
-def test_application_errors_trip_it_where_that_was_asked_for() -> None:
+def test_application_errors_trip_it_if_configured() -> None:
     breaker = Breaker("notes", BreakerPolicy(trips_on_application_errors=True))
 
     settle(breaker, 1.0, *[APPLICATION_ERROR] * 5)
@@ -66,7 +66,7 @@ def test_application_errors_trip_it_where_that_was_asked_for() -> None:
     assert breaker.state(1.0) is OPEN
 
 
-def test_an_open_circuit_lets_nothing_through_and_says_until_when() -> None:
+def test_an_open_circuit_refuses_every_call_and_says_until_when() -> None:
     breaker = opened(at=100.0)
 
     with pytest.raises(CircuitOpen) as caught:
@@ -125,7 +125,7 @@ def test_each_failed_trial_doubles_the_time_up_to_the_longest_and_closing_forget
     assert caught.value.seconds == 10.0
 
 
-def test_a_trial_that_was_given_up_makes_room_for_the_next() -> None:
+def test_an_abandoned_trial_makes_room_for_the_next() -> None:
     breaker = opened()
 
     settle(breaker, 10.0, UNKNOWN)
@@ -134,7 +134,7 @@ def test_a_trial_that_was_given_up_makes_room_for_the_next() -> None:
     breaker.admit(10.0)
 
 
-def test_calls_from_before_it_opened_tell_nothing_new() -> None:
+def test_calls_from_before_it_opened_are_ignored() -> None:
     breaker = Breaker("notes")
     old = [breaker.admit(0.0) for _ in range(20)]
     for ticket in old[:5]:
@@ -159,7 +159,7 @@ def test_a_new_process_starts_with_a_closed_circuit() -> None:
     assert breaker.state(10.0) is CLOSED
 
 
-def test_calls_from_before_it_opened_tell_nothing_of_a_new_process() -> None:
+def test_calls_from_before_it_opened_do_not_count_for_a_new_process() -> None:
     breaker = Breaker("notes")
     old = [breaker.admit(0.0) for _ in range(10)]
     for ticket in old[:5]:
@@ -172,7 +172,7 @@ def test_calls_from_before_it_opened_tell_nothing_of_a_new_process() -> None:
     assert breaker.state(1.0) is CLOSED
 
 
-def test_a_trial_from_before_it_opened_again_tells_nothing_new() -> None:
+def test_a_trial_from_before_it_opened_again_is_ignored() -> None:
     breaker = opened(BreakerPolicy(trials=2, successes=1))
     first, second = breaker.admit(10.0), breaker.admit(10.0)
     breaker.record(first, FAILURE, 10.0)
@@ -182,7 +182,7 @@ def test_a_trial_from_before_it_opened_again_tells_nothing_new() -> None:
     assert breaker.state(30.0) is HALF_OPEN
 
 
-def test_the_breaker_of_nexo_can_be_said() -> None:
+def test_the_breaker_of_nexo_can_be_configured() -> None:
     """Five failures, answers with errors included; all are let through when the time is over; two successes close."""
     breaker = opened(BreakerPolicy(trials=1_000_000, trips_on_application_errors=True))
     tickets = [breaker.admit(10.0) for _ in range(100)]
@@ -210,7 +210,7 @@ def test_the_breaker_of_nexo_can_be_said() -> None:
         (ValueError(), UNKNOWN),
     ],
 )
-def test_an_error_says_what_it_tells_of_the_extension(error: BaseException | None, outcome: CallOutcome) -> None:
+def test_errors_are_classified_as_call_outcomes(error: BaseException | None, outcome: CallOutcome) -> None:
     assert classify_error(error) is outcome
 
 

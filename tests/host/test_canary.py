@@ -92,7 +92,7 @@ def texts_of(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or error.__context__
 
 
-async def test_a_variable_that_nobody_has_named_is_seen_by_no_child_and_told_nowhere(
+async def test_a_variable_that_is_not_listed_reaches_no_child_and_no_log(
     root: Path, tmp_path: Path, variables: Mapping[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = await run_all(root, tmp_path / "data", caplog, ask=lambda question, decision: True)
@@ -103,7 +103,7 @@ async def test_a_variable_that_nobody_has_named_is_seen_by_no_child_and_told_now
     assert sum("HEARD b'" in line for line in texts["log"].splitlines()) == len(DIALECTS)
 
 
-async def test_what_the_operator_restores_is_seen_and_named_in_the_audit(
+async def test_a_variable_that_the_operator_restores_reaches_the_child_and_is_named_in_the_audit(
     root: Path, tmp_path: Path, variables: Mapping[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = await run_all(root, tmp_path / "data", caplog, inherit_environment=["morphir", "nexo"])
@@ -122,7 +122,7 @@ async def test_what_the_operator_restores_is_seen_and_named_in_the_audit(
     assert CANARY not in audit
 
 
-async def test_what_the_operator_gives_is_named_in_the_audit_and_its_value_is_not(
+async def test_a_variable_that_the_operator_sets_is_named_in_the_audit_without_its_value(
     root: Path, tmp_path: Path, variables: Mapping[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     environment = Environment(passed=("GITHUB_TOKEN",))

@@ -20,7 +20,7 @@ def resolve_one(entry: ConfigEntry, variable: str = "", **places: dict[str, obje
 # -- order
 
 
-def test_the_first_place_that_has_a_value_counts() -> None:
+def test_the_first_source_that_has_a_value_counts() -> None:
     entry = ConfigEntry(type=ConfigType.STRING, default="from the default", env="NOTES_MODE")
     variables = {"BECKET_CONFIG__NOTES__MODE": "from its own variable", "NOTES_MODE": "from the named variable"}
     stored, configured = {"mode": "from the store"}, {"mode": "from the host"}
@@ -44,7 +44,7 @@ def test_the_first_place_that_has_a_value_counts() -> None:
     ]
 
 
-def test_an_empty_variable_is_none() -> None:
+def test_an_empty_variable_counts_as_absent() -> None:
     resolved = resolve_config(
         "notes",
         {"mode": ConfigEntry(type=ConfigType.STRING, env="MODE", default="d")},
@@ -69,7 +69,7 @@ def test_a_required_key_without_a_value_is_a_problem_that_says_what_to_set() -> 
     )
 
 
-def test_keys_that_the_extension_does_not_have_are_told() -> None:
+def test_unknown_keys_are_reported() -> None:
     resolved = resolve_one(TEXT, configured={"mod": "x", "mode": "y"})
 
     assert resolved.unknown == ("mod",)
@@ -120,7 +120,7 @@ def test_a_text_becomes_a_value_of_its_type(type: str, text: str, value: object)
         ("boolean", "2"),
     ],
 )
-def test_a_text_that_is_no_value_of_its_type_is_a_problem_that_does_not_repeat_it(type: str, text: str) -> None:
+def test_text_that_is_not_a_value_of_its_type_is_a_problem_that_does_not_repeat_it(type: str, text: str) -> None:
     resolved = resolve_one(ConfigEntry(type=ConfigType(type), default=1), text)
 
     assert resolved.problems == (("/mode", f"has a value that is no {type}, from the variable"),)
@@ -158,7 +158,7 @@ def test_a_secret_is_given_and_never_shown() -> None:
     assert "dark" in repr(resolved)
 
 
-def test_a_secret_is_taken_from_the_secrets_and_not_from_the_store() -> None:
+def test_a_secret_comes_from_the_secrets_and_not_from_the_store() -> None:
     resolved = resolve_config("notes", {"token": SECRET}, variables={}, stored={"token": "***"})
     assert resolved.values == {}
 

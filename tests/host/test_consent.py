@@ -134,7 +134,7 @@ def change(root: Path, text: str = "print('changed')\n") -> None:
 # -- copies
 
 
-async def test_what_was_agreed_to_is_started_from_a_copy_of_it(root: Path, data: Path) -> None:
+async def test_approved_files_are_started_from_a_copy(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.let_in()
         way = await house.door.resolve_launch(guest)
@@ -168,7 +168,7 @@ async def test_a_program_in_the_folder_is_that_of_the_copy(root: Path, data: Pat
         assert Path(way.folder).parent == data / "copies"
 
 
-async def test_a_place_to_run_in_the_folder_is_one_in_the_copy(root: Path, data: Path) -> None:
+async def test_a_working_directory_in_the_folder_is_one_in_the_copy(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         (root / "notes" / "work").mkdir()
         candidate = replace(house.find(), cwd=str(root / "notes" / "work"))
@@ -178,7 +178,7 @@ async def test_a_place_to_run_in_the_folder_is_one_in_the_copy(root: Path, data:
         assert way.cwd == f"{way.folder}/work"
 
 
-async def test_a_copy_is_made_once_and_made_anew_where_somebody_has_changed_it(root: Path, data: Path) -> None:
+async def test_a_copy_is_made_once_and_again_when_it_was_changed(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         copy = Path((await house.door.resolve_launch(await house.let_in())).folder)
         first = (copy / "main.py").stat().st_ino
@@ -193,7 +193,7 @@ async def test_a_copy_is_made_once_and_made_anew_where_somebody_has_changed_it(r
         assert house.questions == []
 
 
-async def test_copies_that_nobody_has_agreed_to_any_more_are_removed(root: Path, data: Path) -> None:
+async def test_copies_without_an_approval_are_removed(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         old = await house.door.resolve_launch(await house.let_in())
         change(root)
@@ -207,7 +207,7 @@ async def test_copies_that_nobody_has_agreed_to_any_more_are_removed(root: Path,
         assert [*(data / "copies").iterdir()] == []
 
 
-async def test_what_runs_keeps_its_copy_while_something_else_is_agreed_to(root: Path, data: Path) -> None:
+async def test_a_running_extension_retains_its_copy_while_other_files_are_approved(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.let_in()
         old = await house.door.resolve_launch(guest)
@@ -260,7 +260,7 @@ async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_f
         release(second, third)
 
 
-async def test_a_native_extension_keeps_the_read_only_copy(root: Path, data: Path) -> None:
+async def test_a_native_extension_has_the_read_only_copy(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         way = await house.door.resolve_launch(await house.let_in())
 
@@ -270,9 +270,7 @@ async def test_a_native_extension_keeps_the_read_only_copy(root: Path, data: Pat
 
 
 @SYSTEMS
-async def test_the_operator_may_let_a_program_keep_what_it_writes_in_its_own_folder(
-    root: Path, data: Path, dialect: str
-) -> None:
+async def test_the_operator_may_let_a_program_write_in_its_own_folder(root: Path, data: Path, dialect: str) -> None:
     write_extension(root / "notes", "notes", f'dialect = "{dialect}"\n')
     async with house_of(root, data) as house:
         candidate = replace(house.find(), operator=OperatorSettings(in_place=True))
@@ -395,9 +393,7 @@ async def test_a_start_whose_working_copy_cannot_be_made_fails_and_says_where(ro
         assert str(data / "working") in str(failed.value)
 
 
-async def test_working_copies_of_extensions_that_nobody_has_agreed_to_any_more_are_removed(
-    root: Path, data: Path
-) -> None:
+async def test_working_copies_without_an_approval_are_removed(root: Path, data: Path) -> None:
     write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
     async with house_of(root, data) as house:
         release(await house.door.resolve_launch(await house.let_in()))
@@ -412,7 +408,7 @@ async def test_working_copies_of_extensions_that_nobody_has_agreed_to_any_more_a
 # -- without a copy
 
 
-async def test_without_a_place_for_a_copy_a_change_is_asked_about_before_the_next_start(root: Path) -> None:
+async def test_without_a_directory_for_copies_a_change_needs_consent_before_the_next_start(root: Path) -> None:
     async with house_of(root, None) as house:
         guest = await house.let_in()
         assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
@@ -426,7 +422,7 @@ async def test_without_a_place_for_a_copy_a_change_is_asked_about_before_the_nex
         assert len(house.questions) == 2
 
 
-async def test_without_a_copy_a_change_that_nobody_agrees_to_is_refused(root: Path) -> None:
+async def test_without_a_copy_a_change_without_consent_is_refused(root: Path) -> None:
     answers = iter([True, False])
     async with house_of(root, None, lambda question: next(answers)) as house:
         guest = await house.let_in()
@@ -451,7 +447,9 @@ async def test_without_a_copy_a_folder_that_cannot_be_read_any_more_is_refused(r
         assert str(root / "notes") in refused.value.because
 
 
-async def test_one_that_shares_its_folder_is_held_against_its_digest_before_each_start(root: Path, data: Path) -> None:
+async def test_an_extension_in_a_shared_folder_is_compared_with_its_digest_before_each_start(
+    root: Path, data: Path
+) -> None:
     async with house_of(root, data) as house:
         shared = replace(house.find(), files=(str(root / "notes" / "main.py"),), is_listed=True)
         guest = await house.let_in(shared)
@@ -480,7 +478,7 @@ SPOILED = pytest.mark.parametrize("spoil", [add_pipe, add_way_out, add_way_back]
 
 
 @SPOILED
-async def test_a_folder_that_cannot_be_copied_is_refused_before_anybody_is_asked(
+async def test_a_folder_that_cannot_be_copied_is_refused_before_the_prompt(
     root: Path, data: Path, spoil: Callable[[Path], object]
 ) -> None:
     spoil(root / "notes")
@@ -529,7 +527,7 @@ async def test_a_copy_that_cannot_be_written_is_a_refusal(root: Path, data: Path
         assert str(data / "copies") in refused.value.because
 
 
-async def test_what_the_hosts_program_grants_is_for_whatever_files_there_are(root: Path, data: Path) -> None:
+async def test_grants_of_the_host_program_hold_for_any_files(root: Path, data: Path) -> None:
     async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
         guest = await house.let_in()
         change(root)
@@ -560,7 +558,7 @@ async def test_in_development_changed_files_start_and_the_audit_says_so(root: Pa
 # -- asking
 
 
-async def test_a_yes_is_recorded_and_told_with_who_gave_it(root: Path, data: Path) -> None:
+async def test_consent_is_recorded_and_reported_with_its_source(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.door.evaluate(house.find())
         assert guest.needs_consent
@@ -575,14 +573,14 @@ async def test_a_yes_is_recorded_and_told_with_who_gave_it(root: Path, data: Pat
 
 
 @pytest.mark.parametrize("asks_async", [False, True])
-async def test_a_yes_counts_from_plain_and_async_callbacks(root: Path, data: Path, asks_async: bool) -> None:
+async def test_consent_counts_from_plain_and_async_callbacks(root: Path, data: Path, asks_async: bool) -> None:
     async with house_of(root, data, lambda question: True, asks_async=asks_async) as house:
         assert (await house.let_in()).gate.allows("memory.read")
 
 
 @pytest.mark.parametrize("asks_async", [False, True])
 @pytest.mark.parametrize("answer", [False, None, "yes", 1])
-async def test_anything_but_a_yes_is_a_no(root: Path, data: Path, answer: Any, asks_async: bool) -> None:
+async def test_any_value_but_true_is_a_refusal(root: Path, data: Path, answer: Any, asks_async: bool) -> None:
     async with house_of(root, data, lambda question: answer, asks_async=asks_async) as house:
         guest = await house.door.evaluate(house.find())
         with pytest.raises(ExtensionRefused):
@@ -595,7 +593,7 @@ async def test_anything_but_a_yes_is_a_no(root: Path, data: Path, answer: Any, a
 
 
 @pytest.mark.parametrize("has_data", [True, False])
-async def test_a_refusal_is_kept_until_the_files_change(root: Path, tmp_path: Path, has_data: bool) -> None:
+async def test_a_refusal_holds_until_the_files_change(root: Path, tmp_path: Path, has_data: bool) -> None:
     data = tmp_path / "data"
     async with house_of(root, data if has_data else None, lambda question: False) as house:
         with pytest.raises(ExtensionRefused) as refused:
@@ -617,7 +615,7 @@ async def test_a_refusal_is_kept_until_the_files_change(root: Path, tmp_path: Pa
             assert house.questions == []
 
 
-async def test_a_refusal_is_kept_until_other_variables_are_asked_for(root: Path, data: Path) -> None:
+async def test_a_refusal_holds_until_other_variables_are_requested(root: Path, data: Path) -> None:
     def with_variable(candidate: Candidate, value: str) -> Candidate:
         return replace(candidate, manifest=replace(candidate.manifest, environment=Environment(set={"A": value})))
 
@@ -628,9 +626,7 @@ async def test_a_refusal_is_kept_until_other_variables_are_asked_for(root: Path,
             assert len(house.questions) == questions
 
 
-async def test_a_refused_extension_that_asks_for_nothing_does_not_start_where_nobody_is_asked(
-    tmp_path: Path, data: Path
-) -> None:
+async def test_a_refused_extension_without_requests_does_not_start_without_a_prompt(tmp_path: Path, data: Path) -> None:
     write_extension(tmp_path / "root" / "notes", "notes")
     async with house_of(tmp_path / "root", data, lambda question: False) as house:
         with pytest.raises(ExtensionRefused):
@@ -667,7 +663,7 @@ async def test_a_grant_by_another_program_ends_a_refusal(root: Path, data: Path)
         assert await house.door.recheck(guest)
 
 
-async def test_a_refusal_of_changed_files_leaves_what_was_agreed_to_before(root: Path, data: Path) -> None:
+async def test_a_refusal_of_changed_files_leaves_the_earlier_approval(root: Path, data: Path) -> None:
     answers = iter([True, False])
     async with house_of(root, data, lambda question: next(answers)) as house:
         await house.let_in()
@@ -682,7 +678,7 @@ async def test_a_refusal_of_changed_files_leaves_what_was_agreed_to_before(root:
         assert len(house.questions) == 2
 
 
-async def test_silence_and_failures_are_no_refusal_that_is_kept(root: Path, data: Path) -> None:
+async def test_timeouts_and_failures_are_not_stored_as_refusals(root: Path, data: Path) -> None:
     def fail(question: str) -> bool:
         raise RuntimeError("no terminal")
 
@@ -693,7 +689,7 @@ async def test_silence_and_failures_are_no_refusal_that_is_kept(root: Path, data
         assert (await house.let_in()).gate.allows("memory.read")
 
 
-async def test_a_refusal_that_cannot_be_written_down_is_told_and_asked_for_again(root: Path, data: Path) -> None:
+async def test_a_refusal_that_cannot_be_stored_is_reported_and_prompted_for_again(root: Path, data: Path) -> None:
     async with house_of(root, data, lambda question: False) as house:
         (data / "grants.toml").mkdir()
         with pytest.raises(ExtensionRefused):
@@ -766,7 +762,7 @@ async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt
         assert b"canary" not in kept
 
 
-async def test_of_an_approval_that_is_not_kept_only_the_digest_is_known(root: Path, data: Path) -> None:
+async def test_of_an_approval_without_a_copy_only_the_digest_is_known(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         await house.let_in()
         (data / "approvals" / "notes.json").write_text("{", encoding="utf-8")
@@ -777,7 +773,7 @@ async def test_of_an_approval_that_is_not_kept_only_the_digest_is_known(root: Pa
     assert "its files have changed since they were agreed to" in house.questions[1].splitlines()
 
 
-async def test_where_asking_fails_it_is_a_no_and_told(root: Path, data: Path) -> None:
+async def test_a_prompt_that_fails_is_a_refusal_and_reported(root: Path, data: Path) -> None:
     def fail(question: str) -> bool:
         raise RuntimeError("no terminal")
 
@@ -787,7 +783,7 @@ async def test_where_asking_fails_it_is_a_no_and_told(root: Path, data: Path) ->
         assert ["no terminal" in one.problem for one in house.complaints] == [True]
 
 
-async def test_no_answer_in_time_is_a_no(root: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_decision_in_time_is_a_refusal(root: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consent, "CONSENT_TIMEOUT", 0.05)
     end = threading.Event()
     async with house_of(root, data, lambda question: end.wait()) as house:
@@ -798,7 +794,7 @@ async def test_no_answer_in_time_is_a_no(root: Path, data: Path, monkeypatch: py
             end.set()
 
 
-async def test_files_that_change_while_somebody_thinks_are_asked_about_again(root: Path, data: Path) -> None:
+async def test_files_that_change_during_the_prompt_are_prompted_for_again(root: Path, data: Path) -> None:
     def answer(question: str) -> bool:
         change(root)
         return True
@@ -824,7 +820,7 @@ async def test_files_that_change_at_every_look_are_refused(root: Path, data: Pat
         assert len(house.questions) == 3
 
 
-async def test_what_is_denied_while_somebody_thinks_stays_denied(tmp_path: Path, data: Path) -> None:
+async def test_a_permission_that_is_denied_during_the_prompt_stays_denied(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
 
@@ -839,7 +835,7 @@ async def test_what_is_denied_while_somebody_thinks_stays_denied(tmp_path: Path,
         assert load_grants(data / "grants.toml")["notes"].deny == ("memory.write",)
 
 
-async def test_a_yes_that_cannot_be_written_down_is_a_refusal(root: Path, data: Path) -> None:
+async def test_consent_that_cannot_be_stored_is_a_refusal(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         (data / "grants.toml").mkdir()
         with pytest.raises(ExtensionRefused) as refused:
@@ -847,7 +843,7 @@ async def test_a_yes_that_cannot_be_written_down_is_a_refusal(root: Path, data: 
         assert "grants.toml" in refused.value.because
 
 
-async def test_a_grant_without_a_word_about_files_is_bound_to_those_that_are_there(root: Path, data: Path) -> None:
+async def test_a_grant_without_a_digest_is_bound_to_the_present_files(root: Path, data: Path) -> None:
     edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(["memory.read"]))
     async with house_of(root, data, None) as house:
         way = await house.door.resolve_launch(await house.let_in())
@@ -855,7 +851,7 @@ async def test_a_grant_without_a_word_about_files_is_bound_to_those_that_are_the
     assert load_grants(data / "grants.toml")["notes"].digest == digest_folder(root / "notes").digest
 
 
-async def test_one_that_nobody_was_asked_about_is_asked_about_when_it_is_started(root: Path, data: Path) -> None:
+async def test_an_extension_without_a_decision_is_prompted_for_when_it_is_started(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.door.evaluate(house.find())
         assert Path((await house.door.resolve_launch(guest)).folder).parent == data / "copies"
@@ -865,7 +861,7 @@ async def test_one_that_nobody_was_asked_about_is_asked_about_when_it_is_started
 # -- again
 
 
-async def test_changed_files_that_are_agreed_to_are_what_is_started_next(root: Path, data: Path) -> None:
+async def test_changed_files_that_are_approved_are_started_next(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.let_in()
         old = await house.door.resolve_launch(guest)
@@ -880,7 +876,7 @@ async def test_changed_files_that_are_agreed_to_are_what_is_started_next(root: P
         assert guest.gate.allows("memory.write")
 
 
-async def test_what_changed_files_do_not_ask_for_any_more_is_taken_away(tmp_path: Path, data: Path) -> None:
+async def test_permissions_that_changed_files_no_longer_request_are_revoked(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     async with house_of(root, data) as house:
@@ -892,7 +888,7 @@ async def test_what_changed_files_do_not_ask_for_any_more_is_taken_away(tmp_path
         assert house.told[-1] == PermissionRevoked("notes", "memory.write", "answer")
 
 
-async def test_changed_files_that_nobody_agrees_to_change_nothing(root: Path, data: Path) -> None:
+async def test_changed_files_without_consent_change_nothing(root: Path, data: Path) -> None:
     answers = iter([True, False])
     async with house_of(root, data, lambda question: next(answers)) as house:
         guest = await house.let_in()
@@ -906,7 +902,7 @@ async def test_changed_files_that_nobody_agrees_to_change_nothing(root: Path, da
         assert guest.gate.allows("memory.read")
 
 
-async def test_one_that_is_not_found_any_more_is_refused_and_its_copy_stays(root: Path, data: Path) -> None:
+async def test_an_extension_that_is_no_longer_found_is_refused_and_its_copy_stays(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.let_in()
         (root / "notes" / "becket.toml").unlink()
@@ -917,7 +913,7 @@ async def test_one_that_is_not_found_any_more_is_refused_and_its_copy_stays(root
         assert (Path((await house.door.resolve_launch(guest)).folder) / "becket.toml").exists()
 
 
-async def test_nobody_is_asked_without_end_about_files_that_change(root: Path, data: Path) -> None:
+async def test_the_number_of_prompts_about_changing_files_is_bounded(root: Path, data: Path) -> None:
     answers = iter([True])
     async with house_of(root, data, lambda question: next(answers, False)) as house:
         guest = await house.let_in()
@@ -939,7 +935,7 @@ def allow(data: Path, *names: str, digest: str = "") -> None:
     edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(names, digest))
 
 
-async def test_what_another_program_takes_away_is_gone_and_what_it_gives_is_there(tmp_path: Path, data: Path) -> None:
+async def test_grants_and_revocations_of_another_program_take_effect(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     async with house_of(root, data) as house:
@@ -965,7 +961,7 @@ async def test_what_another_program_takes_away_is_gone_and_what_it_gives_is_ther
         assert house.told[-1] == PermissionGranted("notes", "memory.write", "grants.toml")
 
 
-async def test_where_all_is_forgotten_only_what_the_host_gives_itself_is_left(tmp_path: Path, data: Path) -> None:
+async def test_after_all_approvals_are_removed_only_the_grants_of_the_host_are_left(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.write")
@@ -978,7 +974,7 @@ async def test_where_all_is_forgotten_only_what_the_host_gives_itself_is_left(tm
         assert guest.gate.allows("memory.read")
 
 
-async def test_a_grant_for_other_files_is_none_for_those_that_run_and_takes_nothing_away(
+async def test_a_grant_for_other_files_does_not_apply_to_the_running_ones_and_revokes_nothing(
     tmp_path: Path, data: Path
 ) -> None:
     root = tmp_path / "root"
@@ -998,7 +994,7 @@ async def test_a_grant_for_other_files_is_none_for_those_that_run_and_takes_noth
         assert not guest.gate.allows("memory.read")
 
 
-async def test_what_is_taken_away_just_before_the_host_itself_writes_is_not_missed(tmp_path: Path, data: Path) -> None:
+async def test_a_revocation_just_before_the_host_itself_writes_is_not_missed(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.read")
@@ -1013,7 +1009,7 @@ async def test_what_is_taken_away_just_before_the_host_itself_writes_is_not_miss
         assert guest.gate.allows("memory.write")
 
 
-async def test_an_answer_that_was_given_while_it_runs_stands(tmp_path: Path, data: Path) -> None:
+async def test_a_decision_that_was_made_while_it_runs_holds(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.read")
@@ -1037,7 +1033,7 @@ async def test_grants_that_cannot_be_read_change_nothing(root: Path, data: Path)
         assert not house.kept.has_grant_changes()
 
 
-async def test_what_is_written_about_those_that_are_not_there_or_not_agreed_to_is_told(root: Path, data: Path) -> None:
+async def test_entries_about_missing_or_unapproved_extensions_are_reported(root: Path, data: Path) -> None:
     async with house_of(root, data, None) as house:
         guest = await house.door.evaluate(house.find())
         assert not await house.door.recheck(guest)
@@ -1050,7 +1046,7 @@ async def test_what_is_written_about_those_that_are_not_there_or_not_agreed_to_i
         assert guest.gate.allows("memory.read")
 
 
-async def test_one_that_cannot_start_any_more_is_refused_at_the_second_look(root: Path, data: Path) -> None:
+async def test_an_extension_that_can_no_longer_start_is_refused_at_the_recheck(root: Path, data: Path) -> None:
     async with house_of(root, data, None) as house:
         guest = await house.door.evaluate(house.find())
         write_extension(root / "notes", "notes", 'permissions = ["no.such"]\n')

@@ -14,12 +14,12 @@ def test_the_folder_of_a_host_is_named_after_it_below_the_users_data(tmp_path: P
 
 
 @pytest.mark.parametrize("given", ["", "relative/folder"])
-def test_a_data_home_that_is_none_is_passed_over(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_invalid_data_home_is_ignored(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_data_dir("x", {"XDG_DATA_HOME": given}) == tmp_path / ".local" / "share" / "becket" / "x"
 
 
-def test_everything_lies_in_the_folder_and_that_is_its_owners_alone(tmp_path: Path) -> None:
+def test_everything_lies_in_a_folder_that_only_the_user_can_open(tmp_path: Path) -> None:
     places = DataDir(tmp_path / "deep" / "host")
     places.create()
     places.create()

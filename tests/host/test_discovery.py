@@ -66,7 +66,7 @@ def test_a_root_may_be_an_extension_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("depth", "found"), [(0, []), (1, ["a"]), (2, ["a", "b"]), (16, ["a", "b", "c"])])
-def test_folders_are_looked_into_as_deep_as_the_settings_say(tmp_path: Path, depth: int, found: list[str]) -> None:
+def test_folders_are_searched_to_the_configured_depth(tmp_path: Path, depth: int, found: list[str]) -> None:
     write_extension(tmp_path / "1", "a")
     write_extension(tmp_path / "x" / "2", "b")
     write_extension(tmp_path / "x" / "y" / "z" / "3", "c")
@@ -84,7 +84,7 @@ def test_candidates_are_sorted_by_root_and_id_whatever_their_folders_are_called(
     assert [(candidate.root, candidate.id) for candidate in report.candidates] == [(0, "b"), (0, "c"), (1, "a")]
 
 
-def test_names_that_are_ignored_or_begin_with_a_dot_are_passed_over(tmp_path: Path) -> None:
+def test_ignored_names_and_names_that_begin_with_a_dot_are_skipped(tmp_path: Path) -> None:
     for name in ("node_modules", "target", "__pycache__", ".git", "mine", "other"):
         write_extension(tmp_path / name, f"in.{name.strip('_.')}")
 
@@ -122,23 +122,23 @@ def test_a_root_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     assert told(report) == [(str(tmp_path / "none"), "no such folder", Severity.WARNING)]
 
 
-def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_a_root_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
 
     assert "Not a directory" in only_note(discover_extensions([tmp_path / "file"])).problem
 
 
-def test_a_root_that_is_a_link_in_a_circle_is_told(tmp_path: Path) -> None:
+def test_a_root_that_is_a_circular_link_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("a")
 
     assert only_note(discover_extensions([tmp_path / "a"])).severity is Severity.ERROR
 
 
-def test_a_root_with_a_zero_byte_is_told() -> None:
+def test_a_root_with_a_zero_byte_is_reported() -> None:
     assert only_note(discover_extensions(["a\0b"])).path == "a\\x00b"
 
 
-def test_a_root_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_root_whose_name_is_not_text_is_reported(tmp_path: Path) -> None:
     root = os.path.join(os.fsencode(tmp_path), b"\xff")
     os.mkdir(root)
 
@@ -146,7 +146,7 @@ def test_a_root_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
     assert note.path == f"{tmp_path}/\\xff"
 
 
-def test_a_root_that_is_a_link_stands_for_its_target(tmp_path: Path) -> None:
+def test_a_root_that_is_a_link_means_its_target(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "real" / "notes", "notes")
     (tmp_path / "link").symlink_to("real")
 
@@ -165,7 +165,7 @@ def test_a_root_that_comes_twice_gives_each_extension_once_and_no_complaint(tmp_
 # -- extensions within extensions
 
 
-def test_what_lies_in_the_folder_of_an_extension_is_none(tmp_path: Path) -> None:
+def test_a_manifest_inside_the_folder_of_an_extension_is_ignored(tmp_path: Path) -> None:
     write_extension(tmp_path / "outer", "outer")
     write_extension(tmp_path / "outer" / "vendor" / "inner", "inner")
     write_extension(tmp_path / "outer-too", "outer-too")  # the same beginning, and not inside
@@ -173,7 +173,7 @@ def test_what_lies_in_the_folder_of_an_extension_is_none(tmp_path: Path) -> None
     assert ids_of(discover_extensions([tmp_path], settings=DEEP)) == ["outer", "outer-too"]
 
 
-def test_it_is_none_either_when_the_outer_manifest_cannot_be_used(tmp_path: Path) -> None:
+def test_a_manifest_inside_a_folder_with_an_unusable_manifest_is_ignored(tmp_path: Path) -> None:
     write_extension(tmp_path / "outer", "Outer")
     write_extension(tmp_path / "outer" / "inner", "inner")
 
@@ -183,7 +183,7 @@ def test_it_is_none_either_when_the_outer_manifest_cannot_be_used(tmp_path: Path
     assert report.invalid == 1
 
 
-def test_a_root_within_an_extension_adds_nothing_and_is_told(tmp_path: Path) -> None:
+def test_a_root_within_an_extension_adds_nothing_and_is_reported(tmp_path: Path) -> None:
     outer = write_extension(tmp_path / "outer", "outer")
     inner = write_extension(outer / "deep" / "inner", "inner")
 
@@ -200,7 +200,7 @@ FOLDERS = st.lists(PARTS.map(lambda parts: "/" + "/".join(parts)), max_size=8)
 
 @given(FOLDERS, FOLDERS)
 @settings(max_examples=300)
-def test_pruning_keeps_exactly_those_without_an_owner_above(folders: list[str], owned: list[str]) -> None:
+def test_pruning_retains_exactly_the_folders_without_an_extension_above(folders: list[str], owned: list[str]) -> None:
     above = [[str(path) for path in Path(folder).parents] for folder in folders]
     expected = [folder for folder, parents in zip(folders, above, strict=True) if not set(parents) & set(owned)]
 
@@ -210,7 +210,7 @@ def test_pruning_keeps_exactly_those_without_an_owner_above(folders: list[str], 
 # -- twins
 
 
-def test_of_two_with_one_id_that_of_the_later_root_is_taken_and_the_other_told(tmp_path: Path) -> None:
+def test_of_two_extensions_with_one_id_the_later_root_wins_and_the_other_is_reported(tmp_path: Path) -> None:
     first = write_extension(tmp_path / "system" / "notes", "notes")
     second = write_extension(tmp_path / "user" / "notes", "notes")
 
@@ -231,7 +231,7 @@ def test_the_first_root_may_be_the_one_that_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("later_root_wins", [True, False])
-def test_in_one_root_the_first_path_is_taken(tmp_path: Path, later_root_wins: bool) -> None:
+def test_in_one_root_the_first_path_is_used(tmp_path: Path, later_root_wins: bool) -> None:
     for name in "cab":
         write_extension(tmp_path / name, "notes")
 
@@ -244,7 +244,7 @@ def test_in_one_root_the_first_path_is_taken(tmp_path: Path, later_root_wins: bo
 # -- who may be there
 
 
-def test_those_that_are_disabled_are_counted_and_noted(tmp_path: Path) -> None:
+def test_disabled_extensions_are_counted_and_noted(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a")
     write_extension(tmp_path / "b", "b")
 
@@ -255,7 +255,7 @@ def test_those_that_are_disabled_are_counted_and_noted(tmp_path: Path) -> None:
     assert (only_note(report).extension, only_note(report).severity) == ("a", Severity.NOTE)
 
 
-def test_only_those_that_are_allowed_are_candidates_and_missing_ones_are_told(tmp_path: Path) -> None:
+def test_only_allowed_extensions_are_candidates_and_missing_ones_are_reported(tmp_path: Path) -> None:
     for id in "abc":
         write_extension(tmp_path / id, id)
 
@@ -270,7 +270,7 @@ def test_only_those_that_are_allowed_are_candidates_and_missing_ones_are_told(tm
     }
 
 
-def test_an_empty_list_of_allowed_ones_allows_none(tmp_path: Path) -> None:
+def test_an_empty_list_of_allowed_extensions_allows_none(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a")
 
     assert ids_of(discover_extensions([tmp_path], only=[])) == []
@@ -336,7 +336,7 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     assert report.diagnostics == ()
 
 
-def test_a_link_to_a_folder_whose_name_is_no_text_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_to_a_folder_whose_name_is_not_text_is_not_followed(tmp_path: Path) -> None:
     os.mkdir(os.path.join(os.fsencode(tmp_path), b"\xff"))
     os.symlink(b"\xff", os.path.join(os.fsencode(tmp_path), b"link"))
 
@@ -370,7 +370,7 @@ def test_a_manifest_that_is_a_link_out_of_the_root_is_never_read(tmp_path: Path)
 # -- manifests that cannot be used
 
 
-def test_one_bad_manifest_does_not_stop_the_others_and_all_its_problems_are_told(tmp_path: Path) -> None:
+def test_one_bad_manifest_does_not_stop_the_others_and_all_its_problems_are_reported(tmp_path: Path) -> None:
     write_extension(tmp_path / "bad", "Bad", "permission = []\n")
     write_extension(tmp_path / "good", "good")
 
@@ -386,7 +386,7 @@ def test_one_bad_manifest_does_not_stop_the_others_and_all_its_problems_are_told
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device link", "huge", "empty", "binary"])
-def test_whatever_stands_in_the_place_of_a_manifest_is_told_at_once(tmp_path: Path, kind: str) -> None:
+def test_any_other_kind_of_file_named_as_a_manifest_is_reported_at_once(tmp_path: Path, kind: str) -> None:
     (tmp_path / "x").mkdir()
     path = tmp_path / "x" / "becket.toml"
     match kind:
@@ -419,7 +419,7 @@ def test_the_limit_of_a_manifest_can_be_set(tmp_path: Path) -> None:
 # -- folders that cannot be looked into
 
 
-def test_a_folder_that_may_not_be_read_is_told_and_the_others_are_found() -> None:
+def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_found() -> None:
     with open_folder() as root:
         write_extension(root / "good", "good")
         write_extension(root / "locked", "locked").chmod(0)
@@ -431,7 +431,7 @@ def test_a_folder_that_may_not_be_read_is_told_and_the_others_are_found() -> Non
     assert told(report) == [(str(root / "locked"), "cannot be looked into: Permission denied", Severity.WARNING)]
 
 
-def test_a_manifest_that_may_not_be_read_is_told() -> None:
+def test_a_manifest_that_may_not_be_read_is_reported() -> None:
     with open_folder() as root:
         write_extension(root / "a", "a")
         (root / "a" / "becket.toml").chmod(0)
@@ -442,7 +442,7 @@ def test_a_manifest_that_may_not_be_read_is_told() -> None:
     assert only_note(report).problem == "cannot be read: Permission denied"
 
 
-def test_a_path_that_is_too_long_is_told(tmp_path: Path) -> None:
+def test_a_path_that_is_too_long_is_reported(tmp_path: Path) -> None:
     # No path leads there: each step is made from within the one before.
     descriptors = [os.open(tmp_path, os.O_DIRECTORY)]
     try:
@@ -459,7 +459,7 @@ def test_a_path_that_is_too_long_is_told(tmp_path: Path) -> None:
     assert only_note(report).problem == "cannot be looked into: File name too long"
 
 
-def test_names_that_are_no_text_are_told_and_passed_over(tmp_path: Path) -> None:
+def test_names_that_are_not_text_are_reported_and_skipped(tmp_path: Path) -> None:
     odd = os.path.join(os.fsencode(tmp_path), b"na\xefve")
     os.mkdir(odd)
     with open(os.path.join(odd, b"becket.toml"), "wb") as file:
@@ -509,7 +509,7 @@ class Meddler(BecketToml):
         return super().read(data, path)
 
 
-def test_a_folder_that_goes_away_before_it_is_looked_into_is_nobodys_problem(tmp_path: Path) -> None:
+def test_a_folder_that_vanishes_before_it_is_read_is_not_a_problem(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a")
     write_extension(tmp_path / "b", "b")
     (tmp_path / "first").touch()
@@ -520,7 +520,7 @@ def test_a_folder_that_goes_away_before_it_is_looked_into_is_nobodys_problem(tmp
     assert report.diagnostics == ()
 
 
-def test_a_manifest_that_goes_away_before_it_is_read_is_nobodys_problem(tmp_path: Path) -> None:
+def test_a_manifest_that_vanishes_before_it_is_read_is_not_a_problem(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a")
     write_extension(tmp_path / "b", "b")
 
@@ -547,7 +547,7 @@ class PluginJson(ManifestReader):
         return "ask its author"
 
 
-def test_several_formats_are_read_side_by_side_and_the_first_reader_comes_first(tmp_path: Path) -> None:
+def test_several_formats_are_read_in_the_order_of_their_readers(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "becket.a", files={"plugin.toml": 'run = "x"'})
     for name, file, text in [
         ("b", "plugin.toml", 'run = "x"'),
@@ -573,7 +573,7 @@ def test_several_formats_are_read_side_by_side_and_the_first_reader_comes_first(
 
 
 @pytest.mark.parametrize("id", ["", "A", "../x", "a/b", "x" * 65])
-def test_an_extension_whose_name_could_not_name_a_folder_is_refused_whoever_reads_it(tmp_path: Path, id: str) -> None:
+def test_an_extension_whose_name_could_not_name_a_folder_is_refused_by_every_reader(tmp_path: Path, id: str) -> None:
     class Careless(ManifestReader):
         file_names = ("any",)
 
@@ -650,7 +650,7 @@ def write(path: Path, text: str = "", *, mode: int = 0o644) -> Path:
 TOOLBOX = [BecketToml(), Toolbox()]
 
 
-def test_a_list_tells_of_several_extensions_and_other_formats_lie_beside_and_below_it(tmp_path: Path) -> None:
+def test_a_list_describes_several_extensions_and_other_formats_lie_beside_and_below_it(tmp_path: Path) -> None:
     path = write(
         tmp_path / "toolbox.toml",
         """
@@ -690,7 +690,7 @@ def test_a_list_in_a_folder_that_two_roots_share_gives_each_extension_once(tmp_p
 
 
 @pytest.mark.parametrize("list_path", ["toolbox.toml", "zz/toolbox.toml"])
-def test_a_list_speaks_for_the_manifests_that_it_names(tmp_path: Path, list_path: str) -> None:
+def test_a_list_replaces_the_manifests_that_it_names(tmp_path: Path, list_path: str) -> None:
     manifest = write(tmp_path / "mine" / "tool.toml", 'id = "mine"')
     way = os.path.relpath(manifest, (tmp_path / list_path).parent)
     write(tmp_path / list_path, f'[[tools]]\nmanifest = "{way}"\ncommand = ["x"]')
@@ -729,7 +729,7 @@ def test_an_entry_that_cannot_be_used_is_a_problem_and_the_others_are_there(tmp_
     assert three == "/tools/3/manifest: is no regular file"
 
 
-def test_a_list_that_cannot_be_read_is_told_and_what_lies_below_is_found(tmp_path: Path) -> None:
+def test_a_list_that_cannot_be_read_is_reported_and_folders_below_it_are_searched(tmp_path: Path) -> None:
     write(tmp_path / "toolbox.toml", "[")
     write_extension(tmp_path / "notes", "notes")
 
@@ -755,7 +755,7 @@ def test_a_list_may_lead_to_further_folders_with_a_depth_of_their_own(tmp_path: 
     ]
 
 
-def test_a_list_turns_off_those_of_its_own_dialect_alone(tmp_path: Path) -> None:
+def test_a_list_disables_extensions_of_its_own_dialect_alone(tmp_path: Path) -> None:
     tools = "".join(f'[[tools]]\nid = "{id}"\ncommand = ["x"]\n' for id in "abc")
     write(tmp_path / "toolbox.toml", 'off = ["a", "n"]\nonly = ["a", "b"]\n' + tools)
     write_extension(tmp_path / "n", "n")
@@ -790,7 +790,7 @@ def test_only_what_can_be_run_is_a_program(tmp_path: Path) -> None:
     assert "chmod +x" in note.hint
 
 
-def test_a_program_that_its_reader_refuses_is_told(tmp_path: Path) -> None:
+def test_a_program_that_its_reader_refuses_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "tool-odd", mode=0o755)
 
     assert only_note(discover_extensions([tmp_path], readers=TOOLBOX)).problem == "is odd"
@@ -840,7 +840,7 @@ def test_servers_of_such_a_file_may_have_any_name(tmp_path: Path) -> None:
     assert discover_extensions([tmp_path]).candidates[0].manifest.mcp_servers == {"Git Hub": {}}
 
 
-def test_servers_of_the_manifest_stand_above_those_of_the_file(tmp_path: Path) -> None:
+def test_servers_of_the_manifest_override_those_of_the_file(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a", "[mcp_servers.own]\n", files={".mcp.json": "nonsense"})
 
     report = discover_extensions([tmp_path])
@@ -870,7 +870,7 @@ def test_a_bad_file_of_servers_is_a_warning_and_the_extension_stays(tmp_path: Pa
     assert (only_note(report).extension, only_note(report).severity) == ("a", Severity.WARNING)
 
 
-def test_a_file_of_servers_that_is_no_text_is_a_warning(tmp_path: Path) -> None:
+def test_a_file_of_servers_that_is_not_text_is_a_warning(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a")
     (tmp_path / "a" / ".mcp.json").write_bytes(b'{"mcpServers": {"\xff": {}}}')
 

@@ -84,7 +84,7 @@ def test_synaps_takes_that_of_the_later_root(tmp_path: Path) -> None:
     assert severities(report) == [Severity.WARNING]
 
 
-def test_roder_keeps_the_first_and_reports_the_second_as_an_error(tmp_path: Path) -> None:
+def test_roder_takes_the_first_and_reports_the_second_as_an_error(tmp_path: Path) -> None:
     first = write(tmp_path / "a" / "x", "roder-extension.toml", RODER)
     write(tmp_path / "b" / "x", "roder-extension.toml", RODER)
 
@@ -114,7 +114,7 @@ def test_a_list_that_two_roots_reach_is_read_once(tmp_path: Path) -> None:
     assert severities(report) == [Severity.WARNING]
 
 
-def test_between_systems_that_of_the_later_root_is_taken(tmp_path: Path) -> None:
+def test_between_systems_the_later_root_wins(tmp_path: Path) -> None:
     write(tmp_path / "a" / "x", "plugin.toml", NEXO)
     later = write_extension(tmp_path / "b" / "x", "notes")
 

@@ -33,7 +33,7 @@ TELL = "import json, os; print(json.dumps(dict(os.environ)))"
     ],
 )
 @pytest.mark.process
-def test_the_variables_are_those_that_the_program_sets(words: list[str], variables: dict[str, str]) -> None:
+def test_the_variables_are_the_ones_that_the_program_sets(words: list[str], variables: dict[str, str]) -> None:
     program = shutil.which("env")
     assert program is not None
     command = [program, *words, sys.executable, "-I", "-c", TELL]
@@ -47,7 +47,7 @@ def test_the_variables_are_those_that_the_program_sets(words: list[str], variabl
     assert variables.items() <= json.loads(ran.stdout).items()
 
 
-def test_a_command_of_another_program_is_none_of_env() -> None:
+def test_a_command_of_another_program_is_not_parsed_as_env() -> None:
     assert split_env_command(["python3", "env.py", "A=1"]) is None
     assert split_env_command([]) is None
     assert find_env_variables(["python3", "main.py", "A=1"]) == {}

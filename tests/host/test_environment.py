@@ -98,12 +98,12 @@ def test_a_name_that_looks_like_a_secret_is_known_as_one(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [*HARMLESS, *OTHERS, "KEYBOARD", "TOKENS", "PATH_TO_KEYS", "AUTHOR", "COMPASS", "BYPASS", "HOST_URL"]
 )
-def test_other_names_are_no_secrets(name: str) -> None:
+def test_other_names_are_not_secrets(name: str) -> None:
     assert not is_secret_name(name)
 
 
 @pytest.mark.parametrize("name", DANGEROUS)
-def test_a_name_that_changes_what_is_loaded_is_known(name: str) -> None:
+def test_a_variable_that_changes_which_code_is_loaded_is_recognised(name: str) -> None:
     assert is_dangerous_name(name)
 
 
@@ -115,7 +115,7 @@ def test_other_names_are_not_dangerous(name: str) -> None:
 # -- what is taken over
 
 
-def test_only_the_names_that_all_programs_need_are_taken_over() -> None:
+def test_only_the_names_that_all_programs_need_are_inherited() -> None:
     assert build_environment(ALL) == HARMLESS
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_made_up_but_a_search_path() -> None:
     assert build_environment({}) == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
-def test_what_begins_like_a_permitted_name_and_looks_like_a_secret_is_not_taken_over() -> None:
+def test_a_name_with_a_permitted_prefix_that_looks_like_a_secret_is_not_inherited() -> None:
     assert "LC_TOKEN" not in build_environment({"LC_TOKEN": "canary"})
 
 
@@ -157,7 +157,7 @@ def test_a_policy_may_have_names_of_its_own() -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=12), st.text(max_size=5)))
-def test_whatever_is_there_no_undeclared_secret_and_no_danger_gets_through(available: dict[str, str]) -> None:
+def test_no_undeclared_secret_and_no_dangerous_variable_is_passed(available: dict[str, str]) -> None:
     for policy in (VariablePolicy(all_harmless=True), VariablePolicy(prefixes=("",))):
         found = build_environment(available | SECRETS | DANGEROUS, policy=policy)
         assert "canary" not in found.values()
@@ -176,7 +176,7 @@ def test_declared_variables_are_let_through() -> None:
     assert found == HARMLESS | own
 
 
-def test_dangerous_variables_of_the_host_are_passed_to_nobody_who_declares_them() -> None:
+def test_dangerous_variables_of_the_host_are_not_passed_even_if_declared() -> None:
     declared = Environment(passed=("LD_PRELOAD", "NODE_OPTIONS"), set={"PYTHONPATH": "/srv"})
 
     assert build_environment(ALL, declared) == HARMLESS | {"PYTHONPATH": "/srv"}
@@ -190,7 +190,7 @@ def test_the_operator_may_pass_and_set_any_variable() -> None:
     assert found == HARMLESS | {"LD_PRELOAD": "/tmp/evil.so", "NODE_OPTIONS": "--no-warnings"}
 
 
-def test_what_the_operator_says_stands_above_the_manifest_and_the_hosts_own_above_all() -> None:
+def test_operator_settings_override_the_manifest_and_variables_of_the_host_override_all() -> None:
     found = build_environment(
         {"A": "available"},
         Environment(set={"A": "1", "B": "1", "C": "1", "D": "1"}),
@@ -207,7 +207,7 @@ BOTH = Environment(passed=("A", "B"), set={"A": "set"})
 
 
 @pytest.mark.parametrize("tables", [(BOTH,), (Environment(), BOTH)], ids=["manifest", "operator"])
-def test_a_value_that_a_table_sets_stands_above_the_one_that_it_passes(tables: tuple[Environment, ...]) -> None:
+def test_a_value_that_a_table_sets_overrides_the_one_that_it_passes(tables: tuple[Environment, ...]) -> None:
     found = build_environment({"A": "of the host", "B": "of the host"}, *tables)
 
     assert (found["A"], found["B"]) == ("set", "of the host")
@@ -242,7 +242,7 @@ def test_the_operator_restores_what_the_hosts_of_a_system_pass_on_and_all_of_it_
     assert listed.requested == ()
 
 
-def test_variables_are_listed_by_who_gives_them() -> None:
+def test_variables_are_listed_by_their_source() -> None:
     declared = Environment(passed=("HOME", "LC_TOKEN", "EDITOR"), set={"RUST_LOG": "info", "LANG": "C", "LD_X": "1"})
 
     listed = list_variables(declared, ("NOTES_DIR", ""), Environment(passed=("A",)), Environment(set={"B": "1"}))
@@ -254,7 +254,7 @@ def test_variables_are_listed_by_who_gives_them() -> None:
     assert listed.dangerous == {"LD_X": "1"}
 
 
-def test_what_the_operator_gives_needs_no_consent_and_what_loads_code_does() -> None:
+def test_variables_of_the_operator_need_no_consent_unless_they_load_code() -> None:
     declared = Environment(passed=("A", "B", "C"), set={"RUST_LOG": "info", "LD_X": "1", "LD_Y": "1"})
     given = Environment(passed=("A",), set={"LD_Y": "2"})
 
@@ -289,7 +289,7 @@ def test_a_real_child_sees_exactly_this(monkeypatch: pytest.MonkeyPatch) -> None
 # -- the host's own
 
 
-def test_an_extension_is_told_who_it_is_and_where_it_may_write() -> None:
+def test_an_extension_gets_its_id_and_its_writable_directory() -> None:
     assert build_host_variables("notes", "/data/notes") == {
         "BECKET_EXTENSION_ID": "notes",
         "BECKET_DATA": "/data/notes",
@@ -297,7 +297,7 @@ def test_an_extension_is_told_who_it_is_and_where_it_may_write() -> None:
     }
 
 
-def test_in_a_copy_python_keeps_byte_code_where_it_always_does() -> None:
+def test_in_a_copy_python_writes_byte_code_to_the_usual_cache() -> None:
     assert build_host_variables("notes", "/data/notes", is_copy=True) == {
         "BECKET_EXTENSION_ID": "notes",
         "BECKET_DATA": "/data/notes",
@@ -335,7 +335,7 @@ def test_a_python_child_leaves_no_byte_code_in_its_folder(tmp_path: Path, has_da
         (".", "/usr/local/bin:/usr/bin:/bin"),
     ],
 )
-def test_a_search_path_keeps_its_absolute_parts_alone(path: str, clean: str) -> None:
+def test_only_the_absolute_parts_of_a_search_path_are_used(path: str, clean: str) -> None:
     assert clean_path(path) == clean
     assert build_environment({"PATH": path})["PATH"] == clean
     assert build_environment({}, Environment(set={"PATH": path}))["PATH"] == clean

@@ -41,7 +41,7 @@ STALLED = HostStalled(1.5)
         (ExtensionDegraded, []),
     ],
 )
-def test_a_subscriber_is_told_of_the_classes_that_it_wants(kind: type[HostEvent], told: list[HostEvent]) -> None:
+def test_a_subscriber_gets_the_classes_that_it_subscribed_to(kind: type[HostEvent], told: list[HostEvent]) -> None:
     events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(kind, seen.append)
@@ -53,7 +53,7 @@ def test_a_subscriber_is_told_of_the_classes_that_it_wants(kind: type[HostEvent]
 
 
 @pytest.mark.parametrize("kind", [int, HostStalled | int, "HostStalled", HostStalled(1.0)])
-def test_what_is_no_class_of_events_cannot_be_subscribed_to(kind: type[HostEvent]) -> None:
+def test_subscribing_to_a_class_that_is_not_an_event_is_refused(kind: type[HostEvent]) -> None:
     with pytest.raises(TypeError):
         EventBus().subscribe(kind, print)
 
@@ -66,7 +66,7 @@ def test_a_coroutine_function_cannot_subscribe() -> None:
         EventBus().subscribe(HostEvent, take)
 
 
-def test_a_thousand_subscribers_are_told_though_one_is_dead(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thousand_subscribers_are_notified_although_one_fails(caplog: pytest.LogCaptureFixture) -> None:
     events = EventBus()
     told: list[int] = []
 
@@ -90,7 +90,7 @@ def test_a_thousand_subscribers_are_told_though_one_is_dead(caplog: pytest.LogCa
     assert [record.args for record in caplog.records] == [("ExtensionStarted",), ("ExtensionExited",)]
 
 
-def test_who_has_unsubscribed_is_told_no_more_and_may_do_so_twice() -> None:
+def test_a_removed_subscriber_is_not_notified_and_may_be_removed_twice() -> None:
     events = EventBus()
     seen: list[HostEvent] = []
     end = events.subscribe(HostEvent, seen.append)
@@ -103,7 +103,7 @@ def test_who_has_unsubscribed_is_told_no_more_and_may_do_so_twice() -> None:
     assert seen == [STARTED]
 
 
-def test_who_is_unsubscribed_by_an_earlier_one_is_not_told_of_the_same_event() -> None:
+def test_a_subscriber_removed_by_an_earlier_one_does_not_get_the_same_event() -> None:
     events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(HostEvent, lambda event: end())
@@ -114,7 +114,7 @@ def test_who_is_unsubscribed_by_an_earlier_one_is_not_told_of_the_same_event() -
     assert seen == []
 
 
-def test_who_subscribes_because_of_an_event_is_told_of_the_next() -> None:
+def test_a_subscriber_added_during_an_event_gets_the_next_one() -> None:
     events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(ExtensionStarted, lambda event: events.subscribe(HostEvent, seen.append))
@@ -143,7 +143,7 @@ def test_events_that_cause_events_reach_all_in_the_same_order() -> None:
     assert first == second == [EXITED, STALLED]
 
 
-def test_a_circle_of_events_ends_and_the_next_event_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cycle_of_events_ends_and_the_next_event_is_delivered(caplog: pytest.LogCaptureFixture) -> None:
     events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(ExtensionDegraded, lambda event: [events.publish(event) for _ in range(2)])
@@ -159,7 +159,7 @@ def test_a_circle_of_events_ends_and_the_next_event_is_told(caplog: pytest.LogCa
     assert str(MAX_QUEUED_EVENTS) in str(failures[0])
 
 
-def test_what_ends_the_program_is_not_taken_for_a_failing_subscriber() -> None:
+def test_an_exception_that_ends_the_program_is_not_a_failing_subscriber() -> None:
     events = EventBus()
 
     def interrupt(event: HostEvent) -> None:
@@ -199,7 +199,7 @@ def test_an_event_is_a_dictionary_with_the_name_of_its_class() -> None:
     assert type(moved["before"]) is str
 
 
-def test_a_problem_is_told_with_all_of_its_members() -> None:
+def test_a_problem_is_reported_with_all_of_its_members() -> None:
     problem = Diagnostic(problem="no such folder", path="/a")
 
     assert ProblemFound(problem).to_dict() == {"event": "problem_found", "diagnostic": problem.to_dict()}

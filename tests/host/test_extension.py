@@ -53,7 +53,7 @@ HOOKS = ("tools.intercept", "privacy.llm_content", "session.lifecycle")
         (["a", 1.5], '["a",1.5]'),
     ],
 )
-async def test_what_a_model_reads_of_a_tool_is_text(result: object, text: str) -> None:
+async def test_a_model_gets_the_result_of_a_tool_as_text(result: object, text: str) -> None:
     async with hosted() as (notes, child):
 
         @child.handle("tool.call")
@@ -121,7 +121,7 @@ async def test_an_input_that_does_not_fit_can_be_warned_about_only(caplog: pytes
         assert "/text" in caplog.text
 
 
-async def test_inputs_need_not_be_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_validation_of_inputs_can_be_turned_off(caplog: pytest.LogCaptureFixture) -> None:
     async with hosted(tools=[STRICT], schemas="off") as (notes, child):
         child.handle("tool.call")(lambda params: "ran")
         assert await notes.call_tool("count", {"text": 5}) == "ran"
@@ -131,7 +131,7 @@ async def test_inputs_need_not_be_looked_at(caplog: pytest.LogCaptureFixture) ->
 # -- providers
 
 
-async def test_a_model_is_asked_with_all_that_the_contract_names() -> None:
+async def test_a_model_request_has_every_member_of_the_contract() -> None:
     asked: list[Any] = []
     async with hosted() as (notes, child):
 
@@ -166,7 +166,7 @@ async def test_a_model_is_asked_with_all_that_the_contract_names() -> None:
     assert asked[1].keys() == asdict(ProviderRequest("", "", "", ())).keys()  # all members travel, null or not
 
 
-async def test_a_whole_answer_has_content() -> None:
+async def test_a_complete_response_has_content() -> None:
     async with hosted() as (notes, child):
         child.handle("provider.complete")(lambda params: {"content": []})
         with pytest.raises(BadReply) as caught:
@@ -177,7 +177,7 @@ async def test_a_whole_answer_has_content() -> None:
 @pytest.mark.parametrize(
     ("provider", "model", "what", "name"), [("remote", "small", "provider", "remote"), ("local", "big", "model", "big")]
 )
-async def test_who_was_never_declared_is_not_asked(provider: str, model: str, what: str, name: str) -> None:
+async def test_an_undeclared_provider_is_not_called(provider: str, model: str, what: str, name: str) -> None:
     async with played() as (notes, script):
         with pytest.raises(NotDeclared) as caught:
             await notes.complete(provider, model, messages=[])
@@ -221,7 +221,7 @@ async def test_an_extension_adds_to_a_message() -> None:
 @pytest.mark.parametrize(
     "result", [None, 5, {}, {"action": "dance"}, {"action": "block"}, {"action": "inject", "content": "not here"}]
 )
-async def test_what_cannot_be_understood_or_is_not_allowed_lets_things_go_on(
+async def test_a_hook_result_that_is_invalid_or_not_allowed_continues(
     result: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert await asked_about(result, BASH) == Continue()
@@ -258,7 +258,7 @@ async def test_all_nine_members_of_an_event_travel() -> None:
         script.say(answer(asked, {"action": "continue"}))
 
 
-async def test_an_error_or_the_end_of_the_link_lets_things_go_on() -> None:
+async def test_an_error_or_the_end_of_the_link_continues() -> None:
     async with played(grants=("tools.intercept", *ALL)) as (notes, script), anyio.create_task_group() as tasks:
         results: list[HookResult] = []
 
@@ -284,7 +284,7 @@ async def test_an_error_or_the_end_of_the_link_lets_things_go_on() -> None:
         (HookEvent.on_session_end("1", ()), "session.lifecycle"),
     ],
 )
-async def test_an_extension_hears_only_of_what_it_may(event: HookEvent, permission: str) -> None:
+async def test_an_extension_gets_only_events_that_it_has_permission_for(event: HookEvent, permission: str) -> None:
     async with played() as (notes, script):
         with pytest.raises(PermissionDenied) as caught:
             await notes.handle_hook(event)
@@ -366,7 +366,7 @@ def test_a_host_may_have_times_of_its_own() -> None:
 # -- the rest
 
 
-async def test_an_extension_tells_of_itself_and_of_its_sidecar() -> None:
+async def test_an_extension_sends_its_info_and_that_of_its_sidecar() -> None:
     async with hosted() as (notes, child):
         child.handle("info.get")(lambda: {"build": {"backend": "cuda"}})
         child.handle("sidecar.spawn_args")(lambda: {"args": ["--fast"], "language": "de"})
@@ -457,7 +457,7 @@ async def test_methods_of_ones_own_are_served_and_called() -> None:
 # -- the end
 
 
-async def test_leaving_asks_the_extension_to_end_and_closes_the_link() -> None:
+async def test_leaving_sends_shutdown_and_closes_the_link() -> None:
     script = Script()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(introduce, script, initialized())
@@ -470,7 +470,7 @@ async def test_leaving_asks_the_extension_to_end_and_closes_the_link() -> None:
     assert notes.is_closed
 
 
-async def test_an_extension_that_has_left_is_not_asked_to() -> None:
+async def test_an_extension_that_has_left_gets_no_shutdown() -> None:
     async with played() as (notes, script):
         script.leave()
         await notes.peer.wait_closed()
@@ -506,6 +506,6 @@ async def test_a_host_that_is_cancelled_while_it_says_goodbye_still_closes() -> 
     assert script.is_closed
 
 
-async def test_timeouts_that_are_none_are_told_in_a_sentence() -> None:
+async def test_invalid_timeouts_are_refused_in_a_sentence() -> None:
     with pytest.raises(TypeError, match=r"`timeouts` are such as `Timeouts\(tool=5\)`, and 5 are none"):
         await connect_extension_over(Script(), id="notes", timeouts=5).__aenter__()  # type: ignore[arg-type]

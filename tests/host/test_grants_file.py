@@ -67,11 +67,11 @@ def test_entries_are_read(path: Path) -> None:
     assert entries["notes"].grants == Grants.of(["memory.read", "memory.write"], ["tools.intercept"])
 
 
-def test_without_a_file_nobody_has_anything(tmp_path: Path) -> None:
+def test_without_a_file_there_are_no_grants(tmp_path: Path) -> None:
     assert load_grants(tmp_path / "grants.toml") == {}
 
 
-def test_all_problems_are_told_together(path: Path) -> None:
+def test_all_problems_are_reported_together(path: Path) -> None:
     assert problems_of(path, "[Notes]\n[a]\nallow = 'memory.read'\n[b]\ndenny = []\ndigest = 'x'") == [
         ("/Notes", "is no id: 1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, no two dots together"),
         ("/a/allow", "expected `array`, got `str`"),
@@ -80,7 +80,7 @@ def test_all_problems_are_told_together(path: Path) -> None:
     ]
 
 
-def test_permissions_that_nobody_can_have_are_problems(path: Path) -> None:
+def test_permissions_that_cannot_be_granted_are_problems(path: Path) -> None:
     assert problems_of(path, "[a]\nallow = ['memory.forget', '*']\ndeny = ['tools.override']") == [
         ("/a/allow/0", "Unknown extension permission: memory.forget"),
         ("/a/allow/1", "Unknown extension permission: *"),
@@ -94,7 +94,7 @@ def test_a_host_may_know_permissions_of_its_own(path: Path) -> None:
     assert load_grants(path, known=PERMISSIONS | {"acme.fly"})["a"].allow == ("acme.fly",)
 
 
-def test_a_file_that_cannot_be_read_is_no_empty_file(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "grants.toml").mkdir()
 
     with pytest.raises(BadFile):
@@ -130,7 +130,7 @@ def test_good_samples_of_the_schema_are_read_and_bad_ones_refused(tmp_path: Path
 # -- entries
 
 
-def test_what_is_granted_is_no_longer_denied_and_the_other_way_round() -> None:
+def test_a_granted_permission_is_no_longer_denied_and_vice_versa() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",), "")
 
     assert entry.with_grants(["memory.write"], DIGEST) == GrantEntry(("memory.read", "memory.write"), (), DIGEST)
@@ -141,7 +141,7 @@ def test_what_is_granted_is_no_longer_denied_and_the_other_way_round() -> None:
 # -- changing
 
 
-def test_a_change_is_kept_and_returned(path: Path) -> None:
+def test_a_change_is_stored_and_returned(path: Path) -> None:
     changed = edit_grants(path, "notes", lambda entry: entry.with_denials(["memory.write"]))
 
     assert changed == load_grants(path)["notes"]
@@ -166,7 +166,7 @@ def test_no_change_writes_nothing(path: Path) -> None:
     assert path.stat().st_ino == before
 
 
-def test_an_entry_can_be_taken_out(path: Path) -> None:
+def test_an_entry_can_be_removed(path: Path) -> None:
     assert edit_grants(path, "notes", lambda entry: None) is None
 
     assert list(load_grants(path)) == ["acme.notes-2"]
@@ -192,7 +192,7 @@ def test_a_file_with_mistakes_is_not_changed(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "[notes]\nallow = ['nonsense']\n"
 
 
-def test_what_could_not_be_read_again_is_not_written(path: Path) -> None:
+def test_a_value_that_could_not_be_read_again_is_not_written(path: Path) -> None:
     for extension, permission in [("notes", "memory.forget"), ("No tes", "memory.read")]:
         with pytest.raises(BadFile):
             edit_grants(path, extension, lambda entry, name=permission: entry.with_grants([name]))  # type: ignore[misc]
@@ -222,7 +222,7 @@ def test_a_failure_on_disk_leaves_the_old_file_and_no_other(path: Path, monkeypa
     assert sorted(file.name for file in path.parent.iterdir()) == ["grants.toml", "grants.toml.lock"]
 
 
-def test_a_change_is_synced_before_it_takes_the_place_of_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_synced_before_it_replaces_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     fsync, replace = os.fsync, os.replace
 
@@ -261,7 +261,7 @@ def test_a_revocation_that_is_pending_counts_and_is_written_with_the_next_change
     assert load_grants(path)["other"] == GrantEntry((), ("memory.read",))
 
 
-def test_pending_revocations_that_cannot_be_read_are_not_passed_over(path: Path) -> None:
+def test_pending_revocations_that_cannot_be_read_are_not_ignored(path: Path) -> None:
     path.with_name("grants.toml.pending").write_text('{"notes": 5}', encoding="utf-8")
 
     with pytest.raises(BadFile) as caught:
@@ -270,7 +270,7 @@ def test_pending_revocations_that_cannot_be_read_are_not_passed_over(path: Path)
     assert caught.value.path.endswith("grants.toml.pending")
 
 
-def test_changes_of_many_at_once_are_all_kept(tmp_path: Path) -> None:
+def test_concurrent_changes_are_all_stored(tmp_path: Path) -> None:
     path = tmp_path / "grants.toml"
     names = sorted(PERMISSIONS)
 
@@ -289,7 +289,7 @@ def test_changes_of_many_at_once_are_all_kept(tmp_path: Path) -> None:
     assert len(entries) == len(names) + 1
 
 
-def test_a_program_that_does_not_let_go_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_holds_the_lock_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grants_file, "LOCK_TIMEOUT", 0.03)
     holder = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -328,7 +328,7 @@ allow = []
     )
 
 
-def test_a_changed_line_keeps_its_indent_and_the_comment_behind_it() -> None:
+def test_a_changed_line_preserves_its_indent_and_the_comment_behind_it() -> None:
     text = '[a]\n  deny = ["memory.read"]  # never\n# end'
 
     assert (
@@ -337,7 +337,7 @@ def test_a_changed_line_keeps_its_indent_and_the_comment_behind_it() -> None:
     )
 
 
-def test_new_keys_stand_behind_those_that_are_there() -> None:
+def test_new_keys_come_after_existing_ones() -> None:
     text = "[a]\n# nothing yet\n\n[b]\n"
 
     assert (
@@ -346,14 +346,14 @@ def test_new_keys_stand_behind_those_that_are_there() -> None:
     )
 
 
-def test_a_new_extension_stands_at_the_end() -> None:
+def test_a_new_extension_is_added_at_the_end() -> None:
     assert (
         rewrite_grants("# mine", "a.b", GrantEntry(("memory.read",))) == '# mine\n\n["a.b"]\nallow = ["memory.read"]\n'
     )
     assert rewrite_grants("", "a", GrantEntry()) == "[a]\n"
 
 
-def test_one_that_is_not_there_cannot_be_taken_out() -> None:
+def test_a_missing_entry_cannot_be_removed() -> None:
     assert rewrite_grants(TEXT, "none", None) == TEXT
 
 
@@ -387,7 +387,7 @@ COMMENTS = st.sampled_from(["", '# a [comment] with "quotes" and = signs\n', "\n
 
 
 @given(st.lists(st.tuples(IDS, ENTRIES, COMMENTS), max_size=5), IDS, st.none() | ENTRIES)
-def test_whatever_is_changed_the_rest_says_what_it_said(
+def test_a_change_leaves_the_rest_of_the_file_unchanged(
     made: list[tuple[str, GrantEntry, str]], extension: str, entry: GrantEntry | None
 ) -> None:
     text = ""

@@ -166,7 +166,7 @@ async def test_a_tool_call_of_the_host_goes_through_the_hooks_before_and_after_i
             assert "secret" not in str(replaced.value)
 
 
-async def test_the_host_asks_a_person_where_a_hook_wants_a_tool_call_confirmed(tmp_path: Path) -> None:
+async def test_the_host_prompts_where_a_hook_requires_confirmation_of_a_tool_call(tmp_path: Path) -> None:
     write_guard(tmp_path, "guard", "from becket.contract.hooks import Confirm; return Confirm('Really?')")
     write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})
     answers = ["no", "yes"]
@@ -183,7 +183,7 @@ async def test_the_host_asks_a_person_where_a_hook_wants_a_tool_call_confirmed(t
             assert await host.call_tool("shell_run_it", {"command": "ls"}) == "ran ls"
 
 
-async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Path) -> None:
+async def test_the_problems_of_every_hook_are_in_the_verdict(tmp_path: Path) -> None:
     guard(tmp_path, "crashes", "os._exit(3)")
     guard(tmp_path, "fails", "raise RuntimeError('boom')")
     guard(tmp_path, "forbidden", "from becket.contract.hooks import Inject; return Inject('hello')")
@@ -233,7 +233,7 @@ async def test_a_guard_that_the_operator_requires_and_that_was_refused_blocks(tm
     assert verdict.by == "guard"
 
 
-async def test_a_guard_that_nobody_has_agreed_to_holds_nothing_back(tmp_path: Path) -> None:
+async def test_a_guard_without_consent_blocks_nothing(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "return Block('no')", required=True)
     with anyio.fail_after(60):
         async with host_of(tmp_path, grants={}) as host:
@@ -242,7 +242,7 @@ async def test_a_guard_that_nobody_has_agreed_to_holds_nothing_back(tmp_path: Pa
             assert (await host.run_hooks(BEFORE)).result == Continue()
 
 
-async def test_a_hook_that_does_not_respond_is_taken_out_and_shown(tmp_path: Path) -> None:
+async def test_a_hook_that_does_not_respond_is_suspended_and_shown(tmp_path: Path) -> None:
     guard(tmp_path, "slow", "import anyio; await anyio.sleep_forever()")
     with anyio.fail_after(60):
         async with host_of(tmp_path, timeouts=Timeouts(hook=0.05)) as host:

@@ -66,7 +66,7 @@ async def refused(result: object, **options: Any) -> BecketError:
 # -- what the host says
 
 
-async def test_the_host_introduces_itself_in_the_words_of_the_contract() -> None:
+async def test_the_host_sends_its_identity_as_the_contract_defines_it() -> None:
     async with connecting(config={"endpoint": "x"}, root="/demo") as (script, _):
         asked = await script.hear()
         assert asked["method"] == "initialize"
@@ -98,7 +98,7 @@ async def test_a_dialect_without_features_announces_none() -> None:
         script.say(answer(asked, initialized()))
 
 
-async def test_nothing_but_the_contract_is_said_before_the_answer() -> None:
+async def test_only_messages_of_the_contract_are_sent_before_the_response() -> None:
     async with connecting(limits=Limits(handshake=0.05)) as (script, failures):
         asked = await script.hear()
         assert "_meta" not in asked["params"]
@@ -106,7 +106,7 @@ async def test_nothing_but_the_contract_is_said_before_the_answer() -> None:
     assert isinstance(failures[0], HandshakeFailed)
 
 
-async def test_what_is_granted_can_be_called_while_the_answer_is_pending() -> None:
+async def test_granted_methods_can_be_called_while_the_response_is_pending() -> None:
     async with connecting(grants=["memory.write"]) as (script, failures):
         asked = await script.hear()
         script.say(
@@ -123,12 +123,12 @@ async def test_what_is_granted_can_be_called_while_the_answer_is_pending() -> No
 # -- what is agreed
 
 
-async def test_what_both_have_announced_is_used() -> None:
+async def test_features_that_both_peers_have_announced_are_used() -> None:
     async with hosted(features=["ping", "cancel", "of tomorrow"]) as (notes, _):
         assert notes.features == {"ping", "cancel"}
 
 
-async def test_an_extension_that_announces_nothing_hears_nothing_beyond_the_contract() -> None:
+async def test_an_extension_without_features_gets_nothing_beyond_the_contract() -> None:
     async with played() as (notes, script):
         assert notes.features == frozenset()
         async with anyio.create_task_group() as tasks:
@@ -140,7 +140,7 @@ async def test_an_extension_that_announces_nothing_hears_nothing_beyond_the_cont
 
 
 @pytest.mark.parametrize("result", [{"protocol_version": 1}, {"protocol_version": 1, "capabilities": []}])
-async def test_an_extension_may_declare_nothing_and_is_asked_nothing_more(result: object) -> None:
+async def test_an_extension_that_declares_nothing_gets_no_further_requests(result: object) -> None:
     async with played(result, grants=()) as (notes, script):
         await settled()
         assert script.unheard() == []
@@ -148,7 +148,7 @@ async def test_an_extension_may_declare_nothing_and_is_asked_nothing_more(result
         assert notes.about is None
 
 
-async def test_what_is_declared_can_be_looked_at() -> None:
+async def test_the_declarations_are_available() -> None:
     seen = {"kind": "ocr", "name": "Tess", "permissions": ["audio.input"], "params": {"any": 1}}
     result = initialized(tools=[ECHO], providers=[LOCAL], capabilities=[seen], hooks=True)
     async with played(result, grants=HELD) as (notes, _):
@@ -165,7 +165,7 @@ async def test_what_is_declared_can_be_looked_at() -> None:
 @pytest.mark.parametrize(
     "declared", [{"tools": [ECHO]}, {"providers": [LOCAL]}, {"capabilities": [{"kind": "k", "name": "n"}]}]
 )
-async def test_whoever_declares_something_is_asked_about_its_build(declared: dict[str, Any]) -> None:
+async def test_info_is_requested_from_an_extension_with_declarations(declared: dict[str, Any]) -> None:
     async with connecting() as (script, failures):
         script.say(answer(await script.hear(), initialized(**declared)))
         asked = await script.hear()
@@ -175,7 +175,7 @@ async def test_whoever_declares_something_is_asked_about_its_build(declared: dic
     assert failures == []
 
 
-async def test_what_it_tells_is_kept() -> None:
+async def test_the_info_of_an_extension_is_stored() -> None:
     script = Script()
     async with anyio.create_task_group() as tasks:
 
@@ -188,7 +188,7 @@ async def test_what_it_tells_is_kept() -> None:
             assert extension.about == ExtensionInfo(BuildInfo("cpu"))
 
 
-async def test_who_has_told_it_already_is_not_asked() -> None:
+async def test_info_in_the_handshake_is_not_requested_again() -> None:
     script = Script()
     info = {"build": {"backend": "cpu", "version": "1.0"}}
     async with anyio.create_task_group() as tasks:
@@ -203,7 +203,7 @@ async def test_who_has_told_it_already_is_not_asked() -> None:
             assert extension.about == ExtensionInfo(BuildInfo("cpu", version="1.0"))
 
 
-async def test_what_somebody_else_calls_info_is_not_what_it_is_asked_for() -> None:
+async def test_info_of_another_shape_in_the_handshake_is_requested_again() -> None:
     async with connecting() as (script, failures):
         script.say(answer(await script.hear(), {**initialized(tools=[ECHO]), "info": {"name": "demo"}}))
         asked = await script.hear()
@@ -213,9 +213,7 @@ async def test_what_somebody_else_calls_info_is_not_what_it_is_asked_for() -> No
 
 
 @pytest.mark.parametrize(("said", "level"), [({"build": 5}, logging.WARNING), (None, logging.WARNING)])
-async def test_what_it_tells_wrongly_is_ignored_and_logged(
-    said: object, level: int, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_invalid_info_is_ignored_and_logged(said: object, level: int, caplog: pytest.LogCaptureFixture) -> None:
     async with connecting() as (script, failures):
         script.say(answer(await script.hear(), initialized(tools=[ECHO])))
         script.say(answer(await script.hear(), said))
@@ -230,7 +228,7 @@ async def test_not_to_know_the_method_is_nothing_to_warn_about(caplog: pytest.Lo
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_an_extension_that_leaves_over_that_question_has_not_started() -> None:
+async def test_an_extension_that_leaves_during_the_info_request_has_not_started() -> None:
     async with connecting() as (script, failures):
         script.say(answer(await script.hear(), initialized(tools=[ECHO])))
         await script.hear()
@@ -330,7 +328,7 @@ RULES: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("declared", "pointer", "text"), RULES, ids=[f"{rule[1]}-{rule[2][:40]!a}" for rule in RULES])
-async def test_a_broken_rule_is_told_in_the_words_of_the_contract(
+async def test_a_broken_rule_is_reported_with_the_message_of_the_contract(
     declared: dict[str, Any], pointer: str, text: str
 ) -> None:
     async with connecting() as (script, failures):
@@ -344,7 +342,7 @@ async def test_a_broken_rule_is_told_in_the_words_of_the_contract(
     assert script.is_closed
 
 
-async def test_all_broken_rules_are_told_together() -> None:
+async def test_all_broken_rules_are_reported_together() -> None:
     error = await refused(initialized(tools=[ECHO | {"name": "", "description": ""}], providers=[LOCAL | {"id": "X"}]))
     assert isinstance(error, BadCapabilities)
     assert [pointer for pointer, _ in error.problems] == [
@@ -379,7 +377,7 @@ async def test_a_host_may_have_permissions_of_its_own() -> None:
     assert failures == []
 
 
-async def test_what_the_configuration_must_hold_is_looked_for_in_it() -> None:
+async def test_required_settings_are_checked_in_the_configuration() -> None:
     async with connecting(config={"endpoint": ""}) as (script, failures):
         await introduce(script, initialized(**a_provider(config_schema={"required": ["endpoint"]})))
     assert failures == []
@@ -390,7 +388,9 @@ async def test_what_the_configuration_must_hold_is_looked_for_in_it() -> None:
 
 @pytest.mark.parametrize("version", [0, 2, -1, 2**40])
 @pytest.mark.parametrize("capabilities", [{}, ["of another time"], {"tools": 5}])
-async def test_another_version_is_told_as_such_whatever_shape_the_rest_has(version: int, capabilities: object) -> None:
+async def test_another_version_is_reported_as_such_whatever_shape_the_rest_has(
+    version: int, capabilities: object
+) -> None:
     error = await refused({"protocol_version": version, "capabilities": capabilities})
     assert isinstance(error, VersionMismatch)
     assert (error.given, error.supported) == (version, 1)
@@ -414,7 +414,7 @@ async def test_another_version_is_told_as_such_whatever_shape_the_rest_has(versi
         (initialized(providers=[{"id": "a"}]), ["/capabilities/providers/0/display_name"]),
     ],
 )
-async def test_an_answer_that_cannot_be_read_is_refused_with_pointers(result: object, pointers: list[str]) -> None:
+async def test_a_response_that_cannot_be_read_is_refused_with_pointers(result: object, pointers: list[str]) -> None:
     error = await refused(result)
     assert isinstance(error, BadCapabilities)
     assert set(pointers) <= {pointer for pointer, _ in error.problems}
@@ -424,7 +424,7 @@ async def test_an_answer_that_cannot_be_read_is_refused_with_pointers(result: ob
 # -- no answer at all
 
 
-async def test_an_extension_that_never_answers_is_given_up_with_a_hint() -> None:
+async def test_an_extension_that_never_responds_times_out_with_a_hint() -> None:
     async with connecting(limits=Limits(handshake=0.02)) as (script, failures):
         await script.hear()
     (error,) = failures
@@ -435,7 +435,7 @@ async def test_an_extension_that_never_answers_is_given_up_with_a_hint() -> None
     assert script.is_closed
 
 
-async def test_an_extension_that_answers_with_an_error_is_quoted() -> None:
+async def test_an_extension_that_responds_with_an_error_is_quoted() -> None:
     async with connecting() as (script, failures):
         script.say(refusal(await script.hear(), 1008, "I need a newer host"))
     assert isinstance(failures[0], HandshakeFailed)
@@ -450,14 +450,14 @@ async def test_an_extension_that_leaves_has_failed() -> None:
     assert isinstance(failures[0], HandshakeFailed)
 
 
-async def test_an_answer_that_is_none_has_failed() -> None:
+async def test_an_invalid_response_fails_the_handshake() -> None:
     async with connecting() as (script, failures):
         asked = await script.hear()
         script.say({"jsonrpc": "2.0", "id": asked["id"], "error": 5})
     assert isinstance(failures[0], HandshakeFailed)
 
 
-async def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
+async def test_a_cancelled_handshake_leaves_nothing_behind() -> None:
     script = Script()
     async with anyio.create_task_group() as tasks:
 
@@ -470,7 +470,7 @@ async def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
     assert script.is_closed
 
 
-async def test_what_it_says_before_its_answer_is_harmless() -> None:
+async def test_notifications_before_the_response_are_ignored() -> None:
     async with connecting() as (script, failures):
         asked = await script.hear()
         script.say(
@@ -508,7 +508,7 @@ async def test_where_schemas_are_only_warned_about_the_extension_starts(caplog: 
     assert "input_schema" in caplog.text
 
 
-async def test_where_schemas_are_off_nobody_looks_at_them(caplog: pytest.LogCaptureFixture) -> None:
+async def test_schemas_are_not_checked_if_checking_is_off(caplog: pytest.LogCaptureFixture) -> None:
     async with connecting(schemas="off") as (script, failures):
         await introduce(script, initialized(tools=[ECHO | {"input_schema": LOOP}]))
     assert failures == []
@@ -519,7 +519,7 @@ async def test_where_schemas_are_off_nobody_looks_at_them(caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("id", ["", "a b", "a:b", "a/b", "a\\b", "..", "x" * 65, "a\x1b"])
-def test_what_can_be_no_namespace_can_be_no_id(id: str) -> None:
+def test_an_invalid_namespace_is_an_invalid_id(id: str) -> None:
     with pytest.raises(ValueError, match="no extension can have the id"):
         connect_extension(["notes"], id=id)
 

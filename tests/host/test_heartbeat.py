@@ -11,7 +11,7 @@ ALIVE, SLOW, DEAD = Liveness.ALIVE, Liveness.SLOW, Liveness.DEAD
 PING, QUIET = True, False
 
 
-def test_a_child_that_hangs_is_slow_and_then_dead_three_seconds_after_its_last_word() -> None:
+def test_a_child_that_hangs_is_slow_and_then_dead_three_seconds_after_its_last_message() -> None:
     heart = Heartbeat(10.0)
 
     assert heart.next_check == 11.0
@@ -20,7 +20,7 @@ def test_a_child_that_hangs_is_slow_and_then_dead_three_seconds_after_its_last_w
     assert heart.check(13.0) == HeartbeatDecision(DEAD, QUIET, 13.0)
 
 
-def test_a_child_that_answers_is_asked_again_a_second_later() -> None:
+def test_a_child_that_responds_is_pinged_again_a_second_later() -> None:
     heart = Heartbeat(0.0)
     heart.check(1.0)
 
@@ -30,7 +30,7 @@ def test_a_child_that_answers_is_asked_again_a_second_later() -> None:
     assert heart.check(2.02) == HeartbeatDecision(ALIVE, PING, 2.52)
 
 
-def test_who_talks_is_not_asked() -> None:
+def test_a_child_that_sends_messages_is_not_pinged() -> None:
     heart = Heartbeat(0.0)
 
     assert heart.on_receive(0.7) is None
@@ -39,7 +39,7 @@ def test_who_talks_is_not_asked() -> None:
     assert heart.check(1.7) == HeartbeatDecision(ALIVE, PING, 2.2)
 
 
-def test_anything_that_arrives_is_a_sign_of_life_and_needs_not_be_the_answer() -> None:
+def test_anything_that_arrives_is_a_sign_of_life_and_needs_not_be_the_response() -> None:
     heart = Heartbeat(0.0)
     heart.check(1.0)
     heart.check(1.5)
@@ -50,7 +50,7 @@ def test_anything_that_arrives_is_a_sign_of_life_and_needs_not_be_the_answer() -
     assert heart.check(3.9).sends_ping
 
 
-def test_a_handler_that_takes_half_a_minute_kills_nobody_where_pings_are_answered() -> None:
+def test_a_handler_that_takes_half_a_minute_is_not_fatal_where_pings_get_responses() -> None:
     heart = Heartbeat(0.0)
     now = 0.0
     while now < 30.0:
@@ -61,7 +61,7 @@ def test_a_handler_that_takes_half_a_minute_kills_nobody_where_pings_are_answere
             heart.on_receive(now + 0.01)
 
 
-def test_who_always_takes_long_to_answer_stays_slow_until_one_answer_is_quick() -> None:
+def test_a_child_that_is_always_slow_stays_slow_until_one_response_is_quick() -> None:
     heart = Heartbeat(0.0)
     heart.check(1.0)
     assert heart.check(1.5).liveness is SLOW
@@ -73,7 +73,7 @@ def test_who_always_takes_long_to_answer_stays_slow_until_one_answer_is_quick() 
     assert heart.check(3.7).liveness is ALIVE
 
 
-def test_an_answer_just_in_time_is_a_quick_one() -> None:
+def test_a_response_just_in_time_is_a_quick_one() -> None:
     heart = Heartbeat(0.0)
     heart.check(1.0)
     heart.check(1.5)
@@ -86,7 +86,7 @@ def test_an_answer_just_in_time_is_a_quick_one() -> None:
 
 
 @pytest.mark.parametrize(("late", "stalled"), [(0.25, 0.0), (0.26, 0.26)])
-def test_a_quarter_of_a_second_late_is_no_stall_yet(late: float, stalled: float) -> None:
+def test_a_quarter_of_a_second_late_is_not_a_stall(late: float, stalled: float) -> None:
     assert Heartbeat(0.0).check(1.0 + late).stalled == pytest.approx(stalled)
 
 
@@ -138,7 +138,7 @@ def test_a_host_that_was_stalled_gives_the_child_its_time_back(
     assert [heart.check(now) for now in looks] == beats
 
 
-def test_an_answer_that_waited_for_a_stalled_host_is_heard_in_time() -> None:
+def test_a_response_that_waited_for_a_stalled_host_counts_as_in_time() -> None:
     heart = Heartbeat(0.0)
     heart.check(1.0)  # the child answers at 1.001, and the host is away until 50
 
@@ -163,7 +163,7 @@ DAYS = st.lists(st.tuples(st.floats(0, 0.09), st.floats(0, 100.0)), max_size=50)
 
 @pytest.mark.parametrize("reads_first", [True, False])
 @given(policy=POLICIES, days=DAYS)
-def test_a_child_that_answers_quickly_is_never_dead_however_the_host_stalls(
+def test_a_child_that_responds_quickly_is_never_dead_however_the_host_stalls(
     policy: HeartbeatPolicy, days: list[tuple[float, float]], reads_first: bool
 ) -> None:
     heart = Heartbeat(0.0, policy)

@@ -56,7 +56,7 @@ async def test_each_of_many_is_pinged_again_and_again() -> None:
     assert {beat.liveness for heart in hearts for beat in heart.beats} == {Liveness.ALIVE}
 
 
-async def test_one_that_is_dead_ends_alone() -> None:
+async def test_a_dead_child_ends_alone() -> None:
     loop = await current_loop()
     alive, dead = Heart(), Heart(answers=False)
     with anyio.fail_after(60):
@@ -73,7 +73,7 @@ async def test_one_that_is_dead_ends_alone() -> None:
     assert Liveness.DEAD not in {beat.liveness for beat in alive.beats}
 
 
-async def test_those_that_come_later_are_kept_as_well() -> None:
+async def test_children_added_later_are_watched_as_well() -> None:
     loop = await current_loop()
     first, second = Heart(), Heart()
     with anyio.fail_after(60):
@@ -87,7 +87,7 @@ async def test_those_that_come_later_are_kept_as_well() -> None:
     loop.close()
 
 
-async def test_a_ping_that_nobody_waits_for_is_heard_of_all_the_same() -> None:
+async def test_the_response_to_a_ping_without_a_waiter_is_received() -> None:
     async with memory_pair(dialect="native") as (left, _):
         before = left.last_received_at
         left.ping_nowait()
@@ -99,7 +99,7 @@ async def test_a_ping_that_nobody_waits_for_is_heard_of_all_the_same() -> None:
             left.ping_nowait()
 
 
-async def test_a_ping_that_was_not_agreed_on_is_not_sent() -> None:
+async def test_no_ping_is_sent_without_the_feature() -> None:
     async with memory_pair() as (left, _):
         peer: Peer = left
         with pytest.raises(NotSupported):

@@ -64,13 +64,13 @@ def planned(*extensions: tuple[str, list[HookWish]]) -> Hooks:
         (HookWish("before_tool_call", HookMatch(tool="bash", input_contains="mv")), False),
     ],
 )
-def test_who_wants_an_event_is_asked(wish: HookWish, is_asked: bool) -> None:
+def test_a_hook_is_called_for_its_event(wish: HookWish, is_asked: bool) -> None:
     hooks = planned(("guard", [wish]))
 
     assert hooks.plan(BEFORE) == (("guard",) if is_asked else ())
 
 
-def test_extensions_are_asked_once_each_in_the_order_in_which_they_were_found() -> None:
+def test_extensions_are_called_once_each_in_discovery_order() -> None:
     twice = [HookWish("before_tool_call", HookMatch(tool="bash")), HookWish("before_tool_call")]
     hooks = Hooks()
     assert hooks.expect({"zoo": 0, "ant": 0, "elk": 0}) == []
@@ -92,7 +92,7 @@ def test_the_order_is_the_operators_then_by_priority_and_never_a_race_between_st
     assert hooks.status("b", 0.0) == (HookStatus("before_message", 2),)
 
 
-def test_extensions_that_the_operator_names_and_nobody_has_found_are_diagnosed() -> None:
+def test_extensions_that_the_operator_names_and_discovery_lacks_are_diagnosed() -> None:
     hooks = Hooks(HookSettings(order=("ward", "notes"), required=("guard",)))
 
     found = hooks.expect({"notes": 0})
@@ -103,7 +103,7 @@ def test_extensions_that_the_operator_names_and_nobody_has_found_are_diagnosed()
     ]
 
 
-def test_an_extension_whose_permission_was_revoked_is_asked_no_more() -> None:
+def test_an_extension_whose_permission_was_revoked_is_not_called() -> None:
     held = {"tools.intercept"}
     hooks = Hooks()
     hooks.add("guard", [HookWish("before_tool_call")], held.__contains__)
@@ -114,7 +114,7 @@ def test_an_extension_whose_permission_was_revoked_is_asked_no_more() -> None:
     assert hooks.plan(BEFORE) == ()
 
 
-def test_a_lower_priority_is_asked_before() -> None:
+def test_a_lower_priority_is_called_first() -> None:
     wishes = [HookWish("before_message")]
     hooks = planned(("logger", wishes))
     hooks.add("guard", wishes, everything, priority=-10)
@@ -124,7 +124,7 @@ def test_a_lower_priority_is_asked_before() -> None:
     assert hooks.plan(MESSAGE) == ("guard", "logger", "second", "last")
 
 
-def test_no_more_than_128_are_asked_at_one_hook() -> None:
+def test_at_most_128_extensions_are_called_for_one_hook() -> None:
     wishes = [HookWish("before_message")]
     hooks = planned(*((f"e{number}", wishes) for number in range(128)))
 
@@ -136,7 +136,7 @@ def test_no_more_than_128_are_asked_at_one_hook() -> None:
     assert hooks.add("e7", wishes, everything) == []
 
 
-def test_a_guard_that_must_not_be_skipped_is_asked_however_many_others_there_are() -> None:
+def test_a_required_guard_is_called_however_many_others_there_are() -> None:
     hooks = planned(*((f"e{number}", [HookWish("before_tool_call")]) for number in range(128)))
 
     assert hooks.add("guard", [HookWish("before_tool_call", None, True)], everything) == []
@@ -144,7 +144,7 @@ def test_a_guard_that_must_not_be_skipped_is_asked_however_many_others_there_are
     assert "guard" in hooks.plan(BEFORE)
 
 
-def test_an_extension_that_restarts_keeps_its_place() -> None:
+def test_an_extension_that_restarts_retains_its_position() -> None:
     hooks = planned(("a", [HookWish("before_message")]), ("b", [HookWish("before_message")]))
 
     hooks.add("a", [HookWish("before_message")], everything)
@@ -152,7 +152,7 @@ def test_an_extension_that_restarts_keeps_its_place() -> None:
     assert hooks.plan(MESSAGE) == ("a", "b")
 
 
-def test_who_was_removed_is_asked_no_more() -> None:
+def test_a_removed_extension_is_not_called() -> None:
     hooks = planned(("a", [HookWish("before_message")]), ("b", [HookWish("before_message")]))
 
     hooks.remove("a")
@@ -180,7 +180,7 @@ def test_a_plan_is_not_touched_by_later_changes() -> None:
         (HookWish("on_session_start", required=True), "cannot be required"),
     ],
 )
-def test_a_wish_that_cannot_be_is_told_and_left_out(wish: HookWish, word: str) -> None:
+def test_an_invalid_hook_declaration_is_reported_and_skipped(wish: HookWish, word: str) -> None:
     hooks = Hooks()
 
     (found,) = hooks.add("guard", [wish, HookWish("on_session_end")], everything)
@@ -294,7 +294,7 @@ GO = Continue()
         ),
     ],
 )
-async def test_all_are_asked_about_what_will_be_used_and_a_block_wins(
+async def test_every_hook_sees_the_final_input_and_a_block_wins(
     event: HookEvent, answers: Answers, verdict: HookVerdict, asked: str
 ) -> None:
     extensions = Extensions(answers)
@@ -303,7 +303,7 @@ async def test_all_are_asked_about_what_will_be_used_and_a_block_wins(
     assert extensions.asked == [*asked]
 
 
-async def test_a_guard_that_approved_an_input_is_asked_about_the_modified_one() -> None:
+async def test_a_guard_that_approved_an_input_is_called_again_for_the_modified_one() -> None:
     def guard(event: HookEvent) -> HookResult:
         return Block("no") if "evil" in event.tool_input["command"] else Continue()
 
@@ -332,7 +332,7 @@ async def test_filters_are_held_against_the_modified_input() -> None:
     assert extensions.asked == ["helper", "late"]
 
 
-async def test_extensions_that_never_agree_on_an_input_block_it() -> None:
+async def test_extensions_that_keep_modifying_an_input_block_it() -> None:
     def longer(event: HookEvent) -> HookResult:
         return Modify({"command": event.tool_input["command"] + "!"})
 
@@ -344,7 +344,7 @@ async def test_extensions_that_never_agree_on_an_input_block_it() -> None:
     assert len(extensions.asked) < 30
 
 
-async def test_an_output_that_was_replaced_is_looked_at_by_the_others_too() -> None:
+async def test_a_replaced_output_is_checked_by_the_other_hooks_too() -> None:
     def hide(event: HookEvent) -> HookResult:
         assert event.tool_output is not None
         return Replace(event.tool_output.replace("sk-1", "***")) if "sk-1" in event.tool_output else Continue()
@@ -385,7 +385,7 @@ async def test_a_guard_that_must_not_be_skipped_holds_back_what_it_cannot_look_a
         assert extensions.asked == ["guard"]
 
 
-async def test_one_that_the_operator_requires_blocks_until_it_runs_and_when_it_was_stopped() -> None:
+async def test_a_required_guard_blocks_until_it_runs_and_when_it_was_stopped() -> None:
     hooks = Hooks(HookSettings(required=("guard",)))
     hooks.expect({"guard": 0})
     extensions = Extensions({"guard": NotRunning("guard", ExtensionState.STOPPED, "start it first")})
@@ -404,7 +404,7 @@ async def test_one_that_the_operator_requires_blocks_until_it_runs_and_when_it_w
     assert isinstance((await run_hooks(hooks, BEFORE, extensions.call)).result, Block)
 
 
-def test_of_one_that_cannot_run_only_what_must_not_be_skipped_stays() -> None:
+def test_of_an_extension_that_cannot_run_only_required_hooks_stay() -> None:
     must = HookWish("before_tool_call", None, True)
     hooks = planned(("guard", [must, HookWish("before_message")]), ("logger", [HookWish("before_message")]))
 
@@ -418,7 +418,7 @@ def test_of_one_that_cannot_run_only_what_must_not_be_skipped_stays() -> None:
 # -- those that do not respond
 
 
-def test_a_hook_that_does_not_respond_is_taken_out_told_and_tried_again() -> None:
+def test_a_hook_that_does_not_respond_is_suspended_reported_and_retried() -> None:
     clock = VirtualClock()
     hooks = wanting(BEFORE, "slow", "quick")
     told: list[Diagnostic] = []
@@ -495,7 +495,7 @@ def test_a_hook_of_a_new_copy_is_consulted_at_once() -> None:
     run_in_virtual_time(main, clock)
 
 
-async def test_who_fails_at_once_is_not_taken_out() -> None:
+async def test_a_hook_that_fails_at_once_is_not_suspended() -> None:
     hooks = wanting(BEFORE, "broken")
     extensions = Extensions({"broken": ValueError("boom")})
 
@@ -525,7 +525,7 @@ async def test_an_action_that_a_kind_does_not_allow_is_ignored(kind: HookKind, a
     assert bool(verdict.problems) is not is_allowed
 
 
-async def test_a_malformed_modify_blocks_and_every_other_nonsense_goes_on() -> None:
+async def test_a_malformed_modify_blocks_and_every_other_nonsense_continues() -> None:
     answers = {"a": b'{"action":"blokc"}', "b": b"[]", "c": b'{"action":"modify","input":3}', "d": b"{}"}
 
     async def call(extension: str, event: HookEvent) -> HookOutcome:
@@ -537,7 +537,7 @@ async def test_a_malformed_modify_blocks_and_every_other_nonsense_goes_on() -> N
     assert [problem.extension for problem in verdict.problems] == ["a", "b", "c"]
 
 
-def test_who_does_not_answer_within_five_seconds_is_passed_over() -> None:
+def test_a_hook_without_a_response_in_five_seconds_is_skipped() -> None:
     clock = VirtualClock()
     asked_at: dict[str, float] = {}
 
@@ -558,7 +558,7 @@ def test_who_does_not_answer_within_five_seconds_is_passed_over() -> None:
 
 
 @pytest.mark.loops
-async def test_who_gives_up_asking_is_not_held_by_an_extension() -> None:
+async def test_cancelling_a_hook_call_does_not_wait_for_an_extension() -> None:
     async def call(extension: str, event: HookEvent) -> HookOutcome:
         await anyio.sleep_forever()
         raise AssertionError
@@ -586,7 +586,7 @@ async def test_who_gives_up_asking_is_not_held_by_an_extension() -> None:
         (None, False),
     ],
 )
-async def test_only_yes_is_a_yes(answer: str | None, is_allowed: bool) -> None:
+async def test_only_true_confirms(answer: str | None, is_allowed: bool) -> None:
     questions: list[tuple[str, str]] = []
 
     async def confirm(extension: str, message: str) -> str | None:
@@ -603,7 +603,7 @@ async def test_only_yes_is_a_yes(answer: str | None, is_allowed: bool) -> None:
     assert questions == [("a", "really?")]
 
 
-async def test_nobody_is_asked_to_confirm_what_is_blocked_or_was_changed_meanwhile() -> None:
+async def test_no_prompt_is_shown_for_a_blocked_or_changed_input() -> None:
     questions: list[tuple[str, str]] = []
 
     async def confirm(extension: str, message: str) -> str:
@@ -621,14 +621,14 @@ async def test_nobody_is_asked_to_confirm_what_is_blocked_or_was_changed_meanwhi
     assert (verdict.result, questions) == (Modify({"command": "ls"}), [("a", "run ls?")])
 
 
-async def test_where_nobody_can_be_asked_a_confirmation_blocks() -> None:
+async def test_without_a_prompt_a_confirmation_blocks() -> None:
     verdict = await run_hooks(wanting(BEFORE, "a"), BEFORE, Extensions({"a": Confirm("really?")}).call)
 
     assert isinstance(verdict.result, Block)
     assert "really?" in verdict.result.reason
 
 
-async def test_where_asking_fails_a_confirmation_blocks() -> None:
+async def test_a_prompt_that_fails_blocks() -> None:
     async def confirm(extension: str, message: str) -> str:
         raise EOFError
 
@@ -637,7 +637,7 @@ async def test_where_asking_fails_a_confirmation_blocks() -> None:
     assert isinstance(verdict.result, Block)
 
 
-def test_no_answer_in_time_is_a_no() -> None:
+def test_no_decision_in_time_blocks() -> None:
     async def confirm(extension: str, message: str) -> str:
         await anyio.sleep(60.1)
         return "yes"
@@ -648,7 +648,7 @@ def test_no_answer_in_time_is_a_no() -> None:
     assert isinstance(run_in_virtual_time(main).result, Block)
 
 
-async def test_what_a_person_is_asked_is_harmless_and_short() -> None:
+async def test_the_text_of_a_confirmation_is_escaped_and_short() -> None:
     shown: list[str] = []
 
     async def confirm(extension: str, message: str) -> str:
@@ -665,7 +665,7 @@ async def test_what_a_person_is_asked_is_harmless_and_short() -> None:
 # -- what is injected
 
 
-def test_what_is_injected_is_marked_as_text_of_extensions() -> None:
+def test_injected_text_is_marked_as_text_of_extensions() -> None:
     framed = wrap_context("the weather is fine")
 
     assert framed.startswith("<extension-context>\n")

@@ -177,7 +177,7 @@ async def test_an_extension_in_a_folder_is_found_started_and_called(root: Path) 
     assert [tool.name for tool in host.tools] == []
 
 
-def test_what_an_extension_logs_is_told_in_a_program_on_plain_asyncio(root: Path) -> None:
+def test_log_records_of_an_extension_are_delivered_in_a_plain_asyncio_program(root: Path) -> None:
     write_extension(root, "loud", "import sys; print('no disk', file=sys.stderr); sys.exit(3)", [])
 
     async def main() -> None:
@@ -190,7 +190,7 @@ def test_what_an_extension_logs_is_told_in_a_program_on_plain_asyncio(root: Path
     asyncio.run(main())
 
 
-async def test_any_thread_may_ask_how_the_extensions_do(root: Path) -> None:
+async def test_any_thread_may_read_the_status_of_the_extensions(root: Path) -> None:
     write_extension(root, "guard", GUARD, GUARDING)
     write_extension(root, "lost", "", [], program="no-such-program")
     host = host_of(root)
@@ -258,9 +258,7 @@ async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None
             assert (codes["broken"], codes["missing"]) == (ProblemCode.START_FAILED, ProblemCode.COMMAND_INVALID)
 
 
-async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_to_do(
-    root: Path, tmp_path: Path
-) -> None:
+async def test_an_extension_without_consent_is_refused_with_a_hint(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         async with host_of(root, grants={}, data=tmp_path / "data") as host:
             with pytest.raises(ExtensionRefused) as refused:
@@ -272,7 +270,7 @@ async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_t
             assert (problem.code, problem.severity) == (ProblemCode.CONSENT_MISSING, Severity.WAITING)
 
 
-async def test_a_person_agrees_once_and_it_is_written_down(root: Path, tmp_path: Path) -> None:
+async def test_consent_is_given_once_and_stored(root: Path, tmp_path: Path) -> None:
     questions: list[str] = []
 
     async def ask(question: str, decision: Decision) -> bool:
@@ -298,7 +296,7 @@ if __name__ == "__main__":
 """
 
 
-async def test_one_that_asks_for_nothing_is_asked_about_once_where_somebody_can_be(tmp_path: Path) -> None:
+async def test_an_extension_without_requests_is_prompted_for_once_where_there_is_a_prompt(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
     asked: list[str] = []
 
@@ -315,7 +313,7 @@ async def test_one_that_asks_for_nothing_is_asked_about_once_where_somebody_can_
     assert load_grants(tmp_path / "data" / "grants.toml")["quiet"].digest == digest_folder(folder).digest
 
 
-async def test_one_that_asks_for_nothing_does_not_start_after_a_no(tmp_path: Path) -> None:
+async def test_an_extension_without_requests_does_not_start_after_a_refusal(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "quiet", QUIET, [])
     with anyio.fail_after(60):
         async with host_of(tmp_path / "root", grants={}, ask=lambda question, decision: False) as host:
@@ -324,7 +322,7 @@ async def test_one_that_asks_for_nothing_does_not_start_after_a_no(tmp_path: Pat
 
 
 @pytest.mark.parametrize("options", [{"grants": {"quiet": []}, "ask": pytest.fail}, {"grants": {}}])
-async def test_one_that_asks_for_nothing_starts_where_the_program_says_so_or_nobody_can_be_asked(
+async def test_an_extension_without_requests_starts_if_configured_or_without_a_prompt(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     write_extension(tmp_path / "root", "quiet", QUIET, [])
@@ -333,7 +331,7 @@ async def test_one_that_asks_for_nothing_starts_where_the_program_says_so_or_nob
             assert (await host.ready("quiet")).state is ExtensionState.READY
 
 
-async def test_one_that_asks_for_nothing_starts_when_another_program_agrees_to_its_files(tmp_path: Path) -> None:
+async def test_an_extension_without_requests_starts_when_another_program_approves_its_files(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
     grants = tmp_path / "data" / "grants.toml"
     host = host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=lambda question, decision: False)
@@ -389,7 +387,7 @@ def agree(question: str, decision: Decision) -> bool:
     return True
 
 
-async def test_what_starts_again_is_what_was_agreed_to_whatever_became_of_its_files(tmp_path: Path) -> None:
+async def test_a_restart_runs_the_approved_files_whatever_became_of_them(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     with anyio.fail_after(60):
         async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=agree) as host:
@@ -412,7 +410,7 @@ def find_compiled(folder: Path) -> list[str]:
     return sorted(path.name.partition(".")[0] for path in folder.rglob("*.pyc"))
 
 
-async def test_a_first_start_from_a_copy_compiles_only_what_is_its_own(tmp_path: Path) -> None:
+async def test_a_first_start_from_a_copy_compiles_only_its_own_files(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", "import part\n" + QUIET, [])
     (folder / "part.py").write_text("", encoding="utf-8")
     with anyio.fail_after(60):
@@ -422,7 +420,7 @@ async def test_a_first_start_from_a_copy_compiles_only_what_is_its_own(tmp_path:
     assert find_compiled(folder) == []
 
 
-async def test_without_a_copy_changed_files_are_asked_about_once_and_do_not_start(tmp_path: Path) -> None:
+async def test_without_a_copy_changed_files_are_prompted_for_once_and_do_not_start(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     questions: list[str] = []
 
@@ -448,7 +446,7 @@ async def test_without_a_copy_changed_files_are_asked_about_once_and_do_not_star
             assert (await notes.call_tool("which")).startswith("one in")
 
 
-async def test_a_reload_that_nobody_agrees_to_leaves_the_copy_that_runs(tmp_path: Path) -> None:
+async def test_a_reload_without_consent_leaves_the_running_copy(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     answers = iter([True, False, True])
 
@@ -492,7 +490,7 @@ async def test_a_reload_reads_the_manifest_again(tmp_path: Path) -> None:
             assert (await notes.call_tool("which")).startswith("another in")
 
 
-async def test_a_changed_file_that_nobody_agrees_to_is_told_and_not_run(tmp_path: Path) -> None:
+async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     answers = iter([True])
     host = host_of(
@@ -568,7 +566,7 @@ def write_asking(root: Path, *ids: str, more: str = "") -> None:
         write_extension(root, id, VERSIONED.replace('"notes"', f'"{id}"'), REGISTERING, more)
 
 
-async def test_those_that_need_no_question_run_while_the_others_are_asked_about_one_by_one(root: Path) -> None:
+async def test_approved_extensions_run_while_the_others_are_prompted_for_one_by_one(root: Path) -> None:
     write_asking(root, "ask-a", "ask-b")
     person = Person()
     with anyio.fail_after(60):
@@ -588,7 +586,7 @@ async def test_those_that_need_no_question_run_while_the_others_are_asked_about_
             assert {*host} == {"notes", "ask-a"}
 
 
-async def test_a_permission_of_a_running_extension_is_asked_for_with_the_same_fields(root: Path) -> None:
+async def test_the_prompt_for_a_running_extension_has_the_same_fields(root: Path) -> None:
     requests: list[ConsentRequest] = []
 
     def ask(question: str, request: ConsentRequest) -> bool:
@@ -630,7 +628,7 @@ async def test_only_true_gives_a_running_extension_a_permission(root: Path, *, i
             assert not notes.gate.allows("memory.write")
 
 
-async def test_ready_waits_for_the_answer(root: Path) -> None:
+async def test_ready_waits_for_the_response(root: Path) -> None:
     write_asking(root, "ask-a")
     person = Person()
     with anyio.fail_after(60):
@@ -647,7 +645,7 @@ async def test_ready_waits_for_the_answer(root: Path) -> None:
         assert ready == [ExtensionState.READY]
 
 
-async def test_one_that_needs_another_which_is_refused_does_not_start(root: Path) -> None:
+async def test_an_extension_that_needs_a_refused_one_does_not_start(root: Path) -> None:
     write_asking(root, "ask-a")
     write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["ask-a"]')
     person = Person()
@@ -662,7 +660,7 @@ async def test_one_that_needs_another_which_is_refused_does_not_start(root: Path
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_host_can_be_closed_while_somebody_is_asked(root: Path, *, is_async: bool) -> None:
+async def test_a_host_can_be_closed_while_a_prompt_is_open(root: Path, *, is_async: bool) -> None:
     write_asking(root, "ask-a")
     person, end = Person(), threading.Event()
 
@@ -702,7 +700,7 @@ async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
 
-async def test_one_that_was_refused_starts_when_another_program_grants_it(root: Path, tmp_path: Path) -> None:
+async def test_a_refused_extension_starts_when_another_program_grants_it(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data")
     told = Told(host)
     with anyio.fail_after(60):
@@ -715,7 +713,7 @@ async def test_one_that_was_refused_starts_when_another_program_grants_it(root: 
             assert [*host] == ["notes"]
 
 
-async def test_one_that_was_refused_starts_when_the_host_grants_it_and_not_for_less(root: Path) -> None:
+async def test_a_refused_extension_starts_when_the_host_grants_all_of_its_requests(root: Path) -> None:
     write_asking(root, "ask-a")
     with anyio.fail_after(60):
         async with host_of(root) as host:
@@ -729,7 +727,7 @@ async def test_one_that_was_refused_starts_when_the_host_grants_it_and_not_for_l
 
 
 @pytest.mark.parametrize("permissions", [REGISTERING, []])
-async def test_one_that_was_refused_is_agreed_to_with_all_that_it_asks_for(
+async def test_a_refused_extension_is_approved_with_all_that_it_requests(
     root: Path, tmp_path: Path, permissions: list[str]
 ) -> None:
     program = VERSIONED.replace('"notes"', '"ask-a"')
@@ -751,13 +749,13 @@ async def test_one_that_was_refused_is_agreed_to_with_all_that_it_asks_for(
                 await host.ready("ask-a")
 
 
-async def test_nobody_that_was_never_found_is_agreed_to(root: Path) -> None:
+async def test_approving_an_unknown_extension_is_refused(root: Path) -> None:
     async with host_of(root) as host:
         with pytest.raises(NotDeclared, match="stranger"):
             await host.grant("stranger")
 
 
-async def test_those_that_were_left_out_start_in_order_when_what_they_need_is_granted(root: Path) -> None:
+async def test_skipped_extensions_start_in_order_when_their_requirement_is_granted(root: Path) -> None:
     write_asking(root, "first")
     write_asking(root, "second", more='after = ["first"]')
     write_asking(root, "third", more='after = ["second", "notes"]')
@@ -775,7 +773,7 @@ async def test_those_that_were_left_out_start_in_order_when_what_they_need_is_gr
     assert started == ["notes", "first", "second", "third"]
 
 
-async def test_those_that_were_left_out_start_when_another_program_grants_what_they_need(
+async def test_skipped_extensions_start_when_another_program_grants_their_requirement(
     root: Path, tmp_path: Path
 ) -> None:
     write_asking(root, "late", more='after = ["notes"]')
@@ -789,7 +787,7 @@ async def test_those_that_were_left_out_start_when_another_program_grants_what_t
             assert {status.state for status in host.status()} == {ExtensionState.READY}
 
 
-async def test_those_with_reasons_of_their_own_stay_refused_when_what_they_need_is_granted(root: Path) -> None:
+async def test_extensions_with_other_reasons_stay_refused_when_their_requirement_is_granted(root: Path) -> None:
     write_asking(root, "first", "other")
     write_asking(root, "asking", more='after = ["first"]')
     write_asking(root, "both", more='after = ["other", "first"]')
@@ -811,7 +809,7 @@ async def test_those_with_reasons_of_their_own_stay_refused_when_what_they_need_
                 assert (await host.ready(id)).state is ExtensionState.READY
 
 
-async def test_one_that_is_granted_before_what_it_needs_waits_for_that(root: Path) -> None:
+async def test_an_extension_that_is_granted_before_its_requirement_waits_for_it(root: Path) -> None:
     write_asking(root, "first")
     write_asking(root, "second", more='after = ["first"]')
     with anyio.fail_after(60):
@@ -826,7 +824,7 @@ async def test_one_that_is_granted_before_what_it_needs_waits_for_that(root: Pat
             assert (await host.ready("second")).state is ExtensionState.READY
 
 
-async def test_grants_that_somebody_breaks_are_told_and_change_nothing(root: Path, tmp_path: Path) -> None:
+async def test_broken_grants_are_reported_and_change_nothing(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
     told = Told(host)
     with anyio.fail_after(60):
@@ -889,7 +887,7 @@ async def test_a_host_whose_start_was_left_is_closed(
             await host.ready("notes")
 
 
-async def test_two_hosts_cannot_keep_their_things_in_one_folder(root: Path, tmp_path: Path) -> None:
+async def test_two_hosts_cannot_share_one_data_directory(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data"):
             with pytest.raises(StoreInUse):
@@ -897,7 +895,7 @@ async def test_two_hosts_cannot_keep_their_things_in_one_folder(root: Path, tmp_
                     pass
 
 
-async def test_a_crash_is_told_and_the_handle_goes_on_with_the_next_copy(root: Path) -> None:
+async def test_a_crash_is_reported_and_the_handle_continues_with_the_next_copy(root: Path) -> None:
     host = host_of(root)
     told = Told(host)
     with anyio.fail_after(60):
@@ -1176,7 +1174,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("is_required", [False, True])
-async def test_what_a_deputy_does_without_naming_a_parent_is_recorded_or_refused(
+async def test_calls_on_behalf_of_others_without_a_parent_are_recorded_or_refused(
     tmp_path: Path, is_required: bool
 ) -> None:
     granted = {"deputy": ["memory.write", "tools.register"], "clerk": ["memory.write", "tools.register"]}
@@ -1223,7 +1221,7 @@ async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: 
                 await host.complete("guard:local:large", messages=[user("hi")])
 
 
-async def test_a_provider_that_is_not_trusted_is_not_asked(root: Path, tmp_path: Path) -> None:
+async def test_an_untrusted_provider_is_not_called(root: Path, tmp_path: Path) -> None:
     write_extension(root, "guard", GUARD, GUARDING)
     data = tmp_path / "data"
     data.mkdir()
@@ -1235,7 +1233,7 @@ async def test_a_provider_that_is_not_trusted_is_not_asked(root: Path, tmp_path:
                 await host.complete("guard:local:small", messages=[user("hi")])
 
 
-async def test_one_that_needs_another_starts_after_it_and_stops_before_it(root: Path) -> None:
+async def test_an_extension_starts_after_its_requirement_and_stops_before_it(root: Path) -> None:
     write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["notes"]')
     host = host_of(root, grants={"notes": MEMORY, "early": ["tools.register"]})
     told = Told(host)
@@ -1247,7 +1245,7 @@ async def test_one_that_needs_another_starts_after_it_and_stops_before_it(root: 
     assert (started, stopped) == (["notes", "early"], ["early", "notes"])
 
 
-async def test_one_that_needs_another_starts_anew_when_that_one_does(root: Path) -> None:
+async def test_an_extension_restarts_when_its_requirement_does(root: Path) -> None:
     write_extension(root, "late", NOTES.replace('"notes"', '"late"'), ["tools.register"], 'after = ["notes"]')
     write_extension(root, "free", NOTES.replace('"notes"', '"free"'), ["tools.register"])
     host = host_of(root, grants={"notes": MEMORY, "late": REGISTERING, "free": REGISTERING})
@@ -1262,7 +1260,7 @@ async def test_one_that_needs_another_starts_anew_when_that_one_does(root: Path)
             assert {status.state for status in host.status()} == {ExtensionState.READY}
 
 
-async def test_a_host_that_was_not_started_has_nobody(root: Path) -> None:
+async def test_a_host_that_was_not_started_has_no_extensions(root: Path) -> None:
     host = host_of(root)
     assert (host.status(), [*host]) == ((), [])
     assert "0 of 0" in repr(host)
@@ -1270,7 +1268,7 @@ async def test_a_host_that_was_not_started_has_nobody(root: Path) -> None:
         host["notes"]
 
 
-async def test_one_that_needs_what_is_not_there_does_not_start(root: Path) -> None:
+async def test_an_extension_with_a_missing_requirement_does_not_start(root: Path) -> None:
     write_extension(root, "lonely", NOTES.replace('"notes"', '"lonely"'), ["tools.register"], 'after = ["nobody"]')
     with anyio.fail_after(60):
         async with host_of(root, grants={"notes": MEMORY, "lonely": ["tools.register"]}) as host:
@@ -1279,7 +1277,7 @@ async def test_one_that_needs_what_is_not_there_does_not_start(root: Path) -> No
             assert any("nobody" in problem.problem for problem in host.problems)
 
 
-async def test_one_that_declares_what_it_may_not_fails_with_the_rule(root: Path) -> None:
+async def test_an_extension_that_declares_what_it_may_not_fails_with_the_rule(root: Path) -> None:
     write_extension(root, "bold", NOTES.replace('"notes"', '"bold"'), [])
     with anyio.fail_after(60):
         async with host_of(root) as host:
@@ -1367,9 +1365,7 @@ async def test_a_file_that_is_added_in_place_reloads_nothing(root: Path, tmp_pat
             assert len(questions) == 2
 
 
-async def test_a_changed_file_does_not_start_what_somebody_has_stopped(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_changed_file_does_not_start_a_stopped_extension(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = host_of(root, watch="reload")
     told = Told(host)
     reloads: list[str] = []
@@ -1398,7 +1394,7 @@ async def test_a_host_that_was_not_started_closes_at_once(root: Path) -> None:
     await host_of(root).aclose()
 
 
-async def test_a_broken_save_leaves_the_running_copy_in_its_place(root: Path) -> None:
+async def test_a_broken_save_leaves_the_running_copy(root: Path) -> None:
     host = host_of(root, watch="reload")
     told = Told(host)
     main = root / "notes" / "main.py"

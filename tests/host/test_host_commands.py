@@ -162,7 +162,7 @@ def written(events: list[CommandEvent]) -> str:
 # -- programs
 
 
-async def test_a_program_runs_in_the_folder_of_its_extension_with_the_words_of_the_user(root: Path) -> None:
+async def test_a_program_runs_in_the_folder_of_its_extension_with_the_arguments_of_the_user(root: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with running(root) as host:
             assert await invoke(host, "say", "a b", "c") == ([PlainText("a b|c|")], {"status": 0})
@@ -214,7 +214,7 @@ async def test_a_program_may_be_given_a_time(root: Path) -> None:
                 await invoke(host, "wait", idle_timeout=0.3)
 
 
-async def test_a_program_that_floods_waits_for_whoever_reads(root: Path) -> None:
+async def test_a_program_that_floods_waits_for_its_reader(root: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with running(root) as host, host["demo"].invoke_command("flood") as run:
             for _ in range(40):
@@ -238,7 +238,7 @@ async def test_nothing_outside_of_the_folder_is_run_or_named(root: Path, name: s
                 await invoke(host, name)
 
 
-async def test_a_wrapper_stands_before_a_program_too(root: Path) -> None:
+async def test_a_wrapper_is_put_before_a_program_too(root: Path) -> None:
     def wrap(id: str, command: Any) -> list[str]:
         return ["env", f"WRAPPED={id}", *command]
 
@@ -261,7 +261,7 @@ async def test_the_start_of_a_program_is_recorded(root: Path, tmp_path: Path) ->
 # -- tools and skills
 
 
-async def test_a_tool_of_the_extension_is_called_with_the_words_of_the_user(root: Path) -> None:
+async def test_a_tool_of_the_extension_is_called_with_the_arguments_of_the_user(root: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with running(root) as host:
             text = "echo you said: a b"
@@ -291,7 +291,7 @@ async def test_a_command_that_the_manifest_does_not_name_is_the_extensions(root:
                 await invoke(host, "nosuch")
 
 
-async def test_functions_for_events_get_those_of_a_program(root: Path) -> None:
+async def test_event_functions_get_the_events_of_a_program(root: Path) -> None:
     taken: list[str] = []
     with anyio.fail_after(PATIENCE):
         async with running(root) as host, host["demo"].invoke_command("say", ["x"]) as run:
@@ -328,7 +328,7 @@ async def test_hooks_are_consulted_about_programs_and_tools(root: Path) -> None:
 # -- consent
 
 
-async def test_no_command_runs_without_consent_and_the_question_shows_the_programs(root: Path) -> None:
+async def test_no_command_runs_without_consent_and_the_prompt_shows_the_programs(root: Path) -> None:
     asked: list[str] = []
 
     def refuse(question: str, decision: Any) -> bool:

@@ -54,7 +54,7 @@ def test_paths_begin_at_the_folder_of_the_file(tmp_path: Path) -> None:
     assert config.extensions["x"].folder == str(tmp_path / "f")
 
 
-def test_without_a_word_about_data_it_is_kept_under_the_name_of_the_host(tmp_path: Path) -> None:
+def test_data_is_stored_under_the_name_of_the_host_by_default(tmp_path: Path) -> None:
     folder = load_host_config(write_config(tmp_path, 'name = "demo"')).data_folder()
 
     assert folder is not None
@@ -65,7 +65,7 @@ def test_data_can_be_turned_off(tmp_path: Path) -> None:
     assert load_host_config(write_config(tmp_path, "data = false")).arguments()["data"] is None
 
 
-def test_all_problems_are_told_with_their_pointers(tmp_path: Path) -> None:
+def test_all_problems_are_reported_with_their_pointers(tmp_path: Path) -> None:
     text = """
         watch = true
         only = ["a", "a"]
@@ -176,7 +176,7 @@ def test_only_what_a_system_does_by_itself_can_be_restored(tmp_path: Path, diale
         assert Host(**load_host_config(path).arguments()).inherit_environment == {dialect}
 
 
-def test_no_manifest_can_ask_for_the_environment_of_the_host(tmp_path: Path) -> None:
+def test_no_manifest_can_request_the_environment_of_the_host(tmp_path: Path) -> None:
     write_extension(tmp_path / "notes", "notes", 'inherit_environment = ["morphir"]\ndialect = "morphir"\n')
 
     report = discover_extensions([tmp_path])
@@ -185,13 +185,13 @@ def test_no_manifest_can_ask_for_the_environment_of_the_host(tmp_path: Path) -> 
     assert "/inherit_environment" in report.diagnostics[0].problem
 
 
-def test_an_empty_file_gives_a_host_as_it_is_without_one(tmp_path: Path) -> None:
+def test_an_empty_file_gives_a_host_with_the_defaults(tmp_path: Path) -> None:
     host = Host(**load_host_config(write_config(tmp_path, "")).arguments())
 
     assert (host.name, host.roots) == ("becket", ())
 
 
-def test_what_is_denied_alone_grants_nothing() -> None:
+def test_a_denial_alone_grants_nothing() -> None:
     assert ExtensionConfig(deny=("memory.read",)).grants() == Grants(frozenset(), frozenset({"memory.read"}))
     assert ExtensionConfig().grants() is None
 
@@ -199,7 +199,7 @@ def test_what_is_denied_alone_grants_nothing() -> None:
 # -- what holds for one extension
 
 
-def test_what_is_said_of_an_extension_stands_above_its_manifest(tmp_path: Path) -> None:
+def test_the_settings_of_an_extension_override_its_manifest(tmp_path: Path) -> None:
     more = """
         [environment]
         pass = ["LANG"]
@@ -259,7 +259,7 @@ def test_with_a_command_an_extension_needs_no_manifest(tmp_path: Path) -> None:
         (ExtensionConfig(enabled=False), []),
     ],
 )
-def test_an_extension_that_is_not_there_is_told(config: ExtensionConfig, severities: list[Severity]) -> None:
+def test_settings_of_a_missing_extension_are_reported(config: ExtensionConfig, severities: list[Severity]) -> None:
     notes: list[Diagnostic] = []
 
     assert apply_extension_configs({"guard": config}, [], notes) == []
@@ -284,7 +284,7 @@ def test_the_operator_may_run_a_program_that_a_manifest_may_not(tmp_path: Path) 
 # -- looking only
 
 
-def test_a_survey_tells_what_would_start_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_survey_shows_what_would_start_and_changes_nothing(tmp_path: Path) -> None:
     root, data = tmp_path / "root", tmp_path / "data"
     write_extension(root / "quiet", "quiet")
     write_extension(root / "greedy", "greedy", 'permissions = ["memory.read"]')
@@ -304,7 +304,7 @@ def test_a_survey_tells_what_would_start_and_changes_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.loops
-async def test_a_survey_looks_into_what_a_running_host_keeps(tmp_path: Path) -> None:
+async def test_a_survey_reads_the_data_of_a_running_host(tmp_path: Path) -> None:
     root, data = tmp_path / "root", tmp_path / "data"
     write_extension(root / "greedy", "greedy", 'permissions = ["memory.read"]')
 
@@ -346,7 +346,7 @@ EACH = pytest.mark.parametrize("held", AGREEMENTS, ids=lambda held: held.definit
 @EACH
 @given(data=st.data())
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-def test_what_the_schema_accepts_is_read_and_what_it_refuses_is_not(held: Agreement, data: st.DataObject) -> None:
+def test_the_reader_accepts_exactly_what_the_schema_accepts(held: Agreement, data: st.DataObject) -> None:
     assert disagreement(held, data.draw(values(held))) is None
 
 

@@ -82,5 +82,5 @@ def test_a_command_that_names_its_code_by_absolute_paths_loads_nothing_else(comm
         ("uv run /x/main.py", "uv"),
     ],
 )
-def test_the_word_that_makes_a_command_load_code_from_its_working_directory_is_told(command: str, word: str) -> None:
+def test_the_argument_that_loads_code_from_the_working_directory_is_reported(command: str, word: str) -> None:
     assert find_code_from_cwd(command.split()) == word

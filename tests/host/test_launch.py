@@ -46,7 +46,7 @@ async def test_a_system_may_wait_for_a_first_handshake_longer_than_for_the_next(
     assert first > again == 10
 
 
-async def test_what_the_host_has_set_itself_holds_above_the_habits_of_a_dialect(
+async def test_settings_of_the_host_override_the_host_defaults_of_a_dialect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chosen = Limits(handshake=3.0)

@@ -87,7 +87,7 @@ def first_move(state: ExtensionState, means: RequestAction, target: ExtensionSta
 
 
 @pytest.mark.parametrize("state", ExtensionState)
-def test_what_a_request_begins_the_table_allows(state: ExtensionState) -> None:
+def test_the_table_allows_what_a_request_begins(state: ExtensionState) -> None:
     first_move(state, ON_START[state], ExtensionState.SPAWNING)
     first_move(state, ON_STOP[state], ExtensionState.STOPPING)
 
@@ -243,11 +243,11 @@ TestSupervised = Supervised.TestCase
         (Lifecycle("a", ExtensionState.RESTARTING).transition(ExtensionState.FAILED, 1.0), 3, Health.FAILED),
     ],
 )
-def test_health_is_told_in_the_words_of_the_contract(life: Lifecycle, restarts: int, health: Health) -> None:
+def test_health_uses_the_names_of_the_contract(life: Lifecycle, restarts: int, health: Health) -> None:
     assert life.health(restarts) is health
 
 
-def test_what_failed_once_and_is_ready_now_runs() -> None:
+def test_an_extension_that_failed_once_and_is_ready_now_is_running() -> None:
     failed = Lifecycle("a", ExtensionState.SPAWNING).transition(ExtensionState.FAILED, 1.0)
 
     assert (
@@ -256,7 +256,7 @@ def test_what_failed_once_and_is_ready_now_runs() -> None:
     assert failed.transition(ExtensionState.SPAWNING, 2.0).health() is Health.LOADED
 
 
-def test_the_words_are_those_of_the_contract() -> None:
+def test_the_state_names_are_those_of_the_contract() -> None:
     contract = {"loaded", "failed_validation", "failed_initialize", "running", "restarting", "degraded", "failed"}
     assert set(Health) == contract | {"disabled"}
 

@@ -153,7 +153,7 @@ async def test_followers_come_and_go_and_each_gets_a_message_once(tmp_path: Path
     assert [listener.methods().count("tool.call") for listener in (first, second, third)] == [1, 1, 1]
 
 
-async def test_of_a_message_that_is_too_long_the_size_is_told(tmp_path: Path) -> None:
+async def test_a_message_that_is_too_long_is_replaced_by_its_size(tmp_path: Path) -> None:
     text = "x" * (LONGEST_BODY + 1)
     with anyio.fail_after(60):
         async with hosting(tmp_path, "notes") as host, following(tmp_path) as listener:
@@ -164,7 +164,9 @@ async def test_of_a_message_that_is_too_long_the_size_is_told(tmp_path: Path) ->
     assert not [frame for frame in listener.frames if frame.size > LONGEST_BODY and frame.text]
 
 
-async def test_a_follower_that_does_not_read_delays_no_call_and_learns_what_it_missed(tmp_path: Path) -> None:
+async def test_a_follower_that_does_not_read_delays_no_call_and_gets_the_number_of_missed_frames(
+    tmp_path: Path,
+) -> None:
     text = "x" * 200_000
     skipped: list[int] = []
     with anyio.fail_after(90):
@@ -214,7 +216,9 @@ async def test_a_folder_whose_path_is_too_long_for_a_socket_works_too(tmp_path: 
 
 
 @pytest.mark.parametrize("options", [{"live_trace": False}, {"data": None}])
-async def test_without_it_and_without_a_data_folder_there_is_no_socket(tmp_path: Path, options: dict[str, Any]) -> None:
+async def test_without_it_and_without_a_data_directory_there_is_no_socket(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
     with anyio.fail_after(60):
         async with hosting(tmp_path, "notes", **options):
             assert not (tmp_path / "state" / "trace.sock").exists()

@@ -86,7 +86,7 @@ def test_rows_may_be_shorter_and_longer_than_the_headers() -> None:
     assert [line.split() for line in lines] == [["file"], [], ["a", "b", "c"]]
 
 
-def test_of_a_task_its_beginning_its_words_and_its_end_are_told() -> None:
+def test_the_start_the_output_and_the_end_of_a_task_are_shown() -> None:
     text = shown(
         on_paper(),
         TaskStarted("1", "Indexing"),
@@ -105,7 +105,7 @@ def test_of_a_task_its_beginning_its_words_and_its_end_are_told() -> None:
     ]
 
 
-def test_pieces_of_text_stand_in_one_line_and_thoughts_in_another() -> None:
+def test_text_deltas_are_joined_in_one_line_and_thoughts_in_another() -> None:
     text = shown(
         on_paper(), ThinkingDelta("hm"), ThinkingDelta("..."), TextDelta("good "), TextDelta("day"), SystemText("end")
     )
@@ -165,11 +165,11 @@ def test_text_for_a_person_is_markdown_on_a_terminal() -> None:
     assert "• one" in text
 
 
-def test_what_a_program_wrote_is_no_markdown() -> None:
+def test_output_of_a_program_is_not_markdown() -> None:
     assert shown(on_screen(), PlainText("# Title\n* one\n* two")).split() == ["#", "Title", "*", "one", "*", "two"]
 
 
-def test_a_link_in_markdown_is_no_escape_sequence() -> None:
+def test_a_link_in_markdown_is_not_an_escape_sequence() -> None:
     assert "\x1b]8" not in shown(on_screen(), Text("[click](http://example.org)"))
 
 
@@ -209,11 +209,11 @@ def test_a_task_that_begins_anew_has_one_bar() -> None:
     assert text.rindex("First") < text.index("Second")
 
 
-def test_what_is_said_of_a_task_that_never_began_is_passed_over() -> None:
+def test_updates_of_a_task_that_never_began_are_ignored() -> None:
     assert shown(on_screen(), TaskUpdated("1", 5, 10), TaskEnded("1", "no")) == ""
 
 
-def test_bars_that_have_ended_stay_above_those_that_run() -> None:
+def test_finished_bars_stay_above_running_ones() -> None:
     text = shown(on_screen(), TaskStarted("1", "First"), TaskStarted("2", "Second"), TaskEnded("1"))
     assert text.rindex("First") < text.rindex("Second")
     assert "1/1" in text[text.rindex("First") :]
@@ -237,7 +237,7 @@ def test_however_many_tasks_there_are_few_are_in_the_picture_and_it_is_drawn_a_f
     assert "task 1000" not in at_once
 
 
-def test_tasks_that_never_end_are_forgotten_at_last() -> None:
+def test_tasks_that_never_end_are_dropped_eventually() -> None:
     with LiveView(on_paper()) as view:
         for number in range(3_000):
             view.show(TaskStarted(str(number), f"task {number}"))
@@ -247,7 +247,7 @@ def test_tasks_that_never_end_are_forgotten_at_last() -> None:
     assert "\n7: old\ntask 2999: new\n" in text
 
 
-def test_text_stands_above_the_bars() -> None:
+def test_text_is_shown_above_the_bars() -> None:
     text = shown(on_screen(), TaskStarted("1", "Indexing"), SystemText("a remark"), TaskEnded("1"))
     assert text.index("a remark") < text.rindex("Indexing")
 
@@ -259,7 +259,7 @@ def test_a_table_on_a_terminal_has_a_line_below_its_headers() -> None:
 # -- a whole run
 
 
-async def test_a_command_is_shown_until_its_answer() -> None:
+async def test_a_command_is_shown_until_its_response() -> None:
     console = on_paper()
     async with hosted() as (notes, child):
 
@@ -277,7 +277,7 @@ async def test_a_command_is_shown_until_its_answer() -> None:
     assert text_of(console) == "Indexing: started\nhello\nIndexing: done\n"
 
 
-async def test_an_answer_that_fails_shows_what_came_before() -> None:
+async def test_a_response_that_fails_shows_what_came_before() -> None:
     console = on_paper()
     async with hosted() as (notes, child):
 

@@ -22,7 +22,7 @@ def test_so_many_pass_at_once_and_so_many_a_second_after_that() -> None:
     assert [throttle.acquire(90.0) for _ in range(4)] == [1, 0, 0, None]
 
 
-def test_a_line_is_told_to_those_who_want_to_know() -> None:
+def test_a_line_is_delivered_to_subscribers() -> None:
     events, told = EventBus(), list[HostEvent]()
     log = LogEventPublisher("notes", events, Clock())
     assert not log
@@ -34,7 +34,7 @@ def test_a_line_is_told_to_those_who_want_to_know() -> None:
     assert told == [ExtensionLogged("notes", "error", "no disk")]
 
 
-def test_of_a_flood_some_is_told_and_how_much_was_left_out() -> None:
+def test_a_flood_is_sampled_and_the_rest_counted() -> None:
     events, told, clock = EventBus(), list[ExtensionLogged](), Clock()
     events.subscribe(ExtensionLogged, told.append)
     loud, calm = LogEventPublisher("loud", events, clock), LogEventPublisher("calm", events, clock)
@@ -52,7 +52,7 @@ def test_of_a_flood_some_is_told_and_how_much_was_left_out() -> None:
     ]
 
 
-def test_who_subscribes_to_a_class_wants_all_below_it() -> None:
+def test_a_subscriber_to_a_class_gets_all_subclasses() -> None:
     events = EventBus()
     assert not events.has_subscribers(ExtensionLogged)
     end = events.subscribe(ExtensionStarted | PermissionGranted, lambda event: None)

@@ -62,7 +62,7 @@ def test_no_record_forges_another_or_moves_the_cursor(log: ExtensionLog, caplog:
     ]
 
 
-def test_what_is_very_long_is_cut(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_very_long_line_is_truncated(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
     log.on_record(LogRecord(LogLevel.INFO, "n" * 10_000, "x" * 1_000_000))
     (record,) = caplog.records
     assert len(record.getMessage()) <= MAX_MESSAGE_CHARS + MAX_LOGGER_NAME + 2
@@ -73,18 +73,18 @@ def test_an_empty_message_is_a_record(log: ExtensionLog, caplog: pytest.LogCaptu
     assert len(caplog.records) == 1
 
 
-def test_what_nobody_wants_to_know_is_not_written(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_records_below_the_level_are_not_written(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, "becket.ext.notes")
     log.on_record(LogRecord(LogLevel.INFO, "n", "x"))
     assert caplog.records == []
 
 
-def test_the_loggers_of_an_extension_are_none_of_ours(log: ExtensionLog) -> None:
+def test_records_of_an_extension_create_no_loggers(log: ExtensionLog) -> None:
     log.on_record(LogRecord(LogLevel.INFO, "made.up.name", "x"))
     assert "becket.ext.notes.made" not in logging.root.manager.loggerDict
 
 
-def test_each_line_is_also_told_to_who_wants_it_whatever_is_written_down(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_line_also_reaches_subscribers_whatever_is_written(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "becket.ext.notes")
     told: list[tuple[str, str]] = []
     log = ExtensionLog("notes", lambda level, line: told.append((level, line)))

@@ -124,7 +124,7 @@ def problems_with(**members: Any) -> list[Problem]:
 # -- reading
 
 
-def test_the_shortest_manifest_says_what_is_usual() -> None:
+def test_the_shortest_manifest_has_the_defaults() -> None:
     manifest = parse_manifest(dict(LEAST), "x")
 
     assert (manifest.id, manifest.version, manifest.command) == ("notes", "1.2.0", ("./notes",))
@@ -173,7 +173,7 @@ def test_a_file_that_cannot_be_read_is_a_manifest_error(tmp_path: Path) -> None:
     assert caught.value.path == str(tmp_path / FILE_NAME)
 
 
-def test_a_file_that_is_no_toml_is_a_manifest_error() -> None:
+def test_a_file_that_is_not_toml_is_a_manifest_error() -> None:
     with pytest.raises(ManifestError) as caught:
         BecketToml().read(b"id = ", "/a/becket.toml")
     assert caught.value.problems[0][1].startswith("is not TOML")
@@ -182,7 +182,7 @@ def test_a_file_that_is_no_toml_is_a_manifest_error() -> None:
 # -- what it asks of the host
 
 
-def test_asked_limits_stand_above_those_of_the_host_and_below_the_most() -> None:
+def test_requested_limits_override_those_of_the_host_up_to_the_maximum() -> None:
     asked = LimitOverrides(frame=100, call_timeout=5.0)
 
     assert asked.apply_to(Limits()) == Limits(frame=100, call_timeout=5.0)
@@ -190,7 +190,7 @@ def test_asked_limits_stand_above_those_of_the_host_and_below_the_most() -> None
     assert LimitOverrides().apply_to(Limits(frame=7)) == Limits(frame=7)
 
 
-def test_an_asked_restart_stands_above_that_of_the_host() -> None:
+def test_a_requested_restart_policy_overrides_that_of_the_host() -> None:
     asked = RestartOverrides(strategy=RestartStrategy.NEVER, most=1)
 
     assert asked.apply_to(RestartPolicy(window=5.0)) == RestartPolicy(
@@ -201,7 +201,7 @@ def test_an_asked_restart_stands_above_that_of_the_host() -> None:
 # -- what is refused
 
 
-def test_all_problems_are_told_together_each_with_its_pointer() -> None:
+def test_all_problems_are_reported_together_each_with_its_pointer() -> None:
     assert problems_of(
         {
             "id": "Notes",
@@ -252,7 +252,7 @@ def test_all_problems_are_told_together_each_with_its_pointer() -> None:
         "a:b",
     ],
 )
-def test_an_id_that_could_be_taken_for_another_or_for_a_path_is_refused(id: str) -> None:
+def test_an_id_that_resembles_another_or_a_path_is_refused(id: str) -> None:
     [(pointer, message)] = problems_with(id=id)
 
     assert pointer == "/id"
@@ -260,7 +260,7 @@ def test_an_id_that_could_be_taken_for_another_or_for_a_path_is_refused(id: str)
 
 
 @pytest.mark.parametrize("version", [0, 2, 99, -1])
-def test_another_version_of_the_format_is_named_beside_ours_and_nothing_else_is_said(version: int) -> None:
+def test_another_format_version_is_reported_beside_the_supported_one_and_nothing_else(version: int) -> None:
     [(pointer, message)] = problems_of({"manifest": version, "something": "new"})
 
     assert pointer == "/manifest"
@@ -269,7 +269,7 @@ def test_another_version_of_the_format_is_named_beside_ours_and_nothing_else_is_
 
 
 @pytest.mark.parametrize("version", ["1", True, 1.0, [1]])
-def test_a_version_of_the_format_that_is_no_number_is_refused(version: object) -> None:
+def test_a_format_version_that_is_not_a_number_is_refused(version: object) -> None:
     assert [pointer for pointer, _ in problems_with(manifest=version)] == ["/manifest"]
 
 
@@ -277,11 +277,11 @@ def test_a_version_of_the_format_that_is_no_number_is_refused(version: object) -
     "command",
     [[], "", "python3 notes.py; rm -rf /", ["x\0"], [""] * 257, [1], {"program": "x"}],
 )
-def test_a_command_that_is_no_list_of_words_is_refused(command: object) -> None:
+def test_a_command_that_is_not_a_list_of_strings_is_refused(command: object) -> None:
     assert problems_with(command=command)
 
 
-def test_a_wildcard_is_no_permission() -> None:
+def test_a_wildcard_is_not_a_permission() -> None:
     assert problems_with(permissions=["*"])
     assert problems_with(permissions=["memory.*"])
 
@@ -316,7 +316,7 @@ def test_a_wildcard_is_no_permission() -> None:
         ({"version": "1"}, "/version", "is no semantic version such as `1.2.0`"),
     ],
 )
-def test_a_broken_rule_is_told_where_it_is_broken(members: dict[str, Any], pointer: str, message: str) -> None:
+def test_a_broken_rule_is_reported_at_its_pointer(members: dict[str, Any], pointer: str, message: str) -> None:
     assert problems_with(**members) == [(pointer, message)]
 
 
@@ -344,7 +344,7 @@ def test_a_hint_says_what_to_do(problem: Problem, hint: str) -> None:
     assert hint_for(problem) == hint
 
 
-def test_whoever_writes_a_line_for_a_shell_is_told_that_there_is_none() -> None:
+def test_the_error_for_a_shell_line_says_that_no_shell_is_used() -> None:
     [problem] = problems_with(command="python3 notes.py")
 
     assert "no shell" in hint_for(problem)
@@ -395,7 +395,7 @@ EACH = pytest.mark.parametrize("held", AGREEMENTS, ids=lambda held: held.definit
 @EACH
 @given(data=st.data())
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-def test_what_the_schema_accepts_is_read_and_what_it_refuses_is_not(held: Agreement, data: st.DataObject) -> None:
+def test_the_reader_accepts_exactly_what_the_schema_accepts(held: Agreement, data: st.DataObject) -> None:
     assert disagreement(held, data.draw(values(held))) is None
 
 
@@ -427,7 +427,7 @@ ANY_SHAPE = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(Manifest.__struct_encode_fields__), ANY_SHAPE, max_size=5))
-def test_whatever_a_table_holds_it_is_read_or_refused(table: dict[str, Any]) -> None:
+def test_any_table_is_read_or_refused(table: dict[str, Any]) -> None:
     try:
         parse_manifest(table, "x")
     except ManifestError:
@@ -454,7 +454,7 @@ def test_a_name_becomes_the_nearest_id(name: str, id: str) -> None:
     assert is_id(id) is bool(id)
 
 
-def test_a_reader_that_has_no_word_for_something_is_not_asked_for_it() -> None:
+def test_a_base_reader_reads_no_format() -> None:
     reader = ManifestReader()
     assert (reader.file_names, reader.list_names, reader.prefixes, reader.hint_for(("", "x"))) == ((), (), (), "")
     with pytest.raises(NotImplementedError):

@@ -56,7 +56,7 @@ def test_a_reader_is_loaded_when_it_is_needed(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("later", LATER, ids=lambda later: later.dialect)
-def test_the_names_that_are_looked_for_are_those_of_the_reader_itself(later: LazyManifestReader) -> None:
+def test_the_searched_names_come_from_the_reader_itself(later: LazyManifestReader) -> None:
     reader: ManifestReader = import_module(f"becket.adapters.{later.dialect}.manifest_reader").READER
 
     assert reader.dialect == later.dialect

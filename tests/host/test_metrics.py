@@ -67,7 +67,7 @@ def test_memory_does_not_grow_with_the_number_of_calls() -> None:
     assert grown < 64 * 1024
 
 
-def test_calls_to_the_host_are_told_with_their_rate_since_earlier_looks() -> None:
+def test_calls_to_the_host_are_shown_with_their_rate_since_earlier_readings() -> None:
     meter = MetricsRecorder()
 
     assert meter.snapshot(100.0, 50) == ExtensionMetrics(inbound_calls=50)
@@ -76,7 +76,7 @@ def test_calls_to_the_host_are_told_with_their_rate_since_earlier_looks() -> Non
     assert meter.snapshot(108.0, 90).inbound_per_second == 5
 
 
-def test_looks_that_are_older_than_the_window_do_not_count() -> None:
+def test_readings_older_than_the_window_do_not_count() -> None:
     meter = MetricsRecorder()
     meter.snapshot(0.0, 0)
     meter.snapshot(95.0, 1_000)

@@ -71,7 +71,7 @@ async def test_an_extension_cannot_name_another(method: str) -> None:
         assert store.query(Query("others")) == []
 
 
-async def test_what_an_extension_says_of_itself_changes_nothing() -> None:
+async def test_the_declarations_of_an_extension_do_not_change_its_permissions() -> None:
     store = InMemoryStore()
     store.set_config("others", ConfigSet("k", "secret"))
     async with hosted(store=store) as (_, child):
@@ -99,7 +99,7 @@ class Asked:
         return self._answer
 
 
-async def test_a_permission_that_is_asked_for_a_thousand_times_is_one_question() -> None:
+async def test_a_permission_that_is_requested_a_thousand_times_causes_one_prompt() -> None:
     person = Asked(answer=False)
     async with hosted(grants=BOTH, ask=person) as (_, child):
         refusals = 0
@@ -120,7 +120,7 @@ async def test_a_permission_that_is_asked_for_a_thousand_times_is_one_question()
     assert person.questions == ["`notes` wants `memory.write` to call `memory.append`: allow it?"]
 
 
-async def test_an_answer_lets_all_that_waited_go_on() -> None:
+async def test_a_decision_resumes_all_waiting_calls() -> None:
     person = Asked()
     events: list[AuditEvent] = []
     async with hosted(grants=BOTH, ask=person, audit=events.append) as (_, child):
@@ -134,7 +134,7 @@ async def test_an_answer_lets_all_that_waited_go_on() -> None:
     assert GrantChanged("notes", "memory.write", True, "answer") in events
 
 
-async def test_no_answer_is_no_and_is_recorded() -> None:
+async def test_a_prompt_that_times_out_denies_and_is_recorded() -> None:
     events: list[AuditEvent] = []
 
     async def broken(question: str, decision: Decision) -> bool:
@@ -149,7 +149,7 @@ async def test_no_answer_is_no_and_is_recorded() -> None:
     assert [event.because for event in refusals] == ["it is denied"] * 2
 
 
-async def test_a_question_is_one_harmless_line() -> None:
+async def test_a_prompt_is_one_escaped_line() -> None:
     person = Asked()
     hostile = "x\x1b[2J\n" * 1000
     known = {hostile, *BOTH}
@@ -183,7 +183,7 @@ async def ended_by(revoke: Callable[[], object], action: Callable[[], Any]) -> P
     return errors[0]
 
 
-async def test_a_revocation_ends_a_running_tool_and_tells_the_extension() -> None:
+async def test_a_revocation_cancels_a_running_tool_and_notifies_the_extension() -> None:
     ended = anyio.Event()
     async with hosted() as (notes, child):
 
@@ -201,7 +201,7 @@ async def test_a_revocation_ends_a_running_tool_and_tells_the_extension() -> Non
 
 
 @pytest.mark.parametrize("features", [(), ("cancel", "credit")])
-async def test_a_revocation_ends_a_running_answer_whether_its_events_are_awaited_or_not(features: Any) -> None:
+async def test_a_revocation_ends_a_running_response_whether_its_events_are_awaited_or_not(features: Any) -> None:
     async with hosted(features=features) as (notes, child):
 
         @child.handle("provider.stream")
@@ -234,7 +234,7 @@ async def test_a_revocation_ends_a_running_answer_whether_its_events_are_awaited
             assert run.batch_nowait() == []
 
 
-async def test_an_answer_that_nobody_reads_is_cancelled_by_a_revocation_too() -> None:
+async def test_a_response_that_is_not_read_is_cancelled_by_a_revocation_too() -> None:
     ended = anyio.Event()
     async with hosted() as (notes, child):
 
@@ -252,7 +252,7 @@ async def test_an_answer_that_nobody_reads_is_cancelled_by_a_revocation_too() ->
                 await ended.wait()
 
 
-async def test_a_revocation_ends_whole_answers_and_hooks_too() -> None:
+async def test_a_revocation_ends_complete_responses_and_hooks_too() -> None:
     async with hosted(grants=(*ALL, "tools.intercept")) as (notes, child):
         for name in ("provider.complete", "hook.handle"):
 
@@ -269,7 +269,7 @@ async def test_a_revocation_ends_whole_answers_and_hooks_too() -> None:
         assert error.permission == "tools.intercept"
 
 
-async def test_what_runs_on_another_permission_runs_on() -> None:
+async def test_a_call_under_another_permission_continues() -> None:
     async with hosted() as (notes, child):
         go_on = anyio.Event()
 
@@ -299,7 +299,7 @@ async def test_what_runs_on_another_permission_runs_on() -> None:
         assert results == ["done"]
 
 
-async def test_whoever_revokes_may_be_in_any_thread_and_changes_of_mind_are_heard() -> None:
+async def test_a_revocation_may_come_from_any_thread_and_each_change_is_delivered() -> None:
     async with hosted() as (notes, child):
 
         @child.handle("tool.call")
@@ -321,7 +321,7 @@ async def test_whoever_revokes_may_be_in_any_thread_and_changes_of_mind_are_hear
         thread.join()
 
 
-async def test_what_was_answered_is_not_taken_back() -> None:
+async def test_a_finished_call_is_not_undone() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as run:
         asked = await script.hear()
         script.say(notification(EVENT, {"type": "text", "delta": "x"}), answer(asked, {"content": []}))
@@ -347,7 +347,7 @@ async def test_without_the_permission_nothing_is_sent() -> None:
         assert script.unheard() == []
 
 
-async def test_a_permission_that_goes_while_an_answer_waits_for_its_turn_is_heard() -> None:
+async def test_a_revocation_while_a_response_waits_for_its_turn_takes_effect() -> None:
     async with played() as (notes, script), anyio.create_task_group() as tasks:
         errors: list[Exception] = []
 
@@ -372,7 +372,7 @@ async def test_a_permission_that_goes_while_an_answer_waits_for_its_turn_is_hear
         assert script.unheard() == []
 
 
-async def test_a_revocation_ends_what_the_extension_is_told() -> None:
+async def test_a_revocation_ends_notifications_to_the_extension() -> None:
     store = InMemoryStore()
     async with played(store=store) as (notes, script):
         script.say(request(1, "config.subscribe", {}))
@@ -386,7 +386,7 @@ async def test_a_revocation_ends_what_the_extension_is_told() -> None:
         assert script.unheard() == []
 
 
-async def test_a_revocation_ends_what_the_extension_has_asked_of_the_host() -> None:
+async def test_a_revocation_ends_host_calls_of_the_extension() -> None:
     begun = anyio.Event()
 
     methods = Registry()
@@ -433,7 +433,7 @@ async def test_a_policy_that_raises_means_no_in_both_directions() -> None:
     assert {decision.allowed for decision in decisions} == {False}
 
 
-def test_a_person_who_never_answers_says_no() -> None:
+def test_a_prompt_without_a_decision_denies() -> None:
     async def never(question: str, decision: Decision) -> bool:
         await anyio.sleep_forever()
         return True
@@ -520,7 +520,7 @@ async def test_the_chain_goes_through_as_many_as_there_are() -> None:
     assert "weak" in append.because
 
 
-async def test_an_extension_of_old_that_cannot_say_for_whom_acts_on_its_own_authority_and_the_record_says_so() -> None:
+async def test_an_old_extension_without_a_parent_acts_on_its_own_authority_and_this_is_recorded() -> None:
     events: list[AuditEvent] = []
     async with hosted(id="b", tools=[SAVE], features=(), audit=events.append) as (b, b_child):
 
@@ -594,7 +594,7 @@ async def test_a_call_with_an_unknown_parent_is_refused_and_recorded(parent: Any
     assert (call.method, call.allowed, call.because) == (method, False, "its parent is no open call")
 
 
-async def test_a_parent_that_was_answered_is_unknown_from_then_on() -> None:
+async def test_a_parent_that_got_a_response_is_unknown_from_then_on() -> None:
     claims: list[dict[str, Any]] = []
     async with hosted(tools=[ECHO], features=()) as (notes, child):
 
@@ -635,7 +635,7 @@ async def test_an_extension_that_tidies_up_after_a_cancelled_call_does_so_for_it
     assert (append.allowed, append.on_behalf_of) == (False, ("a",))
 
 
-async def test_what_a_handler_left_running_acts_on_the_extensions_own_authority() -> None:
+async def test_a_task_that_outlives_its_handler_acts_on_the_extensions_own_authority() -> None:
     events: list[AuditEvent] = []
     is_answered, is_kept = anyio.Event(), anyio.Event()
     async with (
@@ -661,7 +661,7 @@ async def test_what_a_handler_left_running_acts_on_the_extensions_own_authority(
     assert (append.allowed, append.on_behalf_of) == (True, ())
 
 
-async def test_a_function_that_goes_on_after_its_answer_acts_on_the_extensions_own_authority() -> None:
+async def test_a_function_that_continues_after_its_response_acts_on_the_extensions_own_authority() -> None:
     is_kept = anyio.Event()
     async with hosted(tools=[ECHO]) as (notes, child):
 
@@ -706,7 +706,7 @@ async def test_every_decision_in_either_direction_is_recorded() -> None:
     ]
 
 
-async def test_a_refusal_where_nobody_can_be_asked_is_recorded() -> None:
+async def test_a_denial_without_a_prompt_is_recorded() -> None:
     events: list[AuditEvent] = []
     gate = AuditedGate("notes", Grants(), events.append, asks=True)
     with pytest.raises(PermissionDenied):
@@ -714,7 +714,7 @@ async def test_a_refusal_where_nobody_can_be_asked_is_recorded() -> None:
     assert [event.allowed for event in events if isinstance(event, CallDecided)] == [False]
 
 
-async def test_every_question_to_a_model_is_recorded_with_how_it_ended() -> None:
+async def test_every_model_request_is_recorded_with_its_outcome() -> None:
     events: list[AuditEvent] = []
     results: list[Any] = [
         {"content": [{"type": "tool_use", "id": "1", "name": "bash"}, {"type": "text", "text": "x"}]},
@@ -785,7 +785,7 @@ async def test_an_audit_that_fails_changes_nothing(caplog: pytest.LogCaptureFixt
     assert "audit" in caplog.text
 
 
-async def test_a_gate_of_ones_own_is_used_as_it_is() -> None:
+async def test_a_custom_gate_is_used_unchanged() -> None:
     decisions: list[Decision] = []
     gate = Gate("notes", Grants.of(BOTH), audit=decisions.append)
     script = Script()
@@ -805,7 +805,7 @@ async def test_a_gate_of_ones_own_is_used_as_it_is() -> None:
 # -- what one extension asks for and another may not do
 
 
-async def test_that_another_extension_may_not_be_called_is_no_answer_to_who_asked_for_it() -> None:
+async def test_a_permission_error_of_another_extension_is_not_forwarded() -> None:
     methods = Registry()
     async with hosted(id="other") as (other, _):
         other.gate.revoke("tools.register")

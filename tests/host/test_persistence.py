@@ -65,7 +65,7 @@ async def kept(keeping: AsyncStore, append: Append) -> Any:
     return outcomes[0]
 
 
-async def test_answers_that_come_together_reach_the_loop_with_one_call() -> None:
+async def test_responses_that_come_together_reach_the_loop_with_one_call() -> None:
     store, loop = SlowStore(), await current_loop()
     keeping = AsyncStore(store, loop)
     calls: list[object] = []
@@ -87,7 +87,7 @@ async def test_answers_that_come_together_reach_the_loop_with_one_call() -> None
     loop.close()
 
 
-async def test_what_was_not_kept_is_told() -> None:
+async def test_a_refused_append_returns_the_error() -> None:
     store, loop = SlowStore(), await current_loop()
     keeping = AsyncStore(store, loop)
 
@@ -102,7 +102,7 @@ async def test_what_was_not_kept_is_told() -> None:
     loop.close()
 
 
-async def test_a_record_whose_caller_has_left_is_kept_and_its_answer_goes_nowhere() -> None:
+async def test_a_record_whose_caller_has_left_is_stored_and_its_response_dropped() -> None:
     store, loop = SlowStore(), await current_loop()
     keeping = AsyncStore(store, loop)
     with anyio.fail_after(60):
@@ -116,7 +116,7 @@ async def test_a_record_whose_caller_has_left_is_kept_and_its_answer_goes_nowher
     loop.close()
 
 
-def test_an_answer_that_comes_after_the_end_of_the_loop_goes_nowhere(anyio_backend_name: str) -> None:
+def test_a_response_that_comes_after_the_end_of_the_loop_goes_nowhere(anyio_backend_name: str) -> None:
     store = SlowStore()
 
     async def leave() -> None:
@@ -146,7 +146,7 @@ async def test_an_extension_appends_many_at_once_and_all_are_there(tmp_path: Pat
         store.close()
 
 
-async def test_a_cancelled_append_is_answered_at_once_and_kept_all_the_same() -> None:
+async def test_a_cancelled_append_gets_a_response_at_once_and_is_stored_all_the_same() -> None:
     store = SlowStore()
     with anyio.fail_after(60):
         async with hosted(store=Elsewhere(store)) as (_, child):  # type: ignore[arg-type]

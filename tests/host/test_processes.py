@@ -87,7 +87,7 @@ async def test_a_folder_to_run_in_may_be_another_one(tmp_path: Path) -> None:
     assert about["params"]["plugin_root"] is None
 
 
-async def test_an_extension_that_dies_ends_its_calls_with_its_story() -> None:
+async def test_an_extension_that_dies_ends_its_calls_with_its_exit_code_and_stderr() -> None:
     with anyio.fail_after(60):
         async with starting("notes") as notes:
             with pytest.raises(PeerCrashed) as caught:
@@ -100,7 +100,7 @@ async def test_an_extension_that_dies_ends_its_calls_with_its_story() -> None:
 # -- their log
 
 
-async def test_what_it_logs_reaches_the_log_with_its_level(caplog: pytest.LogCaptureFixture) -> None:
+async def test_its_log_records_reach_the_log_with_their_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "becket.ext.notes")
     with anyio.fail_after(60):
         async with starting("logs"):
@@ -138,18 +138,18 @@ async def failed(part: str, **options: Any) -> BaseException:
     return caught.value
 
 
-async def test_one_that_never_answers_is_ended_and_its_last_words_are_told() -> None:
+async def test_an_extension_that_never_responds_is_ended_and_its_stderr_reported() -> None:
     error = await failed("silent", limits=QUICK.but(handshake=0.3))
     assert isinstance(error, HandshakeFailed)
     assert "within 0.3 s" in error.because
     assert "still thinking" in error.because
 
 
-async def test_one_that_does_not_even_read_is_ended_too() -> None:
+async def test_an_extension_that_does_not_even_read_is_ended_too() -> None:
     assert isinstance(await failed("deaf", limits=QUICK.but(handshake=0.1)), HandshakeFailed)
 
 
-async def test_one_that_crashes_says_why() -> None:
+async def test_the_error_for_a_crash_has_the_reason() -> None:
     error = await failed("crashes")
     assert isinstance(error, StartFailed)
     assert error.id == "notes"
@@ -158,13 +158,13 @@ async def test_one_that_crashes_says_why() -> None:
     assert "ValueError: no index" in str(error)
 
 
-async def test_one_that_leaves_at_once_says_with_which_code() -> None:
+async def test_the_error_for_an_immediate_exit_has_the_code() -> None:
     error = await failed("exits")
     assert isinstance(error, StartFailed)
     assert error.exit_code == 0
 
 
-async def test_one_that_prints_on_its_stdout_is_told_what_it_did() -> None:
+async def test_the_error_for_an_extension_that_prints_on_its_stdout_says_so() -> None:
     error = await failed("prints")
     assert isinstance(error, HandshakeFailed)
     assert "Welcome to notes" in error.because
@@ -176,19 +176,19 @@ async def test_one_of_another_version_is_ended() -> None:
     assert error.given == 2
 
 
-async def test_one_that_declares_what_it_must_not_is_ended() -> None:
+async def test_an_extension_that_declares_what_it_must_not_is_ended() -> None:
     error = await failed("forgets_itself")
     assert isinstance(error, BadCapabilities)
     assert error.problems[0][1] == "registered a tool with an empty tool name"
 
 
-async def test_one_that_is_not_there_is_named() -> None:
+async def test_a_missing_program_is_named() -> None:
     with pytest.raises(StartFailed):
         async with connect_extension(["/no/such/notes"]):
             pass
 
 
-async def test_whoever_gives_up_while_it_starts_leaves_no_process() -> None:
+async def test_a_cancelled_start_leaves_no_process() -> None:
     pids: list[int] = []
     began = anyio.Event()
 
@@ -250,7 +250,7 @@ async def test_one_written_with_the_kit_works_as_a_process(tmp_path: Path, caplo
     assert (logging.ERROR, "notes.echo: said milk") in said
 
 
-async def test_an_option_that_does_not_exist_is_no_silent_mistake() -> None:
+async def test_an_unknown_option_is_an_error() -> None:
     options: dict[str, Any] = {"grant": ["memory.read"]}
     with pytest.raises(TypeError, match="grant"):
         await connect_extension(["true"], **options)

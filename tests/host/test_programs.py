@@ -82,7 +82,7 @@ def test_an_operator_may_name_any_program(folder: Path) -> None:
     assert resolve(folder, program, "../outside", is_trusted=True) == (program, "../outside")
 
 
-def test_a_program_of_a_list_may_lie_anywhere_but_not_out_of_its_folder_by_a_relative_path(folder: Path) -> None:
+def test_a_program_of_a_list_may_be_anywhere_but_not_outside_its_folder_by_a_relative_path(folder: Path) -> None:
     program = str(folder.parent / "outside" / "tool")
     (folder / "out").symlink_to("../outside/tool")
 
@@ -136,7 +136,7 @@ def test_a_link_within_the_folder_is_followed(folder: Path) -> None:
         ("tool x", "no such program"),
     ],
 )
-def test_what_is_no_program_is_refused(folder: Path, program: str, because: str) -> None:
+def test_a_file_that_is_not_a_program_is_refused(folder: Path, program: str, because: str) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "plain").write_text("", encoding="utf-8")
     (folder / "circle").symlink_to("circle")
@@ -144,7 +144,7 @@ def test_what_is_no_program_is_refused(folder: Path, program: str, because: str)
     assert because in refusal(folder, program)
 
 
-def test_a_device_is_no_program(folder: Path) -> None:
+def test_a_device_is_not_a_program(folder: Path) -> None:
     (folder / "null").symlink_to("/dev/null")
 
     assert "leads out" in refusal(folder, "./null")
@@ -209,7 +209,7 @@ def test_an_argument_that_names_something_outside_or_odd_is_refused(folder: Path
 
 
 @pytest.mark.process
-def test_no_shell_ever_sees_a_word(tmp_path: Path) -> None:
+def test_no_argument_reaches_a_shell(tmp_path: Path) -> None:
     words = ["; touch pwned", "$(touch pwned)", "`touch pwned`", "a\nb", "--", "-rf", "*", "~", "%PATH%", "é", ""]
     (tmp_path / "main.py").write_text("import json, sys; print(json.dumps(sys.argv[1:]))", encoding="utf-8")
     folders = list_program_folders("/usr/bin:/bin", [os.path.dirname(sys.executable)])
@@ -252,7 +252,7 @@ def test_a_path_that_leads_into_a_folder_by_a_link_is_known(tmp_path: Path) -> N
 # -- folders of programs
 
 
-def test_the_folders_are_those_of_the_path_and_some_more_each_once() -> None:
+def test_the_folders_are_the_search_path_and_some_more_without_duplicates() -> None:
     assert list_program_folders(":/a:b:/c", ["/d", "/a"]) == ("/a", "/c", "/d")
 
 

@@ -58,7 +58,7 @@ def test_a_model_is_found_by_the_id_that_it_has_among_all() -> None:
 
 
 @pytest.mark.parametrize("model", ["notes:local:huge", "notes:none:small", "none:local:small"])
-def test_a_model_that_nobody_has_is_told_with_those_that_there_are(model: str) -> None:
+def test_the_error_for_an_unknown_model_lists_the_known_ones(model: str) -> None:
     providers = ProviderRegistry()
     providers.add("notes", [LOCAL])
 
@@ -75,7 +75,7 @@ def test_an_id_has_three_parts(model: str) -> None:
         ProviderRegistry().route(model)
 
 
-def test_a_provider_that_is_declared_twice_is_taken_once_and_told() -> None:
+def test_a_provider_that_is_declared_twice_is_used_once_and_reported() -> None:
     providers = ProviderRegistry()
     other = Provider(id="local", display_name="Other", description="d", models=(Model("tiny"),))
 
@@ -86,7 +86,7 @@ def test_a_provider_that_is_declared_twice_is_taken_once_and_told() -> None:
     assert providers.models() == ("notes:local:large", "notes:local:small")
 
 
-def test_a_restart_brings_what_is_declared_then_and_a_stop_takes_it_away() -> None:
+def test_a_restart_registers_the_new_declarations_and_a_stop_removes_them() -> None:
     providers = ProviderRegistry()
     providers.add("notes", [LOCAL])
 
@@ -102,7 +102,7 @@ def test_a_restart_brings_what_is_declared_then_and_a_stop_takes_it_away() -> No
 
 
 @pytest.mark.parametrize("data", [None, b"{}", b'{"disabled":{}}', b'{"disabled":{"a:b":{"disabled":false}}}'])
-def test_all_are_trusted_unless_somebody_says_otherwise(data: bytes | None) -> None:
+def test_all_providers_are_trusted_by_default(data: bytes | None) -> None:
     parse_trust(data).check("a:b")
 
 
@@ -120,7 +120,7 @@ def test_a_provider_that_was_disabled_is_refused_with_the_reason() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b'{"disabled":[]}', b'{"disabled":{"a:b":{}}}', b"\xff", b"[" * 9999]
 )
-def test_where_it_cannot_be_read_whom_to_trust_nobody_is_trusted(data: bytes) -> None:
+def test_if_the_trust_setting_cannot_be_read_no_provider_is_trusted(data: bytes) -> None:
     trust = parse_trust(data)
 
     with pytest.raises(ProviderDisabled) as caught:
@@ -128,7 +128,7 @@ def test_where_it_cannot_be_read_whom_to_trust_nobody_is_trusted(data: bytes) ->
     assert "cannot be read" in caught.value.because
 
 
-def test_trust_is_written_as_it_is_read() -> None:
+def test_trust_is_written_as_read() -> None:
     trust = ProviderTrust().disable("c:d").disable("a:b", "leaks")
 
     assert parse_trust(trust.encode()) == trust
@@ -173,7 +173,7 @@ async def echo(use: ToolUse, most_output: int) -> dict[str, Any]:
 
 
 @pytest.mark.loops
-async def test_a_model_is_told_what_its_tools_gave_until_it_answers() -> None:
+async def test_tool_results_are_sent_to_a_model_until_it_responds() -> None:
     model = Scripted(asking("a", "b"), asking("c"), ANSWER)
 
     assert await complete_with_tools("notes", REQUEST, model.complete, echo) == ANSWER
@@ -188,14 +188,14 @@ async def test_a_model_is_told_what_its_tools_gave_until_it_answers() -> None:
     )
 
 
-async def test_an_answer_without_tools_is_the_answer() -> None:
+async def test_a_response_without_tools_is_the_response() -> None:
     model = Scripted(ANSWER)
 
     assert await complete_with_tools("notes", REQUEST, model.complete, echo) == ANSWER
     assert len(model.requests) == 1
 
 
-async def test_a_model_that_never_answers_is_asked_eight_times() -> None:
+async def test_a_model_that_never_finishes_is_called_eight_times() -> None:
     model = Scripted(asking("again"))
     ran: list[str] = []
 
@@ -211,14 +211,14 @@ async def test_a_model_that_never_answers_is_asked_eight_times() -> None:
     assert len(ran) == 7
 
 
-async def test_a_model_may_answer_in_its_last_turn() -> None:
+async def test_a_model_may_finish_in_its_last_turn() -> None:
     model = Scripted(*[asking("a")] * 7, ANSWER)
 
     assert await complete_with_tools("notes", REQUEST, model.complete, echo) == ANSWER
 
 
 @pytest.mark.parametrize("block", [{"name": "a"}, {"id": "", "name": "a"}, {"id": "1", "name": "a", "input": []}])
-async def test_a_tool_that_is_asked_for_in_a_wrong_way_fails_the_call(block: dict[str, Any]) -> None:
+async def test_a_malformed_tool_call_fails_the_call(block: dict[str, Any]) -> None:
     model = Scripted(ProviderResult(({"type": "tool_use", **block},)))
 
     with pytest.raises(BadReply) as caught:
@@ -226,7 +226,7 @@ async def test_a_tool_that_is_asked_for_in_a_wrong_way_fails_the_call(block: dic
     assert caught.value.method == "provider.complete"
 
 
-async def test_what_asking_the_model_raises_is_raised() -> None:
+async def test_an_error_of_the_model_request_is_raised() -> None:
     async def complete(request: ProviderRequest) -> ProviderResult:
         raise RemoteError(method="provider.complete", code=1, message="no credit")
 
@@ -246,7 +246,7 @@ def calls_in(message: Message) -> list[str]:
     return [block["id"] for block in content_of(message) if block["type"] == "tool_use"]
 
 
-async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_the_model_is_told() -> None:
+async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_are_reported_to_the_model() -> None:
     model = Scripted(asking(*["a"] * 6_000), ANSWER)
     ran: list[str] = []
 
@@ -265,7 +265,7 @@ async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_the_model_is
     assert "5936" in note["text"]
 
 
-async def test_what_a_model_says_beside_its_tool_calls_is_kept() -> None:
+async def test_text_beside_tool_calls_is_preserved() -> None:
     model = Scripted(asking("a", "b", "c"), ANSWER)
 
     await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_tool_calls=1))
@@ -287,7 +287,7 @@ async def test_each_turn_may_call_as_many_tools() -> None:
     assert len(content_of(model.requests[2].messages[4])) == 2  # nothing was left out in the second turn
 
 
-async def test_the_outputs_of_a_turn_share_its_bytes_and_what_is_left_does_not_run() -> None:
+async def test_the_outputs_of_a_turn_share_its_bytes_and_calls_beyond_them_do_not_run() -> None:
     model = Scripted(asking("a", "b", "c"), asking("d"), ANSWER)
     rooms: list[tuple[str, int]] = []
 
@@ -305,7 +305,7 @@ async def test_the_outputs_of_a_turn_share_its_bytes_and_what_is_left_does_not_r
 
 @pytest.mark.loops
 @pytest.mark.parametrize("hangs", ["model", "tool"])
-async def test_all_turns_of_an_answer_end_by_their_total_time(hangs: str) -> None:
+async def test_all_turns_of_a_response_end_by_their_total_time(hangs: str) -> None:
     cancelled: list[str] = []
 
     async def complete(request: ProviderRequest) -> ProviderResult:
@@ -331,7 +331,7 @@ async def test_all_turns_of_an_answer_end_by_their_total_time(hangs: str) -> Non
     assert cancelled == [hangs]
 
 
-async def test_without_a_total_time_an_answer_may_take_for_ever() -> None:
+async def test_without_a_total_time_a_response_may_take_for_ever() -> None:
     model = Scripted(asking("a"), ANSWER)
 
     assert await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_seconds=0)) == ANSWER
@@ -382,7 +382,7 @@ async def test_a_tool_runs_with_the_names_of_its_own_schema() -> None:
     assert calls.inputs == [{"the city": "Rome"}]
 
 
-async def test_a_tool_that_is_not_there_is_told_to_the_model() -> None:
+async def test_a_missing_tool_is_reported_to_the_model() -> None:
     block = await ToolRunner(weather_tools(), Calls().call).run(ToolUse("t1", "fly"))
 
     assert block == {"type": "tool_result", "tool_use_id": "t1", "content": "Unknown tool: fly", "is_error": True}
@@ -430,7 +430,7 @@ async def test_a_hook_replaces_the_output_but_not_that_it_is_an_error(output: st
     assert block.get("is_error", False) is isinstance(output, Exception)
 
 
-async def test_a_tool_that_fails_is_told_to_the_model() -> None:
+async def test_a_tool_that_fails_is_reported_to_the_model() -> None:
     error = RemoteError(method="tool.call", code=1, message="no net")
 
     block = await ToolRunner(weather_tools(), Calls(error).call).run(USE)
@@ -439,7 +439,7 @@ async def test_a_tool_that_fails_is_told_to_the_model() -> None:
     assert block["is_error"] is True
 
 
-async def test_what_an_unknown_error_says_is_for_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_text_of_an_unknown_error_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "becket.host"):
         block = await ToolRunner(weather_tools(), Calls(ValueError("secret")).call).run(USE)
 

@@ -65,7 +65,7 @@ def test_a_secret_in_a_command_is_not_shown(words: list[str]) -> None:
     ],
     ids=" ".join,
 )
-def test_a_command_without_secrets_is_shown_as_it_is(words: list[str]) -> None:
+def test_a_command_without_secrets_is_shown_unchanged(words: list[str]) -> None:
     assert redact_command(words) == tuple(words)
 
 
@@ -80,7 +80,7 @@ def test_an_option_without_a_value_hides_nothing_of_the_next_one() -> None:
 @pytest.mark.parametrize(
     "piece", ["a", "a=", "a-", "--", "a:", "://", "a ", "token=", "é", "@", "bearer ", "'", '"token":"', "token= "]
 )
-def test_a_hostile_word_is_looked_at_as_well(piece: str) -> None:
+def test_a_hostile_word_is_redacted_as_well(piece: str) -> None:
     word = piece * 65_536
 
     assert len(redact_command([word])) == 1

@@ -90,7 +90,7 @@ def test_the_other_strategies(strategy: str, seen: list[float | str]) -> None:
     assert crash_again_and_again(policy, [0] * 9) == seen
 
 
-def test_with_no_restarts_allowed_there_is_none() -> None:
+def test_with_no_restarts_allowed_there_is_no_restart() -> None:
     assert crash_again_and_again(RestartPolicy(most=0), [0]) == ["exceeded restart limit (0 within 60 s)"]
 
 
@@ -114,7 +114,7 @@ def test_a_restart_leaves_the_window_when_it_is_as_old_as_the_window(now: float,
     assert isinstance(decision, Restart) is is_restarted
 
 
-def test_the_window_looks_at_when_restarts_happen_not_at_when_they_were_decided() -> None:
+def test_the_window_counts_when_restarts_happen_not_when_they_were_decided() -> None:
     policy = RestartPolicy(most=1, window=10.0, delay=5.0, healthy_after=inf, jitter=0.0)
     first = decide(policy, RestartHistory(), 0.0)
 
@@ -138,7 +138,7 @@ def test_a_clock_that_jumps_back_gives_no_further_restarts_and_no_longer_delays(
     assert [decision.delay for decision in decisions[:5] if isinstance(decision, Restart)] == [0, 0.1, 0.2, 0.4, 0.8]
 
 
-def test_a_clock_that_jumped_back_stands_still() -> None:
+def test_a_clock_that_jumped_back_counts_as_unchanged() -> None:
     once = RestartHistory(None, (1_000.0,), 1, 1)
 
     assert decide(STEADY, once, 0.0) == Restart(0.1, 2, RestartHistory(None, (1_000.0, 1_000.1), 2, 2))
@@ -152,7 +152,7 @@ def test_a_clock_that_jumped_back_stands_still() -> None:
         (RestartPolicy(most=2, window=60.0, jitter=0.0), "exceeded restart limit (2 within 60 s)", (50.0, 60.0)),
     ],
 )
-def test_giving_up_keeps_the_record_without_the_process(
+def test_giving_up_preserves_the_record_without_the_process(
     policy: RestartPolicy, because: str, recent: tuple[float, ...]
 ) -> None:
     history = RestartHistory(61.0, (0.0, 50.0, 60.0), 3, 7)
@@ -160,7 +160,7 @@ def test_giving_up_keeps_the_record_without_the_process(
     assert decide(policy, history, 62.0) == GiveUp(because, RestartHistory(None, recent, 3, 7))
 
 
-def test_a_clock_that_jumps_far_ahead_lets_the_past_be_forgotten() -> None:
+def test_a_clock_that_jumps_far_ahead_clears_the_history() -> None:
     history = RestartHistory(None, (0.0, 1.0, 2.0, 3.0, 4.0), 5, 5).became_ready(5.0)
 
     decision = decide(STEADY, history, 1e9)
@@ -177,7 +177,7 @@ def test_a_handshake_that_fails_on_a_restart_counts_though_it_took_long() -> Non
     assert (decision.delay, decision.attempt) == (0.1, 2)
 
 
-def test_one_that_is_started_by_hand_has_a_clean_record() -> None:
+def test_an_extension_that_is_started_explicitly_has_a_clean_record() -> None:
     history = RestartHistory(3.0, (0.0, 0.1), 2, 7)
 
     assert history.cleared() == RestartHistory(total=7)
@@ -186,7 +186,7 @@ def test_one_that_is_started_by_hand_has_a_clean_record() -> None:
 # -- what other systems do
 
 
-def test_the_policy_of_synaps_can_be_said() -> None:
+def test_the_policy_of_synaps_can_be_configured() -> None:
     """Three restarts after 250, 500 and 1000 ms; being ready again is enough to start anew."""
     policy = RestartPolicy(
         most=3, window=inf, delay=0.25, longest_delay=5.0, healthy_after=0.0, jitter=0.0, first_is_immediate=False
@@ -202,7 +202,7 @@ def test_the_policy_of_synaps_can_be_said() -> None:
     assert crash_again_and_again(policy, [0.0, 1.0, 0.5, 7.0]) == [0.25] * 4
 
 
-def test_the_policy_of_nexo_can_be_said() -> None:
+def test_the_policy_of_nexo_can_be_configured() -> None:
     """Five restarts after 1, 2, 4, 8 and 16 s; five minutes without a crash start anew."""
     policy = RestartPolicy(
         most=5, window=inf, delay=1.0, longest_delay=16.0, healthy_after=300.0, jitter=0.0, first_is_immediate=False

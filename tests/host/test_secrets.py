@@ -34,7 +34,7 @@ def bytes_of(folder: Path) -> bytes:
 # -- the file
 
 
-def test_secrets_are_kept_in_a_file_for_their_owner_alone(path: Path) -> None:
+def test_secrets_are_stored_in_a_file_that_only_the_user_can_read(path: Path) -> None:
     before = os.umask(0)
     try:
         Secrets(path).set("notes", "token", CANARY)
@@ -58,7 +58,7 @@ def test_keys_are_known_as_secret_before_they_have_a_value_and_after(path: Path)
 
 
 @pytest.mark.parametrize("text", ["{", f'{{"notes": "{CANARY}"}}', f'{{"notes": {{"token": ["{CANARY}"]}}}}'])
-def test_a_file_that_cannot_be_read_is_not_taken_for_an_empty_one_and_not_quoted(path: Path, text: str) -> None:
+def test_a_file_that_cannot_be_read_is_not_treated_as_empty_and_not_quoted(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
     with pytest.raises(BadFile) as caught:
@@ -98,7 +98,7 @@ def test_an_extension_reads_and_changes_its_secrets_like_any_other_value(path: P
     assert CANARY not in path.read_text(encoding="utf-8")
 
 
-def test_a_secret_that_cannot_be_kept_is_not_in_the_store_either(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_that_cannot_be_stored_is_not_in_the_store_either(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: Path, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -114,7 +114,7 @@ def test_a_secret_that_cannot_be_kept_is_not_in_the_store_either(path: Path, mon
 # -- what older stores hold
 
 
-def test_secrets_that_a_store_holds_are_moved_out_and_none_of_their_bytes_stay(path: Path, tmp_path: Path) -> None:
+def test_secrets_in_a_store_are_moved_out_and_none_of_their_bytes_stay(path: Path, tmp_path: Path) -> None:
     secrets = Secrets(path)
     with SqliteStore(tmp_path / "store.sqlite") as store:
         for value in (f"first {CANARY}", f"{CANARY} " * 400, f"last {CANARY}"):
@@ -138,7 +138,7 @@ def test_secrets_that_a_store_holds_are_moved_out_and_none_of_their_bytes_stay(p
         assert store.verify() == []
 
 
-def test_a_store_of_somebody_elses_is_emptied_too(path: Path) -> None:
+def test_a_custom_store_is_emptied_of_secrets_too(path: Path) -> None:
     store = InMemoryStore()
     store.set_config("notes", ConfigSet("token", CANARY))
 

@@ -49,7 +49,7 @@ async def refused(peer: Peer, method: str, params: object) -> RemoteError:
 
 
 @pytest.mark.parametrize("store", STORES)
-async def test_what_is_appended_is_found_again(store: Any) -> None:
+async def test_an_appended_record_is_found_again(store: Any) -> None:
     async with hosted(store=store()) as (_, child):
         first = await child.call("memory.append", {"namespace": "notes", "content": "Milk", "tags": ["shop"]})
         await child.call("memory.append", {"namespace": "notes", "content": "bread", "meta": {"a": [1]}})
@@ -64,7 +64,7 @@ async def test_what_is_appended_is_found_again(store: Any) -> None:
         assert [record["tags"] for record in found["records"]] == [["shop"]]
 
 
-async def test_records_that_one_message_cannot_hold_are_left_out_and_that_is_said() -> None:
+async def test_records_that_do_not_fit_in_one_message_are_left_out_and_this_is_reported() -> None:
     limits = Limits(frame=200_000)
     async with hosted(limits=limits) as (_, child):
         for number in range(20):
@@ -118,7 +118,7 @@ async def test_queries_of_an_extension_that_does_not_read_are_busy_in_the_end() 
         assert (await script.hear())["error"]["code"] == ERROR_CODES[Meaning.BUSY]
 
 
-async def test_a_single_record_is_told_however_large_its_meta_is() -> None:
+async def test_a_single_record_is_returned_however_large_its_meta_is() -> None:
     async with hosted() as (_, child):
         for letter in "ab":
             await child.call("memory.append", {"namespace": "notes", "content": letter, "meta": ["x" * 50_000]})
@@ -151,7 +151,7 @@ async def test_the_same_append_twice_is_one() -> None:
         ("config.subscribe", {"keys": ["a/b"]}, {"/key"}),
     ],
 )
-async def test_what_breaks_the_rules_is_refused_with_pointers(
+async def test_a_record_that_breaks_the_rules_is_refused_with_pointers(
     method: str, params: dict[str, Any], problems: set[str]
 ) -> None:
     async with hosted() as (_, child):
@@ -162,7 +162,7 @@ async def test_what_breaks_the_rules_is_refused_with_pointers(
 
 
 @pytest.mark.parametrize("store", STORES)
-async def test_a_share_that_is_used_up_is_told(store: Any) -> None:
+async def test_an_exhausted_quota_is_reported(store: Any) -> None:
     limits = Limits(memory_records=1)
     async with hosted(store=store(limits)) as (_, child):
         params = {"namespace": "notes", "content": "x"}
@@ -179,7 +179,7 @@ async def test_a_share_that_is_used_up_is_told(store: Any) -> None:
         (ZeroDivisionError("/home/somebody"), Meaning.INTERNAL),
     ],
 )
-async def test_a_store_that_fails_tells_an_incident_and_nothing_more(
+async def test_a_store_that_fails_sends_an_incident_and_nothing_more(
     failure: Exception, meaning: Meaning, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(ThreadedStore):
@@ -259,7 +259,7 @@ class Heard:
 
 
 @pytest.mark.parametrize("store", STORES)
-async def test_a_subscriber_gets_what_is_and_then_each_change_in_order(store: Any) -> None:
+async def test_a_subscriber_gets_the_state_and_then_each_change_in_order(store: Any) -> None:
     kept = store()
     kept.set_config("notes", ConfigSet("a", "0"))
     async with hosted(store=kept) as (_, child):
@@ -308,7 +308,7 @@ async def test_subscriptions_at_the_same_time_do_not_go_beyond_the_limit(store: 
         assert [change.key for change in await heard.until(1)] == ["other"]
 
 
-async def test_its_own_changes_are_told_to_an_extension_too() -> None:
+async def test_an_extension_is_notified_of_its_own_changes_too() -> None:
     async with hosted() as (_, child):
         heard = Heard(child)
         await child.call("config.subscribe", {})
@@ -317,7 +317,7 @@ async def test_its_own_changes_are_told_to_an_extension_too() -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-async def test_who_comes_back_gets_what_was_missed_and_no_snapshot(store: Any) -> None:
+async def test_a_returning_subscriber_gets_the_missed_changes_and_no_snapshot(store: Any) -> None:
     kept = store()
     for number in range(5):
         kept.set_config("notes", ConfigSet("a", str(number)))
@@ -327,7 +327,7 @@ async def test_who_comes_back_gets_what_was_missed_and_no_snapshot(store: Any) -
         assert await heard.until(2) == [ConfigChanged("a", "3", 4), ConfigChanged("a", "4", 5)]
 
 
-async def test_the_answer_to_a_subscription_leaves_before_the_changes() -> None:
+async def test_the_response_to_a_subscription_leaves_before_the_changes() -> None:
     store = InMemoryStore()
     store.set_config("notes", ConfigSet("a", "1"))
     async with played(store=store) as (_, script):
@@ -337,7 +337,7 @@ async def test_the_answer_to_a_subscription_leaves_before_the_changes() -> None:
         assert second["method"] == "config.changed"
 
 
-async def test_who_was_away_too_long_or_saw_another_store_gets_a_snapshot() -> None:
+async def test_a_subscriber_that_missed_too_much_or_saw_another_store_gets_a_snapshot() -> None:
     store = InMemoryStore(Limits(config_log=2))
     for number in range(5):
         store.set_config("notes", ConfigSet("a", str(number)))
@@ -347,7 +347,7 @@ async def test_who_was_away_too_long_or_saw_another_store_gets_a_snapshot() -> N
             assert answer == {"ok": True, "revision": 5, "snapshot": {"a": "4"}}
 
 
-async def test_only_the_keys_that_were_asked_for_are_told() -> None:
+async def test_only_changes_of_the_subscribed_keys_are_sent() -> None:
     store = InMemoryStore()
     store.set_config("notes", ConfigSet("other", "0"))
     async with hosted(store=store) as (_, child):
@@ -358,7 +358,7 @@ async def test_only_the_keys_that_were_asked_for_are_told() -> None:
         assert await heard.until(1) == [ConfigChanged("a", "1", 3)]
 
 
-async def test_a_second_subscription_adds_to_the_first_and_nothing_is_told_twice() -> None:
+async def test_a_second_subscription_adds_to_the_first_without_duplicate_changes() -> None:
     store = InMemoryStore()
     async with hosted(store=store) as (_, child):
         heard = Heard(child)
@@ -378,7 +378,7 @@ async def test_a_second_subscription_adds_to_the_first_and_nothing_is_told_twice
         ]
 
 
-async def test_a_subscription_in_the_midst_of_telling_loses_nothing() -> None:
+async def test_a_subscription_during_delivery_loses_nothing() -> None:
     store = InMemoryStore()
     for number in range(100):
         store.set_config("notes", ConfigSet("a" if number % 2 else "b", str(number)))
@@ -391,7 +391,7 @@ async def test_a_subscription_in_the_midst_of_telling_loses_nothing() -> None:
         assert sorted(change.revision for change in changes) == list(range(1, 101))
 
 
-async def test_changes_that_are_forgotten_before_they_were_told_are_told_as_the_state_of_things() -> None:
+async def test_changes_dropped_from_the_history_before_delivery_are_sent_as_a_snapshot() -> None:
     store = InMemoryStore(Limits(config_log=3))
     async with hosted(store=store) as (_, child):
         heard = Heard(child)
@@ -412,7 +412,7 @@ async def test_changes_that_are_forgotten_before_they_were_told_are_told_as_the_
         assert (await heard.until(6))[5].value == "new"
 
 
-async def test_a_change_from_another_thread_is_told() -> None:
+async def test_a_change_from_another_thread_is_sent() -> None:
     store = InMemoryStore()
     async with hosted(store=store) as (_, child):
         heard = Heard(child)
@@ -421,7 +421,7 @@ async def test_a_change_from_another_thread_is_told() -> None:
         assert await heard.until(1) == [ConfigChanged("a", "1", 1)]
 
 
-async def test_an_extension_that_does_not_read_is_not_told_faster_than_it_reads() -> None:
+async def test_changes_are_sent_no_faster_than_the_extension_reads() -> None:
     limits = Limits(send_high=1_000, send_queue=100_000, config_log=10_000)
     store = InMemoryStore(limits)
     async with played(store=store, limits=limits) as (_, script):
@@ -437,7 +437,7 @@ async def test_an_extension_that_does_not_read_is_not_told_faster_than_it_reads(
         assert len(script.unheard()) >= 499
 
 
-async def test_a_subscription_while_another_waits_to_be_told_loses_nothing() -> None:
+async def test_a_subscription_while_another_waits_for_delivery_loses_nothing() -> None:
     limits = Limits(send_high=1_000, send_queue=1_000_000)
     store = InMemoryStore(limits)
     async with played(store=store, limits=limits) as (_, script):
@@ -461,7 +461,7 @@ async def test_a_subscription_while_another_waits_to_be_told_loses_nothing() -> 
         ]
 
 
-async def test_after_the_end_nobody_watches_the_store() -> None:
+async def test_after_the_end_the_store_has_no_subscribers() -> None:
     ends: list[str] = []
 
     class Watched(InMemoryStore):
@@ -483,7 +483,7 @@ async def test_after_the_end_nobody_watches_the_store() -> None:
     store.set_config("notes", ConfigSet("a", "1"))
 
 
-async def test_a_store_that_fails_while_changes_are_told_ends_the_telling_alone(
+async def test_a_store_that_fails_during_delivery_ends_only_the_delivery(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Failing(InMemoryStore):
@@ -510,7 +510,7 @@ async def test_a_store_that_fails_while_changes_are_told_ends_the_telling_alone(
 # -- errors that a dialect finds in the form that it needs
 
 
-async def test_refusals_bear_their_class_and_the_words_of_the_contract() -> None:
+async def test_refusals_have_their_class_and_the_message_of_the_contract() -> None:
     async with played(grants=("tools.register", "providers.register", "memory.write")) as (_, script):
         script.say(
             request(1, "memory.append", {"namespace": "others", "content": "x"}),

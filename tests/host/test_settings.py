@@ -57,7 +57,7 @@ async def test_the_handle_of_a_host_opens_the_editor_of_a_setting(tmp_path: Path
             assert taken == EditorTaken("red", render=EditorRender((EditorRow("red"),)))
 
 
-async def test_what_the_host_keeps_in_its_store_is_the_configuration_of_the_extension(tmp_path: Path) -> None:
+async def test_the_stored_values_of_the_host_are_the_configuration_of_the_extension(tmp_path: Path) -> None:
     write_extension(tmp_path / "lamp", "lamp", files={"main.py": textwrap.dedent(LAMP)})
     host = Host([tmp_path], data=None, grants={"lamp": []})
     with pytest.raises(LocalProtocolError):

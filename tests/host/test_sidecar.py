@@ -76,7 +76,7 @@ async def test_hello_and_init_may_come_in_either_order(order: str) -> None:
         assert not event.is_active
 
 
-async def test_what_happens_is_told_and_what_it_says_comes_as_events() -> None:
+async def test_triggers_are_sent_and_messages_arrive_as_events() -> None:
     program = """
 hello(); hear()
 press = hear()
@@ -101,7 +101,7 @@ hear()
         assert (sidecar.ignored, sidecar.skipped) == (2, 2)
 
 
-async def test_a_payload_travels_as_it_is() -> None:
+async def test_a_payload_is_sent_unchanged() -> None:
     async with start("hello(); hear()\n" + ECHO) as sidecar:
         await sidecar.trigger("press", {"a": [1, None]})
         await sidecar.trigger("release")
@@ -112,7 +112,7 @@ async def test_a_payload_travels_as_it_is() -> None:
         assert second.label == '{"type": "trigger", "name": "release"}'
 
 
-async def test_what_else_it_is_to_know_stands_beside_the_version() -> None:
+async def test_other_hello_members_are_beside_the_version() -> None:
     program = WORDS + "hello()\nsay('status', state='ready', label=hear()['config']['language'])\nhear()"
     async with connect_sidecar([sys.executable, "-c", program], config={"language": "de"}) as sidecar:
         assert await take(sidecar, 1) == [SidecarStatus("ready", "de")]
@@ -135,7 +135,7 @@ async def test_closing_says_shutdown_and_leaves_no_process(tmp_path: Path) -> No
         await sidecar.trigger("press")
 
 
-async def test_a_sidecar_that_does_not_listen_is_ended() -> None:
+async def test_a_sidecar_that_ignores_shutdown_is_killed() -> None:
     limits = DEFAULT_LIMITS.but(stdin_grace=0.01, term_grace=2.0)
     async with start("hello(); hear()\nimport time; time.sleep(60)", limits=limits) as sidecar:
         pid = sidecar.pid
@@ -148,7 +148,7 @@ async def test_its_own_end_ends_the_events() -> None:
             assert [event async for event in sidecar] == [SidecarStatus("stopped")]
 
 
-async def test_a_crash_is_told_after_the_events_before_it() -> None:
+async def test_a_crash_is_reported_after_the_events_before_it() -> None:
     program = "hello(); hear()\nsay('status', state='x')\nsys.stderr.write('out of ink'); sys.exit(3)"
     async with start(program) as sidecar:
         assert await take(sidecar, 1) == [SidecarStatus("x")]
@@ -165,7 +165,7 @@ async def test_an_old_version_is_refused() -> None:
     assert (refused.value.given, refused.value.supported) == (1, 2)
 
 
-async def test_a_newer_version_is_taken() -> None:
+async def test_a_newer_version_is_accepted() -> None:
     async with start("hello(3); hear()\nhear()") as sidecar:
         assert sidecar.hello.protocol_version == 3
 
@@ -193,7 +193,7 @@ async def test_a_line_without_end_ends_it() -> None:
         await start("print('x' * 5000, flush=True)\nhear()\nhear()", limits=limits)
 
 
-async def test_one_line_that_is_too_long_is_passed_over() -> None:
+async def test_one_overlong_line_is_skipped() -> None:
     limits = DEFAULT_LIMITS.but(frame=1024, skipped_frames=1)
     program = "print('x' * 5000, flush=True)\nhello()\nhear()\nsay('status', state='y' * 5000)\nhear()"
     async with start(program, limits=limits) as sidecar:
@@ -203,7 +203,7 @@ async def test_one_line_that_is_too_long_is_passed_over() -> None:
         assert isinstance(lost.value.__cause__, FrameTooLarge)
 
 
-async def test_more_events_than_anybody_takes_are_not_read() -> None:
+async def test_events_beyond_the_queue_limit_are_not_read() -> None:
     count = 20 * MAX_EVENTS
     program = f"hello(); hear()\nfor number in range({count}): say('status', state=str(number))\nsay('done')\nhear()"
     async with start(program) as sidecar:
@@ -214,7 +214,7 @@ async def test_more_events_than_anybody_takes_are_not_read() -> None:
         assert rest[-1] == SidecarStatus(str(count - 1))
 
 
-async def test_a_sidecar_that_does_not_read_is_told_no_more() -> None:
+async def test_a_sidecar_that_does_not_read_gets_no_more_messages() -> None:
     limits = DEFAULT_LIMITS.but(send_queue=1000, stdin_grace=0.01)
     async with start("hello(); hear()\nimport time; time.sleep(60)", limits=limits) as sidecar:
         with pytest.raises(NotSent):
@@ -235,7 +235,7 @@ async def test_a_flood_of_nonsense_does_not_fill_the_log(caplog: pytest.LogCaptu
     assert len(caplog.records) == 7
 
 
-async def test_it_sees_all_variables_of_this_program_only_where_it_is_asked_for(
+async def test_it_gets_all_variables_of_this_program_only_if_requested(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SCRIBE_MODEL", "small")

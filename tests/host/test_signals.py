@@ -111,7 +111,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, loop: str) -> No
 
 
 @pytest.mark.loops
-async def test_what_was_there_before_is_put_back_when_the_host_closes() -> None:
+async def test_earlier_signal_handlers_are_restored_when_the_host_closes() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with anyio.fail_after(60):
         async with Host(data=None) as host:

@@ -77,7 +77,7 @@ async def test_long_work_pauses_and_short_work_does_not() -> None:
             tasks.cancel_scope.cancel()
 
 
-async def test_what_cannot_be_divided_runs_once_in_a_thread_whoever_needs_it() -> None:
+async def test_work_that_cannot_be_divided_runs_once_in_a_thread_for_all_callers() -> None:
     slices = Slices()
     threads: list[int] = []
 

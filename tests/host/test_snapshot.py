@@ -57,7 +57,7 @@ def test_it_is_the_same_for_the_same(folder: Path, tmp_path: Path) -> None:
         lambda folder: (folder / "lib").rename(folder / "lib2"),
     ],
 )
-def test_whatever_changes_what_runs_changes_it(folder: Path, change: Callable[[Path], object]) -> None:
+def test_any_change_of_code_changes_it(folder: Path, change: Callable[[Path], object]) -> None:
     before = digest_folder(folder).digest
 
     change(folder)
@@ -65,7 +65,7 @@ def test_whatever_changes_what_runs_changes_it(folder: Path, change: Callable[[P
     assert digest_folder(folder).digest != before
 
 
-def test_what_moves_from_one_file_to_the_next_changes_it(tmp_path: Path) -> None:
+def test_moving_bytes_from_one_file_to_the_next_changes_it(tmp_path: Path) -> None:
     found: set[str] = set()
     for first, second in [("ab", "c"), ("a", "bc"), ("abc", ""), ("", "abc")]:
         (tmp_path / "1").write_text(first, encoding="utf-8")
@@ -121,7 +121,7 @@ def test_two_folders_have_one_digest_only_if_they_hold_the_same(
     assert (found[0] == found[1]) == (first == second)
 
 
-def test_what_lies_behind_a_link_does_not_count(folder: Path, tmp_path: Path) -> None:
+def test_files_behind_a_link_do_not_count(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("1", encoding="utf-8")
     (folder / "out").symlink_to("../outside")
     before = digest_folder(folder)
@@ -142,7 +142,7 @@ def test_data_in_the_folder_can_be_left_out(folder: Path) -> None:
     assert digest_folder(folder).digest != before.digest
 
 
-def test_names_that_are_no_text_count_too(tmp_path: Path) -> None:
+def test_names_that_are_not_text_count_too(tmp_path: Path) -> None:
     before = digest_folder(tmp_path)
     with open(os.path.join(os.fsencode(tmp_path), b"\xff"), "wb"):
         pass
@@ -232,7 +232,7 @@ def test_a_file_that_becomes_a_link_before_it_is_opened_is_not_followed(
     assert refusal_of(folder)[0] == str(folder / "main.py")
 
 
-def test_what_python_has_compiled_does_not_count(folder: Path) -> None:
+def test_compiled_python_files_do_not_count(folder: Path) -> None:
     before = digest_folder(folder)
 
     for cache in (folder / "__pycache__", folder / "lib" / "__pycache__"):
@@ -286,7 +286,7 @@ def test_a_copy_that_is_there_already_is_used_again(folder: Path, tmp_path: Path
     assert os.stat(Path(first.folder) / "main.py").st_ino == written
 
 
-def test_a_copy_that_somebody_has_changed_is_replaced(folder: Path, tmp_path: Path) -> None:
+def test_a_copy_that_was_changed_is_replaced(folder: Path, tmp_path: Path) -> None:
     first = create_snapshot(folder, tmp_path / "copies")
     (Path(first.folder) / "evil.py").touch()
 
@@ -314,7 +314,7 @@ def test_a_link_that_leads_out_by_a_relative_way_is_not_copied(folder: Path, tmp
     assert list((tmp_path / "copies").iterdir()) == []
 
 
-def test_a_link_to_a_program_of_the_system_is_copied_as_it_is(folder: Path, tmp_path: Path) -> None:
+def test_a_link_to_a_program_of_the_system_is_copied_unchanged(folder: Path, tmp_path: Path) -> None:
     (folder / "python").symlink_to("/usr/bin/python3")
 
     copy = create_snapshot(folder, tmp_path / "copies")
@@ -345,7 +345,7 @@ def test_a_pipe_cannot_be_copied(folder: Path, tmp_path: Path) -> None:
     assert caught.value.path == str(folder / "pipe")
 
 
-def test_a_place_that_cannot_be_written_to_is_named(folder: Path, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_to_is_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "copies").touch()
 
     with pytest.raises(BadFile) as caught:
@@ -354,7 +354,7 @@ def test_a_place_that_cannot_be_written_to_is_named(folder: Path, tmp_path: Path
     assert caught.value.problems[0][1].startswith("cannot be written: ")
 
 
-def test_what_python_has_compiled_is_not_copied_and_a_copy_has_room_for_its_own(folder: Path, tmp_path: Path) -> None:
+def test_compiled_python_files_are_not_copied_and_a_copy_has_room_for_its_own(folder: Path, tmp_path: Path) -> None:
     (folder / "lib" / "__pycache__").mkdir()
     (folder / "lib" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"evil")
 
@@ -366,7 +366,7 @@ def test_what_python_has_compiled_is_not_copied_and_a_copy_has_room_for_its_own(
     assert find_snapshot(tmp_path / "copies", copy.name) is not None
 
 
-def test_nobody_can_write_into_a_copy_and_its_owner_can_replace_and_remove_it() -> None:
+def test_a_copy_is_read_only_and_the_user_can_replace_and_remove_it() -> None:
     with open_folder() as root:
         write_extension(root / "notes", "notes", files={"lib/a.py": "a = 1\n"})
         root.chmod(0o777)
@@ -389,7 +389,7 @@ def test_a_copy_that_is_not_there_is_not_found(folder: Path, tmp_path: Path) -> 
     assert find_snapshot(tmp_path / "copies", digest_folder(folder).digest) is None
 
 
-def test_copies_that_nobody_needs_are_removed_and_what_a_dead_host_has_left(folder: Path, tmp_path: Path) -> None:
+def test_unused_copies_and_the_remains_of_a_dead_host_are_removed(folder: Path, tmp_path: Path) -> None:
     copies = tmp_path / "copies"
     first = create_snapshot(folder, copies)
     (folder / "main.py").write_text("2", encoding="utf-8")
@@ -410,7 +410,7 @@ def test_removing_copies_where_there_are_none_does_nothing(tmp_path: Path) -> No
     assert not (tmp_path / "copies").exists()
 
 
-def test_copies_that_cannot_be_removed_are_told(tmp_path: Path) -> None:
+def test_copies_that_cannot_be_removed_are_reported(tmp_path: Path) -> None:
     (tmp_path / "copies").touch()
 
     with pytest.raises(BadFile) as caught:

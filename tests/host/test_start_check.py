@@ -179,7 +179,7 @@ def shared(folder: Path, **members: Any) -> Candidate:
     return Candidate(manifest, str(folder), path, 0, files=(str(folder / "a"),), is_listed=True)
 
 
-def test_one_that_shares_its_folder_is_agreed_to_by_its_own_files_and_its_entry_in_the_list(tmp_path: Path) -> None:
+def test_an_extension_in_a_shared_folder_is_approved_by_its_own_files_and_its_entry_in_the_list(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one", encoding="utf-8")
     (tmp_path / "other").touch()
     before = digest_candidate(shared(tmp_path))
@@ -195,7 +195,7 @@ def test_one_that_shares_its_folder_is_agreed_to_by_its_own_files_and_its_entry_
     assert [problem.problem.partition(":")[0] for problem in problems] == ["its command", "its folder"]
 
 
-def test_one_of_a_list_with_a_folder_of_its_own_is_agreed_to_by_all_of_it(tmp_path: Path) -> None:
+def test_a_listed_extension_with_its_own_folder_is_approved_by_all_files_in_it(tmp_path: Path) -> None:
     alone = replace(shared(tmp_path), files=None)
     before = digest_candidate(alone)
 
@@ -247,7 +247,7 @@ def test_a_program_that_is_not_there_may_come_of_the_setup_script_of_its_extensi
     ]
 
 
-def test_the_setup_script_is_no_remedy_for_a_command_that_is_not_allowed(candidate: Candidate) -> None:
+def test_the_setup_script_does_not_allow_a_command_that_is_not_allowed(candidate: Candidate) -> None:
     outside = replace(
         candidate,
         manifest=replace(candidate.manifest, command=("../outside",)),
@@ -321,7 +321,7 @@ def test_a_disabled_extension_is_skipped() -> None:
         ),
     ],
 )
-def test_a_wish_that_cannot_come_true_is_a_reason(members: dict[str, Any], problem: str) -> None:
+def test_a_requirement_that_cannot_be_met_is_a_reason(members: dict[str, Any], problem: str) -> None:
     admission = skipped(
         decide_start(manifest_with(**members), FOUND, given=Grants.of(PERMISSIONS), dialects={"native", "synaps"})
     )
@@ -332,7 +332,7 @@ def test_a_wish_that_cannot_come_true_is_a_reason(members: dict[str, Any], probl
     assert reason.hint
 
 
-def test_all_reasons_are_told_together_and_become_one_error() -> None:
+def test_all_reasons_are_reported_together_and_become_one_error() -> None:
     found = PreflightResult(problems=(Diagnostic(problem="needs the program `rg`", hint="install it"),))
     admission = skipped(decide_start(manifest_with(dialect="klingon"), found, dialects={"native"}))
 
@@ -344,7 +344,7 @@ def test_all_reasons_are_told_together_and_become_one_error() -> None:
     assert admission.because == "needs the program `rg` (install it); speaks `klingon` (this host speaks: native)"
 
 
-def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
+def test_a_known_requested_permission_is_no_reason() -> None:
     manifest = manifest_with(
         permissions=["acme.fly", "session.lifecycle", "audio.input"],
         dialect="synaps",
@@ -370,7 +370,7 @@ def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
 QUIET = manifest_with()
 
 
-def test_what_was_found_is_what_a_person_agrees_to_and_what_starts() -> None:
+def test_the_discovered_files_are_approved_and_started() -> None:
     found = replace(FOUND, cwd="/srv/notes", runs_in="/srv/notes", programs=(("build", ("make",)),))
 
     asked = consent(decide_start(QUIET, found, can_ask=True))
@@ -381,7 +381,7 @@ def test_what_was_found_is_what_a_person_agrees_to_and_what_starts() -> None:
     assert (started.command, started.cwd, started.approved_digest) == (found.command, "/srv/notes", "")
 
 
-def test_a_person_is_asked_about_all_that_was_found_and_that_is_what_is_kept() -> None:
+def test_the_prompt_covers_everything_discovered_and_that_is_stored() -> None:
     found = replace(FOUND, runs_in="/srv/notes", programs=(("build", ("make",)),))
     entry = GrantEntry(("memory.read",), (), THESE)
     manifest = manifest_with(permissions=["memory.write", "memory.read"], environment={"set": {"MODE": "calm"}})
@@ -406,7 +406,7 @@ def test_a_person_is_asked_about_all_that_was_found_and_that_is_what_is_kept() -
     )
 
 
-def test_files_are_listed_while_they_are_those_of_the_digest(candidate: Candidate) -> None:
+def test_files_are_listed_while_they_match_the_digest(candidate: Candidate) -> None:
     digest = digest_candidate(candidate)
     data = f"{candidate.folder}/data"
 
@@ -420,13 +420,13 @@ def test_files_are_listed_while_they_are_those_of_the_digest(candidate: Candidat
         digest_candidate(candidate, limits=Limits(digest_files=1))
 
 
-def test_a_new_extension_holds_nothing_whatever_an_entry_for_other_files_says() -> None:
+def test_a_new_extension_holds_nothing_whatever_an_entry_for_other_files_grants() -> None:
     entry = GrantEntry(("memory.read",), (), OTHERS)
 
     assert consent(decide_start(ASKING, FOUND, entry=entry, can_ask=True)).held == ()
 
 
-def test_only_variables_are_asked_for_where_permissions_can_be_asked_for_later() -> None:
+def test_only_variables_are_prompted_for_where_permissions_can_be_requested_later() -> None:
     entry = GrantEntry(("audio.input",), (), THESE)
 
     admission = consent(decide_start(CURIOUS, FOUND, entry=entry, can_ask=True))
@@ -434,13 +434,13 @@ def test_only_variables_are_asked_for_where_permissions_can_be_asked_for_later()
     assert (admission.permissions, admission.requested, admission.approved_digest) == ((), WANTED, "")
 
 
-def test_one_that_asks_for_nothing_starts_where_there_is_nobody_to_ask() -> None:
+def test_an_extension_without_requests_starts_without_a_prompt() -> None:
     admission = admitted(decide_start(QUIET, FOUND))
 
     assert admission == StartAllowed(extension="notes", command=FOUND.command, digest=THESE, grants=Grants())
 
 
-def test_one_that_asks_for_nothing_is_asked_about_where_there_is_somebody_to_ask() -> None:
+def test_an_extension_without_requests_is_prompted_for_where_there_is_a_prompt() -> None:
     admission = consent(decide_start(QUIET, FOUND, can_ask=True))
 
     assert (admission.permissions, admission.requested, admission.approved_digest) == ((), (), "")
@@ -451,19 +451,19 @@ def test_one_that_asks_for_nothing_is_asked_about_where_there_is_somebody_to_ask
     assert admitted(decide_start(QUIET, FOUND, entry=entry, can_ask=True)).bound_to == THESE
 
 
-def test_what_the_program_gives_is_a_yes_even_where_it_is_nothing() -> None:
+def test_grants_of_the_program_are_consent_even_if_they_are_empty() -> None:
     assert admitted(decide_start(QUIET, FOUND, given=Grants(), can_ask=True)).bound_to == ""
 
 
 @pytest.mark.parametrize("can_ask", [False, True])
-def test_a_yes_to_one_that_asks_for_nothing_is_for_its_files_alone(*, can_ask: bool) -> None:
+def test_consent_to_an_extension_without_requests_covers_its_files_alone(*, can_ask: bool) -> None:
     admission = consent(decide_start(QUIET, FOUND, entry=GrantEntry(digest=OTHERS), can_ask=can_ask))
 
     assert admission.approved_digest == OTHERS
     assert "files have changed" in admission.build_refusal.because
 
 
-def test_one_that_asks_for_something_needs_consent_to_all_of_it() -> None:
+def test_an_extension_with_requests_needs_consent_to_all_of_them() -> None:
     admission = consent(decide_start(ASKING, FOUND))
 
     assert admission.permissions == ("memory.read", "memory.write")
@@ -481,7 +481,7 @@ WANTED = ("AWS_SECRET_ACCESS_KEY", "EDITOR", "GITHUB_TOKEN")
 
 
 @pytest.mark.parametrize("can_ask", [False, True])
-def test_variables_of_the_host_are_asked_for_whatever_permissions_are_given(*, can_ask: bool) -> None:
+def test_variables_of_the_host_need_consent_whatever_permissions_are_granted(*, can_ask: bool) -> None:
     admission = consent(decide_start(CURIOUS, FOUND, given=Grants.of(["memory.read"]), can_ask=can_ask))
 
     assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), WANTED)
@@ -491,7 +491,7 @@ def test_variables_of_the_host_are_asked_for_whatever_permissions_are_given(*, c
     assert isinstance(decide_start(CURIOUS, FOUND, entry=entry, given=Grants.of(["memory.read"])), StartAllowed)
 
 
-def test_consent_from_before_variables_were_asked_for_covers_permissions_only() -> None:
+def test_consent_from_before_variables_were_requested_covers_permissions_only() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",), THESE)
 
     admission = consent(decide_start(CURIOUS, FOUND, entry=entry))
@@ -500,7 +500,7 @@ def test_consent_from_before_variables_were_asked_for_covers_permissions_only() 
     assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE, WANTED)
 
 
-def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_gives() -> None:
+def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_grants() -> None:
     entry = GrantEntry(digest=OTHERS, variables=WANTED)
     given = Grants.of(["memory.read"])
 
@@ -511,13 +511,13 @@ def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_give
     assert admitted(decide_start(CURIOUS, FOUND, entry=entry, given=given)).bound_to == THESE
 
 
-def test_consent_to_other_files_drops_the_variables_that_were_agreed_to_for_those() -> None:
+def test_consent_to_other_files_drops_the_variables_approved_for_the_earlier_ones() -> None:
     entry = GrantEntry(("audio.input",), (), OTHERS, ("OLD_VARIABLE",))
 
     assert consent(decide_start(CURIOUS, FOUND, entry=entry)).build_approval().variables == WANTED
 
 
-def test_a_variable_that_was_not_agreed_to_is_asked_for_alone() -> None:
+def test_an_unapproved_variable_is_prompted_for_alone() -> None:
     entry = GrantEntry(("memory.read",), (), THESE, ("EDITOR", "GITHUB_TOKEN"))
 
     assert consent(decide_start(CURIOUS, FOUND, entry=entry)).requested == ("AWS_SECRET_ACCESS_KEY",)
@@ -531,7 +531,7 @@ def test_a_variable_that_the_operator_gives_needs_no_consent() -> None:
     assert admitted(admission).bound_to == ""
 
 
-def test_a_variable_that_loads_code_is_agreed_to_with_its_value_and_never_taken_from_the_host() -> None:
+def test_a_variable_that_loads_code_is_approved_with_its_value_and_never_taken_from_the_host() -> None:
     loading = manifest_with(environment={"set": {"PYTHONPATH": "lib\n"}})
 
     admission = consent(decide_start(loading, FOUND, given=Grants()))
@@ -545,7 +545,7 @@ def test_a_variable_that_loads_code_is_agreed_to_with_its_value_and_never_taken_
     assert isinstance(decide_start(passing, FOUND, given=Grants(), variables=given), StartAllowed)
 
 
-def test_variables_that_the_program_env_sets_are_shown_and_agreed_to_like_those_of_the_manifest() -> None:
+def test_variables_that_the_program_env_sets_are_shown_and_approved_like_those_of_the_manifest() -> None:
     manifest = manifest_with(
         command=["nice", "env", "PYTHONPATH=lib dir", "MODE=\x1b[2J", "python3", "main.py"],
         environment={"set": {"MODE": "calm"}},
@@ -561,7 +561,7 @@ def test_variables_that_the_program_env_sets_are_shown_and_agreed_to_like_those_
     assert isinstance(decide_start(manifest, FOUND, given=Grants(), entry=admission.build_approval()), StartAllowed)
 
 
-def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of_the_host() -> None:
+def test_the_prompt_names_every_variable_outside_the_base_list_and_no_value_of_the_host() -> None:
     available = {"HOME": "/root", "EDITOR": "canary", "SHELL_TOKEN": "canary", "LS_COLORS": "canary"}
     variables = list_variables(
         CURIOUS.environment,
@@ -586,7 +586,7 @@ def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of
     ]
 
 
-def test_what_was_agreed_to_holds_for_these_files() -> None:
+def test_an_approval_holds_for_the_approved_files() -> None:
     entry = consent(decide_start(ASKING, FOUND)).build_approval()
 
     admission = admitted(decide_start(ASKING, FOUND, entry=entry))
@@ -597,14 +597,14 @@ def test_what_was_agreed_to_holds_for_these_files() -> None:
     assert admission.entry == entry
 
 
-def test_a_yes_to_some_is_a_no_to_the_others() -> None:
+def test_consent_to_some_permissions_refuses_the_others() -> None:
     entry = consent(decide_start(ASKING, FOUND)).build_approval(["memory.read"])
 
     assert entry == GrantEntry(("memory.read",), ("memory.write",), THESE)
     assert admitted(decide_start(ASKING, FOUND, entry=entry)).grants == Grants.of(["memory.read"], ["memory.write"])
 
 
-def test_other_files_have_to_be_agreed_to_anew_and_denials_stay() -> None:
+def test_changed_files_need_new_consent_and_denials_stay() -> None:
     entry = GrantEntry(("memory.read", "audio.input"), ("memory.write",), OTHERS)
 
     admission = consent(decide_start(ASKING, FOUND, entry=entry))
@@ -615,7 +615,7 @@ def test_other_files_have_to_be_agreed_to_anew_and_denials_stay() -> None:
     assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE)
 
 
-def test_other_files_need_consent_also_where_all_that_they_ask_for_is_denied() -> None:
+def test_changed_files_need_consent_also_where_all_their_requests_are_denied() -> None:
     entry = GrantEntry((), ("memory.read", "memory.write"), OTHERS)
 
     admission = consent(decide_start(ASKING, FOUND, entry=entry))
@@ -624,7 +624,7 @@ def test_other_files_need_consent_also_where_all_that_they_ask_for_is_denied() -
     assert admission.build_approval() == replace(entry, digest=THESE)
 
 
-def test_in_development_other_files_start_and_it_is_told() -> None:
+def test_in_development_changed_files_start_and_this_is_reported() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",), OTHERS)
 
     admission = admitted(decide_start(ASKING, FOUND, entry=entry, in_development=True))
@@ -635,7 +635,7 @@ def test_in_development_other_files_start_and_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("in_development", [False, True])
-def test_a_denial_is_no_consent_to_the_rest(*, in_development: bool) -> None:
+def test_a_denial_is_not_consent_to_the_rest(*, in_development: bool) -> None:
     entry = GrantEntry((), ("memory.write",))
 
     admission = consent(decide_start(ASKING, FOUND, entry=entry, in_development=in_development))
@@ -665,7 +665,7 @@ def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there()
         (GrantEntry(("memory.read",), (), THESE), Grants()),
     ],
 )
-def test_one_that_holds_some_of_what_it_asks_for_is_refused_where_nobody_can_be_asked_for_the_rest(
+def test_an_extension_with_some_of_its_permissions_is_refused_without_a_prompt_for_the_rest(
     entry: GrantEntry | None, host: Grants | None
 ) -> None:
     admission = consent(decide_start(ASKING, FOUND, entry=entry, given=host))
@@ -678,7 +678,7 @@ def test_one_that_holds_some_of_what_it_asks_for_is_refused_where_nobody_can_be_
     assert admitted(decide_start(ASKING, FOUND, entry=denied, given=host)).undecided == ()
 
 
-def test_what_the_host_grants_is_for_whatever_files_there_are() -> None:
+def test_grants_of_the_host_hold_for_any_files() -> None:
     given_by_host = Grants.of(["memory.read"], ["memory.write"])
 
     admission = admitted(
@@ -716,7 +716,7 @@ def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_
     assert admitted(admission).bound_to == bound_to
 
 
-def test_what_was_not_asked_for_is_never_granted() -> None:
+def test_a_permission_that_was_not_requested_is_never_granted() -> None:
     everything = GrantEntry(tuple(sorted(PERMISSIONS)), (), THESE)
 
     assert admitted(decide_start(ASKING, FOUND, entry=everything)).grants.allow == {"memory.read", "memory.write"}
@@ -737,7 +737,7 @@ DIGESTS = st.sampled_from(["", THESE, OTHERS])
     st.booleans(),
     st.booleans(),
 )
-def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_undenied(
+def test_only_requested_granted_and_undenied_permissions_are_held(
     wanted: frozenset[str],
     host: Grants | None,
     written: tuple[frozenset[str], frozenset[str], str] | None,
@@ -774,7 +774,7 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
 # -- what a person is asked
 
 
-def test_the_question_shows_the_whole_command_and_does_no_harm() -> None:
+def test_the_prompt_shows_the_whole_command_escaped() -> None:
     command = ("/usr/bin/python3", "-c", "print('\x1b[2J')\nagree? yes", "")
     found = PreflightResult(command=command, runs_in="/srv/my notes\n", digest=THESE)
     manifest = manifest_with(permissions=["memory.read"], environment={"pass": ["MY_TOKEN"]})
@@ -796,7 +796,7 @@ def test_the_question_shows_the_whole_command_and_does_no_harm() -> None:
 # -- from the folder to the file and back
 
 
-def test_a_change_of_any_file_after_consent_asks_again(tmp_path: Path) -> None:
+def test_a_change_of_any_file_after_consent_prompts_again(tmp_path: Path) -> None:
     candidate = candidate_in(tmp_path, 'permissions = ["memory.read"]\n')
     grants = tmp_path / "state" / "grants.toml"
 

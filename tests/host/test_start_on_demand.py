@@ -68,7 +68,7 @@ def coin(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_one_that_is_not_needed_is_not_started_and_the_first_call_starts_it(coin: Path) -> None:
+async def test_an_unused_extension_is_not_started_and_the_first_call_starts_it(coin: Path) -> None:
     with anyio.fail_after(60):
         async with Host([coin.parent], data=None, grants={"coin": ["tools.register"]}) as host:
             await host.settled()
@@ -78,13 +78,13 @@ async def test_one_that_is_not_needed_is_not_started_and_the_first_call_starts_i
             assert host["coin"].state is ExtensionState.READY
 
 
-async def test_whoever_waits_for_it_needs_it(coin: Path) -> None:
+async def test_waiting_for_an_extension_starts_it(coin: Path) -> None:
     with anyio.fail_after(60):
         async with Host([coin.parent], data=None, grants={"coin": ["tools.register"]}) as host:
             assert (await host.ready("coin")).state is ExtensionState.READY
 
 
-async def test_one_that_somebody_has_stopped_is_not_started_by_a_call(coin: Path) -> None:
+async def test_a_stopped_extension_is_not_started_by_a_call(coin: Path) -> None:
     with anyio.fail_after(60):
         async with Host([coin.parent], data=None, grants={"coin": ["tools.register"]}) as host:
             extension = await host.ready("coin")
@@ -95,7 +95,7 @@ async def test_one_that_somebody_has_stopped_is_not_started_by_a_call(coin: Path
             assert await extension.call_tool("toss") == "heads"
 
 
-async def test_one_with_models_is_started_since_nobody_else_knows_them() -> None:
+async def test_an_extension_with_models_is_started_to_list_them() -> None:
     with anyio.fail_after(60):
         async with Host([WORKSHOP], data=None, grants={"workshop": ["tools.register", "providers.register"]}) as host:
             await host.settled()

@@ -25,11 +25,11 @@ def test_nothing_starts_where_there_is_nothing() -> None:
     ("extension", "dependents"),
     [("store", ("index", "notes")), ("index", ("notes",)), ("notes", ()), ("clock", ()), ("unknown", ())],
 )
-def test_those_that_need_an_extension_start_again_after_it(extension: str, dependents: tuple[str, ...]) -> None:
+def test_dependent_extensions_restart_after_their_requirement(extension: str, dependents: tuple[str, ...]) -> None:
     assert find_dependents(extension, CHAIN) == dependents
 
 
-def test_one_that_needs_what_is_not_there_is_left_out_with_all_that_need_it() -> None:
+def test_an_extension_with_a_missing_requirement_is_left_out_with_all_that_need_it() -> None:
     order = build_start_order({"a": ["missing"], "b": ["a"], "c": []})
 
     assert order.waves == (("c",),)
@@ -54,7 +54,7 @@ IDS = st.sampled_from("abcdefgh")
 
 
 @given(st.dictionaries(IDS, st.lists(IDS)))
-def test_whatever_is_asked_for_each_one_starts_after_what_it_needs_or_not_at_all(after: dict[str, list[str]]) -> None:
+def test_each_extension_starts_after_its_requirements_or_not_at_all(after: dict[str, list[str]]) -> None:
     order = build_start_order(after)
     started: set[str] = set()
     for wave in order.waves:

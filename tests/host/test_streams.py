@@ -90,7 +90,7 @@ async def test_the_output_and_the_tasks_of_a_command_come_as_classes() -> None:
     ]
 
 
-async def test_done_does_not_end_a_command_but_its_answer_does() -> None:
+async def test_done_does_not_end_a_command_but_its_response_does() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
         asked = await script.hear()
         script.say(output(asked, kind="done"), output(asked, kind="text", content="after all"))
@@ -118,7 +118,7 @@ async def test_malformed_output_is_skipped_and_counted() -> None:
         assert run.skipped == 6
 
 
-async def test_output_of_another_run_is_not_ones_own_but_tasks_are_everybodys() -> None:
+async def test_output_of_another_run_is_separate_and_task_events_reach_every_subscriber() -> None:
     async with played() as (notes, script), notes.invoke_command("a") as a, notes.invoke_command("b") as b:
         first, second = await script.hear(), await script.hear()
         script.say(
@@ -146,7 +146,7 @@ async def test_the_error_of_a_command_comes_after_its_output() -> None:
             await run.result()
 
 
-async def test_leaving_a_command_tells_the_extension() -> None:
+async def test_leaving_a_command_sends_a_cancellation() -> None:
     ended = anyio.Event()
     async with hosted() as (notes, child):
 
@@ -176,7 +176,7 @@ async def test_output_may_come_before_anything_was_awaited() -> None:
         assert [event async for event in run] == [Text("early")]
 
 
-async def test_what_trails_the_answer_in_the_same_piece_still_belongs_to_the_run() -> None:
+async def test_output_after_the_response_in_the_same_chunk_still_belongs_to_the_run() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
         asked = await script.hear()
         script.say(
@@ -191,7 +191,7 @@ async def test_what_trails_the_answer_in_the_same_piece_still_belongs_to_the_run
         assert await run.result() == 1
 
 
-async def test_what_trails_the_answer_of_an_extension_of_old_is_waited_for_a_moment() -> None:
+async def test_output_after_the_response_of_an_old_extension_is_waited_for_a_moment() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
         asked = await script.hear()
         script.say(answer(asked, 1))
@@ -222,7 +222,7 @@ async def test_a_function_for_events_that_never_come_is_refused() -> None:
         assert await run.result() == 1
 
 
-async def test_what_trails_reaches_the_functions_of_a_class_and_comes_in_batches() -> None:
+async def test_output_after_the_response_reaches_the_functions_of_a_class_and_comes_in_batches() -> None:
     async with played() as (notes, script):
         async with notes.invoke_command("x") as run:
             asked = await script.hear()
@@ -239,7 +239,7 @@ async def test_what_trails_reaches_the_functions_of_a_class_and_comes_in_batches
             assert [batch async for batch in run.batches()] == [[Text("a"), Text("b")]]
 
 
-async def test_whoever_does_not_ask_for_what_trails_is_not_flooded_by_it() -> None:
+async def test_trailing_output_is_not_collected_unless_requested() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
         asked = await script.hear()
         script.say(answer(asked))
@@ -263,7 +263,7 @@ async def test_a_run_that_was_left_takes_nothing() -> None:
 # -- answers of models
 
 
-async def test_the_pieces_of_an_answer_come_as_classes_in_all_their_forms() -> None:
+async def test_the_deltas_of_a_response_come_as_classes_in_all_their_forms() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[user("hi")]) as answering:
         asked = await script.hear()
         assert asked["method"] == "provider.stream"
@@ -292,13 +292,13 @@ async def test_the_pieces_of_an_answer_come_as_classes_in_all_their_forms() -> N
     assert await answering.result() == ProviderResult.of_text("ab")  # also after the block
 
 
-async def test_a_streamed_answer_may_have_no_content() -> None:
+async def test_a_streamed_response_may_have_no_content() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
         script.say(answer(await script.hear(), EMPTY))
         assert await answering.result() == ProviderResult(())
 
 
-async def test_each_piece_goes_to_the_function_of_its_class() -> None:
+async def test_each_delta_goes_to_the_function_of_its_class() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
         asked = await script.hear()
         said: list[str] = []
@@ -318,7 +318,7 @@ async def test_each_piece_goes_to_the_function_of_its_class() -> None:
         assert said == ["a", "b", "end"]
 
 
-async def test_what_trails_an_answer_belongs_to_it_where_it_can_be_no_others() -> None:
+async def test_events_after_a_response_belong_to_it_where_there_is_no_other() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
         asked = await script.hear()
         script.say(answer(asked, EMPTY), text("late"), notification(EVENT, {"type": "done"}))
@@ -328,7 +328,7 @@ async def test_what_trails_an_answer_belongs_to_it_where_it_can_be_no_others() -
 # -- several at once
 
 
-async def test_two_answers_at_once_keep_their_events_apart() -> None:
+async def test_two_concurrent_responses_have_separate_events() -> None:
     async with hosted() as (notes, child):
 
         @child.handle("provider.stream")
@@ -346,7 +346,7 @@ async def test_two_answers_at_once_keep_their_events_apart() -> None:
             assert [event async for event in b] == [TextDelta("b")] * 3
 
 
-async def test_where_events_cannot_be_told_apart_one_answer_waits_for_the_other() -> None:
+async def test_where_events_cannot_be_distinguished_one_response_waits_for_the_other() -> None:
     events: dict[str, list[Any]] = {"a": [], "b": []}
 
     async with played() as (notes, script), anyio.create_task_group() as tasks:
@@ -370,7 +370,7 @@ async def test_where_events_cannot_be_told_apart_one_answer_waits_for_the_other(
     }
 
 
-async def test_an_answer_that_was_left_is_waited_for_lest_its_events_be_taken_for_the_next() -> None:
+async def test_an_abandoned_response_is_waited_for_so_that_its_events_are_not_mixed_with_the_next() -> None:
     async with played() as (notes, script), anyio.create_task_group() as tasks:
         async with notes.stream("local", "small", messages=[user("a")]) as left:
             first = await script.hear()
@@ -395,7 +395,7 @@ async def test_an_answer_that_was_left_is_waited_for_lest_its_events_be_taken_fo
 
 
 @pytest.mark.parametrize("ends", ["with an error", "with the link"])
-async def test_an_answer_that_was_left_may_end_in_any_way(ends: str) -> None:
+async def test_a_response_that_was_left_may_end_in_any_way(ends: str) -> None:
     async with played() as (notes, script):
         async with notes.stream("local", "small", messages=[]):
             asked = await script.hear()
@@ -409,7 +409,7 @@ async def test_an_answer_that_was_left_may_end_in_any_way(ends: str) -> None:
             await settled()
 
 
-async def test_an_answer_does_not_wait_for_ever_for_another() -> None:
+async def test_a_response_does_not_wait_for_ever_for_another() -> None:
     async with (
         played(timeouts=Timeouts(idle=0.02, shutdown=0.02)) as (notes, script),
         notes.stream("local", "small", messages=[], idle_timeout=60) as answering,
@@ -422,7 +422,7 @@ async def test_an_answer_does_not_wait_for_ever_for_another() -> None:
         assert await answering.result() == ProviderResult(())
 
 
-async def test_one_that_could_not_be_opened_is_in_nobodys_way() -> None:
+async def test_a_stream_that_could_not_be_opened_blocks_no_other() -> None:
     async with played() as (notes, script):
         unspeakable = notes.stream("local", "small", messages=[], tools=[{"a": object()}])
         with pytest.raises(BecketError):
@@ -432,7 +432,7 @@ async def test_one_that_could_not_be_opened_is_in_nobodys_way() -> None:
             assert await answering.result() == ProviderResult(())
 
 
-async def test_commands_do_not_wait_for_each_other_nor_for_answers() -> None:
+async def test_commands_do_not_wait_for_each_other_nor_for_responses() -> None:
     async with (
         played() as (notes, script),
         notes.stream("local", "small", messages=[]),

@@ -180,7 +180,7 @@ async def give_up(_: int) -> None:
 # -- start and stop
 
 
-async def test_a_start_gives_the_handle_and_a_stop_asks_the_process_to_end() -> None:
+async def test_start_returns_the_handle_and_stop_sends_shutdown() -> None:
     async with staged() as stage:
         assert stage.supervisor.state is ExtensionState.STOPPED
         handle = await stage.supervisor.start()
@@ -214,7 +214,7 @@ async def test_stopping_twice_at_once_is_once() -> None:
         assert len(stage.kinds(ExtensionStopped)) == 1
 
 
-async def test_a_first_start_that_fails_is_not_repeated_and_tells_why() -> None:
+async def test_a_first_start_that_fails_is_not_repeated_and_raises_the_reason() -> None:
     async with staged(start=give_up) as stage:
         with pytest.raises(StartFailed):
             await stage.supervisor.start()
@@ -253,7 +253,7 @@ async def test_a_start_that_is_stopped_before_it_has_begun_calls_back() -> None:
         assert stage.copies == []
 
 
-async def test_one_that_has_failed_can_be_started_by_hand() -> None:
+async def test_a_failed_extension_can_be_started_explicitly() -> None:
     attempts = 0
 
     async def start(_: int) -> None:
@@ -309,7 +309,7 @@ async def test_a_caller_that_leaves_while_it_starts_does_not_end_the_start() -> 
         assert len(stage.copies) == 1
 
 
-async def test_what_is_disabled_cannot_be_started_until_it_is_enabled() -> None:
+async def test_a_disabled_extension_cannot_be_started_until_it_is_enabled() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         await stage.supervisor.disable("by hand")
@@ -323,7 +323,7 @@ async def test_what_is_disabled_cannot_be_started_until_it_is_enabled() -> None:
         assert stage.supervisor.state is ExtensionState.READY
 
 
-async def test_one_that_was_refused_tells_why_to_whoever_wants_it() -> None:
+async def test_waiting_for_a_refused_extension_raises_the_reason() -> None:
     async with staged() as stage:
         stage.supervisor.refuse(ExtensionRefused("notes", "it needs ffmpeg"))
         with pytest.raises(ExtensionRefused):
@@ -331,7 +331,7 @@ async def test_one_that_was_refused_tells_why_to_whoever_wants_it() -> None:
         assert stage.supervisor.health() is Health.FAILED_VALIDATION
 
 
-async def test_one_that_is_refused_again_tells_the_newest_reason() -> None:
+async def test_an_extension_that_is_refused_again_has_the_newest_reason() -> None:
     async with staged() as stage:
         for because in ("it needs ffmpeg", "it needs notes"):
             stage.supervisor.refuse(ExtensionRefused("notes", because))
@@ -340,7 +340,7 @@ async def test_one_that_is_refused_again_tells_the_newest_reason() -> None:
             assert refused.value.because == because
 
 
-async def test_waiting_for_one_that_nobody_starts_fails_at_once() -> None:
+async def test_waiting_for_an_extension_that_is_not_started_fails_at_once() -> None:
     async with staged() as stage:
         with pytest.raises(NotRunning):
             await stage.supervisor.ready()
@@ -366,7 +366,7 @@ async def test_waiting_for_a_start_has_an_end() -> None:
 # -- restarts
 
 
-async def test_a_copy_that_crashes_is_replaced_and_the_handle_goes_on() -> None:
+async def test_a_copy_that_crashes_is_replaced_and_the_handle_continues() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
@@ -410,7 +410,7 @@ async def test_a_restart_that_fails_counts_as_one() -> None:
         assert len(stage.kinds(ExtensionRestarting)) == 2
 
 
-async def test_one_that_is_never_restarted_fails_with_its_crash() -> None:
+async def test_an_extension_that_is_never_restarted_fails_with_its_crash() -> None:
     care = SupervisionPolicy(restart=RestartPolicy(strategy=RestartStrategy.NEVER), heartbeat=None)
     async with staged(care) as stage:
         await stage.supervisor.start()
@@ -444,7 +444,7 @@ async def test_many_restarts_are_spread() -> None:
         await stage.supervisor.stop()
 
 
-async def test_what_is_arranged_holds_for_every_copy() -> None:
+async def test_handlers_registered_once_hold_for_every_copy() -> None:
     arranged: list[object] = []
     async with staged() as stage:
         stage.supervisor.add_initializer(arranged.append)
@@ -474,7 +474,7 @@ async def test_a_call_in_flight_when_the_copy_dies_fails_with_its_reason() -> No
             stage.copies[0].peer.end(CRASH)
 
 
-async def test_calls_are_counted_and_their_answers_timed() -> None:
+async def test_calls_are_counted_and_their_responses_timed() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         stage.copies[0].answered.set()
@@ -511,9 +511,7 @@ async def test_a_call_that_may_be_repeated_is_made_again_with_the_next_copy() ->
 
 
 @pytest.mark.parametrize(("restarts", "copies"), [(False, 1), (True, 2)])
-async def test_an_error_of_an_extension_ends_its_copy_only_where_that_was_asked_for(
-    restarts: bool, copies: int
-) -> None:
+async def test_an_error_of_an_extension_ends_its_copy_only_if_configured(restarts: bool, copies: int) -> None:
     asked: list[Extension] = []
 
     async def fail(extension: Extension) -> None:
@@ -641,7 +639,7 @@ async def test_a_new_copy_is_called_although_the_circuit_of_the_one_before_was_o
         assert await stage.supervisor.call(work) == "done"
 
 
-async def test_answers_to_pings_do_not_make_one_healthy_whose_circuit_is_open() -> None:
+async def test_responses_to_pings_do_not_make_one_healthy_whose_circuit_is_open() -> None:
     heartbeat = HeartbeatPolicy(every=0.01, slow_after=60, dead_after=120, stalled_after=60)
     async with staged(
         SupervisionPolicy(breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=heartbeat)
@@ -795,7 +793,7 @@ async def test_a_replacement_that_does_not_start_fails_with_the_reason() -> None
         assert stage.supervisor.state is ExtensionState.FAILED
 
 
-async def test_a_reload_of_one_that_does_not_run_starts_it() -> None:
+async def test_a_reload_of_a_stopped_extension_starts_it() -> None:
     async with staged() as stage:
         await stage.supervisor.reload()
         assert stage.supervisor.state is ExtensionState.READY
@@ -827,7 +825,7 @@ async def test_a_stop_during_a_reload_wins() -> None:
         assert all(copy.peer.close_reason is not None for copy in stage.copies)
 
 
-async def test_a_stop_and_a_reload_at_once_both_return_and_what_was_asked_for_last_is_there() -> None:
+async def test_a_stop_and_a_reload_at_once_both_return_and_the_last_one_holds() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         asked: list[Callable[[], Any]] = []
@@ -858,7 +856,7 @@ async def test_a_start_right_after_a_stop_starts_another_copy_and_both_return() 
         assert stage.supervisor.state is ExtensionState.READY
 
 
-async def test_nobody_starts_or_reloads_what_closes() -> None:
+async def test_a_closing_supervisor_refuses_start_and_reload() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
@@ -876,7 +874,7 @@ async def test_nobody_starts_or_reloads_what_closes() -> None:
         assert (stage.supervisor.state, len(stage.copies)) == (ExtensionState.STOPPED, 1)
 
 
-async def test_a_reload_while_a_copy_starts_puts_another_in_its_place() -> None:
+async def test_a_reload_while_a_copy_starts_replaces_it() -> None:
     begun, go_on = anyio.Event(), anyio.Event()
 
     async def start(copies: int) -> None:
@@ -900,7 +898,7 @@ HEART = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=0.06, stalled_af
 
 
 @in_virtual_time
-def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced(run: Callable[..., None]) -> None:
+def test_an_extension_that_does_not_read_is_slow_then_dead_and_then_replaced(run: Callable[..., None]) -> None:
     async def main() -> None:
         async with staged(SupervisionPolicy(restart=QUICK.restart, heartbeat=HEART)) as stage:
             await stage.supervisor.start()
@@ -917,7 +915,7 @@ def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced(run: Callabl
 
 
 @in_virtual_time
-def test_one_that_answers_pings_is_left_alone(run: Callable[..., None]) -> None:
+def test_an_extension_that_responds_to_pings_is_left_alone(run: Callable[..., None]) -> None:
     async def main() -> None:
         async with staged(SupervisionPolicy(heartbeat=HEART)) as stage:
             await stage.supervisor.start()
@@ -929,7 +927,7 @@ def test_one_that_answers_pings_is_left_alone(run: Callable[..., None]) -> None:
     run(main)
 
 
-async def test_one_that_is_slow_for_a_while_recovers() -> None:
+async def test_an_extension_that_is_slow_for_a_while_recovers() -> None:
     policy = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=1000.0, stalled_after=10.0)
     async with staged(SupervisionPolicy(heartbeat=policy)) as stage:
         await stage.supervisor.start()

@@ -22,7 +22,7 @@ WORDS = Tool("words", "Takes words.", {"type": "object", "properties": {"words":
 NO_SCHEMA = Tool("none", "Has none.", {"type": "nothing"})
 
 
-async def test_what_takes_long_to_look_at_is_looked_at_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_validation_runs_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
     look = Validator.find_problems
 
@@ -39,7 +39,7 @@ async def test_what_takes_long_to_look_at_is_looked_at_in_a_thread(monkeypatch: 
     assert threads != [threading.current_thread()]
 
 
-async def test_a_schema_that_cannot_be_applied_disables_its_tool_or_is_passed_over(
+async def test_a_schema_that_cannot_be_applied_disables_its_tool_or_is_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     strict = await compile_inputs("notes", [NO_SCHEMA, WORDS], SchemaMode.ENFORCE, Slices())

@@ -32,7 +32,7 @@ def test_a_tool_is_found_by_the_name_that_a_model_sees_and_by_its_runtime_name()
     assert len(tools) == 2
 
 
-def test_an_unknown_tool_is_told_with_those_that_there_are() -> None:
+def test_the_error_for_an_unknown_tool_lists_the_known_ones() -> None:
     tools = ToolRegistry()
     tools.add("notes", [tool("count")])
 
@@ -42,7 +42,7 @@ def test_an_unknown_tool_is_told_with_those_that_there_are() -> None:
     assert (caught.value.name, caught.value.known) == ("notes_cuont", ("notes_count",))
 
 
-def test_a_model_is_told_of_all_tools_in_the_same_order_whoever_started_first() -> None:
+def test_tools_are_listed_in_the_same_order_whatever_the_start_order() -> None:
     first, second = ToolRegistry(), ToolRegistry()
     for tools, order in ((first, "ab"), (second, "ba")):
         for extension in order:
@@ -96,7 +96,7 @@ def test_a_tool_that_is_added_later_takes_no_name_of_another() -> None:
 
 
 @pytest.mark.parametrize("order", [["a.b", "a_b"], ["a_b", "a.b"]])
-def test_a_name_that_two_extensions_could_have_is_nobodys_and_both_are_told(order: list[str]) -> None:
+def test_a_name_that_two_extensions_could_have_is_unused_and_both_are_reported(order: list[str]) -> None:
     tools = host_with("a.b", "a_b")
 
     found = [note for extension in order for note in tools.add(extension, [tool("c")])]
@@ -107,7 +107,7 @@ def test_a_name_that_two_extensions_could_have_is_nobodys_and_both_are_told(orde
     assert all(name.startswith("a_b-") for name in names_of(tools))
 
 
-def test_a_name_with_a_digest_is_not_taken_either() -> None:
+def test_a_name_with_a_digest_is_not_reused_either() -> None:
     tools = host_with("my", "my_notes", "my-d51cdc")
     tools.add("my-d51cdc", [tool("notes_keep")])
 
@@ -117,7 +117,7 @@ def test_a_name_with_a_digest_is_not_taken_either() -> None:
     assert tools.get("my:notes_keep").name.startswith("my-d51cdc")
 
 
-def test_a_tool_whose_name_was_taken_before_its_extension_was_found_has_another() -> None:
+def test_a_tool_whose_name_was_in_use_before_its_extension_was_found_has_another() -> None:
     tools = host_with("my")
     tools.add("my", [tool("notes_keep")])
 
@@ -149,7 +149,7 @@ def test_no_extension_takes_a_name_of_the_host() -> None:
     assert tools.find("notes:count") is not None
 
 
-def test_a_prefixed_name_that_is_reserved_for_another_is_left_out_and_told() -> None:
+def test_a_prefixed_name_that_is_reserved_for_another_is_left_out_and_reported() -> None:
     tools = ToolRegistry(reserved=["ext_c_d"])
     tools.reserve("a_b", PREFIXED_NAMING)
 
@@ -162,7 +162,7 @@ def test_a_prefixed_name_that_is_reserved_for_another_is_left_out_and_told() -> 
     assert "`b_x`" in found.problem
 
 
-def test_more_tools_than_a_host_takes_are_told() -> None:
+def test_tools_beyond_the_limit_of_a_host_are_reported() -> None:
     tools = ToolRegistry()
 
     assert tools.add("notes", [tool(str(number)) for number in range(MAX_TOOLS)]) == []
@@ -175,7 +175,7 @@ def test_more_tools_than_a_host_takes_are_told() -> None:
 # -- restarts
 
 
-def test_a_tool_keeps_its_name_over_a_restart_whoever_came_in_between() -> None:
+def test_a_tool_retains_its_name_over_a_restart_whatever_started_in_between() -> None:
     tools = ToolRegistry()
     tools.add("a.b", [tool("c")])
     tools.remove("a.b")
@@ -198,7 +198,7 @@ def test_a_restart_brings_the_tools_that_there_are_then() -> None:
     assert tools.find("notes:old") is None
 
 
-def test_names_of_one_that_is_gone_for_good_are_free() -> None:
+def test_names_of_a_removed_extension_are_free() -> None:
     tools = ToolRegistry()
     tools.add("a.b", [tool("c")])
 
@@ -236,7 +236,7 @@ def test_no_prefixed_name_is_longer_than_64_bytes(extension: str, name: str) -> 
     assert found.startswith("ext_")
 
 
-def test_two_long_names_with_the_same_beginning_are_told_apart() -> None:
+def test_two_long_names_with_the_same_beginning_stay_distinct() -> None:
     assert prefixed_tool_name("mybot", LONG + "a") != prefixed_tool_name("mybot", LONG + "b")
 
 

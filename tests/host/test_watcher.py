@@ -60,7 +60,7 @@ def notes(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_file_that_holds_something_else_is_told_once_with_its_extension(notes: Path, tmp_path: Path) -> None:
+async def test_a_changed_file_is_reported_once_with_its_extension(notes: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     async with watching({"notes": str(notes), "other": str(other)}) as seen:
@@ -71,7 +71,7 @@ async def test_a_file_that_holds_something_else_is_told_once_with_its_extension(
     assert change.paths == (str(notes / "notes.py"),)
 
 
-async def test_a_file_that_is_written_anew_with_the_same_content_is_no_change(notes: Path) -> None:
+async def test_a_file_that_is_rewritten_with_the_same_content_is_not_a_change(notes: Path) -> None:
     async with watching({"notes": str(notes)}) as seen:
         (notes / "notes.py").write_text("one = 1\n", encoding="utf-8")
         os.utime(notes / "notes.py", (1, 1))
@@ -88,13 +88,13 @@ async def test_a_file_that_is_gone_is_a_change(notes: Path) -> None:
     assert seen.changes[0].digest is not None
 
 
-async def test_a_folder_that_cannot_be_read_is_told_without_a_digest(notes: Path) -> None:
+async def test_a_folder_that_cannot_be_read_is_reported_without_a_digest(notes: Path) -> None:
     async with watching({"notes": str(notes)}) as seen:
         notes.joinpath(*["folder"] * 70).mkdir(parents=True)  # deeper than anybody digests
         await seen.until(lambda: bool(seen.changes) and seen.changes[-1].digest is None)
 
 
-async def test_of_those_that_share_a_folder_only_the_one_whose_file_has_changed_is_told(notes: Path) -> None:
+async def test_in_a_shared_folder_only_the_extension_whose_file_changed_is_reported(notes: Path) -> None:
     shared = {"one": str(notes), "two": str(notes)}
     files = {"one": (str(notes / "notes.py"),), "two": (str(notes / "two.py"),)}
     (notes / "two.py").touch()
@@ -124,5 +124,5 @@ async def test_watching_nothing_waits_until_it_is_stopped() -> None:
         ("/x/notes/#notes.py#", False),
     ],
 )
-def test_what_tools_leave_behind_does_not_count(path: str, expected: bool) -> None:
+def test_files_that_tools_leave_behind_do_not_count(path: str, expected: bool) -> None:
     assert is_relevant(Change.modified, path) is expected

@@ -108,7 +108,7 @@ def test_files_are_copied_where_the_file_system_cannot_share_their_blocks(
     assert digest_folder(open_one(working, approved, opened)).digest == approved.digest
 
 
-def test_a_place_that_cannot_be_written_to_is_named(working: Path, approved: FolderSnapshot) -> None:
+def test_a_directory_that_cannot_be_written_to_is_named(working: Path, approved: FolderSnapshot) -> None:
     working.touch()
 
     with pytest.raises(BadFile) as caught:
@@ -119,7 +119,7 @@ def test_a_place_that_cannot_be_written_to_is_named(working: Path, approved: Fol
 # -- what becomes of it
 
 
-def test_what_was_written_is_discarded_at_the_next_start(
+def test_written_files_are_discarded_at_the_next_start(
     working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     first = open_one(working, approved, opened)
@@ -133,7 +133,7 @@ def test_what_was_written_is_discarded_at_the_next_start(
     assert digest_folder(first).digest == approved.digest
 
 
-def test_one_that_is_used_stays_and_the_next_start_gets_another(
+def test_a_slot_in_use_stays_and_the_next_start_gets_another(
     working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     first = open_one(working, approved, opened)
@@ -150,7 +150,7 @@ def test_one_that_is_used_stays_and_the_next_start_gets_another(
     assert second.exists()
 
 
-def test_free_slots_beside_the_one_that_is_taken_are_removed(
+def test_free_slots_beside_the_used_one_are_removed(
     working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     for _ in range(3):
@@ -163,7 +163,7 @@ def test_free_slots_beside_the_one_that_is_taken_are_removed(
     assert os.listdir(working / "notes") == ["1"]
 
 
-def test_what_a_program_has_closed_to_itself_is_discarded_too() -> None:
+def test_folders_that_a_program_has_made_inaccessible_are_discarded_too() -> None:
     with open_folder() as root:
         write_extension(root / "notes", "notes")
         (root / "outside").mkdir(mode=0o755)
@@ -195,7 +195,7 @@ def test_what_a_program_has_closed_to_itself_is_discarded_too() -> None:
         assert (root / "outside").stat().st_mode & 0o777 == 0o755
 
 
-def test_what_was_discarded_is_removed_and_what_cannot_be_is_logged_and_tried_again(
+def test_discarded_files_are_removed_and_failures_are_logged_and_retried(
     working: Path,
     approved: FolderSnapshot,
     opened: list[WorkingCopy],
@@ -220,7 +220,7 @@ def test_what_was_discarded_is_removed_and_what_cannot_be_is_logged_and_tried_ag
 
 
 @pytest.mark.process
-def test_two_hosts_have_copies_of_their_own_and_one_that_is_killed_leaves_nothing(
+def test_two_hosts_have_separate_copies_and_a_killed_one_leaves_nothing(
     working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     command = [sys.executable, "-c", HOLDER, str(working), approved.folder, approved.digest]
@@ -239,7 +239,7 @@ def test_two_hosts_have_copies_of_their_own_and_one_that_is_killed_leaves_nothin
     assert not (theirs / "state").exists()
 
 
-def test_those_of_extensions_that_nobody_has_agreed_to_any_more_are_removed(
+def test_working_copies_without_an_approval_are_removed(
     working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     open_one(working, approved, opened)

@@ -301,7 +301,7 @@ def test_formats_are_not_asserted() -> None:
         (2, True, True),
     ],
 )
-def test_multiples_are_those_of_the_numbers_as_written(divisor: float, value: float, fits: bool) -> None:
+def test_multiples_are_checked_on_the_numbers_as_written(divisor: float, value: float, fits: bool) -> None:
     assert (problems({"multipleOf": divisor}, value) == []) is fits
 
 
@@ -340,7 +340,7 @@ def test_a_length_counts_characters() -> None:
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_patterns_are_those_of_javascript_as_far_as_both_engines_go(trusted: bool) -> None:
+def test_patterns_follow_javascript_as_far_as_both_engines_go(trusted: bool) -> None:
     for pattern, text, fits in [
         ("^a$", "a\n", False),
         ("^[$]$", "$", True),
@@ -380,7 +380,7 @@ def test_draft_7_ignores_the_keywords_of_2020_12() -> None:
     assert pointers({"$schema": DRAFT_7, **new, "contains": True, "maxContains": 0, "minContains": 5}, [1]) == []
 
 
-def test_in_draft_7_a_reference_stands_alone() -> None:
+def test_in_draft_7_siblings_of_a_reference_are_ignored() -> None:
     schema = {"$ref": "#/definitions/a", "type": "null", "definitions": {"a": {"type": "string"}}}
 
     assert pointers({"$schema": DRAFT_7, **schema}, "text") == []
@@ -710,7 +710,7 @@ TOO_MUCH = [
 
 
 @pytest.mark.parametrize(("schema", "value"), TOO_MUCH, ids=range(len(TOO_MUCH)))
-def test_a_check_that_would_take_too_long_is_given_up(
+def test_a_check_that_would_take_too_long_is_abandoned(
     schema: object, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("becket.json_schema.keywords.FULL_BUDGET", 50_000)
@@ -952,7 +952,7 @@ def test_the_verdict_is_that_of_jsonschema(uri: str, reference: Any) -> None:
     check()
 
 
-def test_a_look_that_takes_long_is_given_up_soon() -> None:
+def test_a_slow_check_is_abandoned_soon() -> None:
     validator = compile_schema({"items": {"type": "string"}})
 
     assert validator.find_problems_within_budget(["a", 1]) == [("/1", "expected `string`, got `integer`")]

@@ -196,7 +196,7 @@ def test_the_version_may_be_written_with_escapes(text: str) -> None:
         (' { "jsonrpc" : "2.0" , "id" : 1 , "method" : "m" , "method" : "m" } ', b"1"),
     ],
 )
-def test_a_member_that_stands_twice_is_refused(frame: str, answered_under: bytes) -> None:
+def test_a_duplicate_member_is_refused(frame: str, answered_under: bytes) -> None:
     assert meaning_of(frame) == (answered_under, Meaning.INVALID_REQUEST)
 
 
@@ -214,13 +214,13 @@ def test_members_of_the_same_name_further_in_are_not_confused_with_it(frame: str
     assert isinstance(decode(frame), Request)
 
 
-def test_a_long_name_that_stands_twice_is_not_sent_back_whole() -> None:
+def test_a_long_duplicate_name_is_not_sent_back_whole() -> None:
     message = decode('{"jsonrpc":"2.0","id":1,"method":"m",' + ",".join([f'"{"x" * 5_000}":1'] * 2) + "}")
     assert isinstance(message, Invalid)
     assert len(message.problem) < 200
 
 
-def test_a_message_of_too_many_members_is_refused_before_each_is_looked_at() -> None:
+def test_a_message_of_too_many_members_is_refused_before_each_is_checked() -> None:
     many = ",".join(f'"m{n}":{n}' for n in range(62))
     assert isinstance(decode('{"jsonrpc":"2.0","method":"m",' + many + "}"), NotificationMessage)
     assert meaning_of('{"jsonrpc":"2.0","id":1,"method":"m",' + many + "}") == (b"null", Meaning.TOO_LARGE)
@@ -258,7 +258,7 @@ def test_a_hundred_thousand_levels_are_refused_and_nothing_overflows(text: bytes
 
 
 @pytest.mark.parametrize("frame", ["1", "1.5", '"abc"', "null", "true", " false ", "-0", "1e300", "1e400"])
-def test_a_scalar_is_no_request(frame: str) -> None:
+def test_a_scalar_is_not_a_request(frame: str) -> None:
     assert meaning_of(frame) == INVALID
 
 
@@ -289,7 +289,7 @@ def test_an_invalid_request_is_rejected_under_its_id(frame: str, answered_under:
     assert meaning_of(frame) == (answered_under, Meaning.INVALID_REQUEST)
 
 
-def test_a_method_that_is_not_utf_8_is_no_name() -> None:
+def test_a_method_that_is_not_utf_8_is_not_a_name() -> None:
     assert meaning_of(b'{"jsonrpc":"2.0","id":1,"method":"\xff"}') == (b"1", Meaning.INVALID_REQUEST)
 
 
@@ -460,7 +460,7 @@ def test_white_space_in_a_batch_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("member", ["1", "null", '"a"', "[]", '[{"jsonrpc":"2.0","method":"m"}]', "{}"])
-def test_a_member_that_is_no_message_is_one_invalid_request(member: str) -> None:
+def test_a_member_that_is_not_a_message_is_one_invalid_request(member: str) -> None:
     message = decode(f"[{member}]")
     assert isinstance(message, Batch)
     assert [(one.id, one.meaning) for one in message.members if isinstance(one, Invalid)] == [INVALID]
@@ -478,7 +478,7 @@ def test_a_batch_has_a_limit() -> None:
     assert meaning_of("[" + "1," * 20_000 + "1]") == (b"null", Meaning.TOO_LARGE)
 
 
-def test_a_batch_that_is_no_json_is_one_parse_error() -> None:
+def test_a_batch_that_is_not_json_is_one_parse_error() -> None:
     assert meaning_of('[{"jsonrpc":"2.0","id":1,"method":"m"},{"jsonrpc"]') == PARSE_ERROR
 
 
@@ -516,7 +516,7 @@ def test_depth_counts_in_results_errors_ids_unknown_members_and_batches() -> Non
     assert meaning_of(f"[{request(deep)}]", depth=8) == (b"null", Meaning.TOO_LARGE)
 
 
-def test_brackets_in_strings_are_no_levels() -> None:
+def test_brackets_in_strings_are_not_levels() -> None:
     text = json.dumps(["[" * 500, ']}"[{\\' * 100, {"[[[[": "\\"}])
     frame = request(text)
     assert show(decode(frame, depth=4)) == (Request, b"1", "m", json.loads(text))
@@ -538,12 +538,12 @@ def test_a_mebibyte_of_empty_objects_is_refused_unparsed() -> None:
     assert meaning_of(frame) == (b"1", Meaning.TOO_LARGE)
 
 
-def test_a_large_object_within_the_limits_is_taken() -> None:
+def test_a_large_object_within_the_limits_is_accepted() -> None:
     frame = request(json.dumps({f"key{n}": n for n in range(40_000)}))
     assert isinstance(decode(frame), Request)
 
 
-def test_commas_and_quotes_in_a_long_string_are_no_values() -> None:
+def test_commas_and_quotes_in_a_long_string_are_not_values() -> None:
     text = json.dumps([',"[{' * 100_000])
     assert isinstance(decode(request(text)), Request)
 
@@ -597,11 +597,11 @@ def test_a_number_of_thousands_of_digits_is_refused_unread_wherever_it_comes(dig
     assert decode(f'[{{"jsonrpc":"2.0","id":1,"result":{number}}}]') == Invalid(b"null", Meaning.TOO_LARGE, problem)
 
 
-def test_digits_in_a_string_are_no_number() -> None:
+def test_digits_in_a_string_are_not_a_number() -> None:
     assert isinstance(decode(request(json.dumps(["9" * 100_000, "\\", '"', "7" * 500, 1]))), Request)
 
 
-def test_thousands_of_ordinary_numbers_are_taken() -> None:
+def test_thousands_of_ordinary_numbers_are_accepted() -> None:
     numbers = [n * 1.1e-5 for n in range(15_000)] + [-n * 12345678901234567 for n in range(15_000)]
     frame = request(json.dumps(numbers, separators=(",", ":")))
     assert show(decode(frame)) == (Request, b"1", "m", numbers)
@@ -705,7 +705,7 @@ def test_a_value_without_json_is_refused(value: object) -> None:
     assert caught.value.__cause__ is not None
 
 
-def test_a_type_is_looked_at_once_and_judged_the_same_each_time() -> None:
+def test_a_type_is_inspected_once_and_judged_the_same_each_time() -> None:
     for _ in range(2):
         with pytest.raises(LocalProtocolError):
             encode_json(Reading(math.nan))

@@ -80,7 +80,7 @@ def test_ids_are_numbers_from_one_upwards() -> None:
     assert [call(connection).id for _ in range(3)] == [b"1", b"2", b"3"]
 
 
-def test_ids_begin_anew_behind_the_largest_and_pass_over_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_wrap_around_after_the_largest_and_skip_ids_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(becket.jsonrpc.connection, "MAX_ID", 5)
     connection = link(limits={"remembered_ids": 2})
     first, second, third = (call(connection) for _ in range(3))
@@ -94,7 +94,7 @@ def test_ids_begin_anew_behind_the_largest_and_pass_over_those_in_use(monkeypatc
     assert first.error is None
 
 
-def test_thousands_of_ids_in_use_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thousands_of_ids_in_use_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(becket.jsonrpc.connection, "MAX_ID", 3_000)
     connection = link()
     calls = [call(connection) for _ in range(3_000)]
@@ -693,7 +693,7 @@ def test_a_cancellation_that_names_no_open_request_is_ignored(params: str) -> No
     assert [id for id, _ in codes(said(connection))] == ([None] if "ud800" in params else [])
 
 
-def test_a_cancellation_of_bytes_that_are_no_text_is_ignored() -> None:
+def test_a_cancellation_of_bytes_that_are_not_text_is_ignored() -> None:
     connection = link()
     receive_request(connection, 5)
     body = b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"\\n\xff"}}'
@@ -840,7 +840,7 @@ def test_a_batch_of_notifications_gets_no_response() -> None:
     assert connection.data_to_send() == b""
 
 
-def test_members_that_are_no_messages_get_responses_with_the_others() -> None:
+def test_invalid_members_get_responses_with_the_others() -> None:
     connection = link()
     (served,) = receive(connection, [1, request(1), [], {"foo": "boo"}])
     assert isinstance(served, InboundRequest)
@@ -1040,7 +1040,7 @@ def test_errors_that_belong_to_no_call_are_counted_and_end_the_link_in_the_end()
     assert isinstance(connection.violation, BadMessage)
 
 
-def test_a_batch_that_was_given_up_takes_no_refusal() -> None:
+def test_an_abandoned_batch_ignores_a_refusal() -> None:
     connection = link()
     for opened in open_batch(connection, 2):
         connection.cancel_call(opened)

@@ -57,7 +57,7 @@ def test_there_are_enough_texts() -> None:
     assert len(REJECTED) >= 190
 
 
-def test_json_is_taken_with_its_meaning() -> None:
+def test_valid_json_is_accepted_with_its_meaning() -> None:
     wanted = {name: repr(json.loads(text)) for name, text in ACCEPTED.items()}
     assert {name: repr(params_of(request(text))) for name, text in ACCEPTED.items()} == wanted
     assert {name: repr(result_of(success(text))) for name, text in ACCEPTED.items()} == wanted

@@ -38,9 +38,7 @@ def scan(message: bytes, size: int = 7) -> Outline | None:
         (b'{"id":5}', b"5"),
     ],
 )
-def test_the_id_of_a_response_is_found_wherever_it_stands_at_the_top_level(
-    message: bytes, id: bytes, size: int
-) -> None:
+def test_the_id_of_a_response_is_found_anywhere_at_the_top_level(message: bytes, id: bytes, size: int) -> None:
     assert scan(message, size) == Outline(id, is_response=True)
 
 
@@ -52,7 +50,7 @@ def test_the_id_of_a_response_is_found_wherever_it_stands_at_the_top_level(
         (b'{"params":{"id":6},"\\u006dethod":"a"}', None),
     ],
 )
-def test_a_message_with_a_method_is_no_response(message: bytes, id: bytes | None) -> None:
+def test_a_message_with_a_method_is_not_a_response(message: bytes, id: bytes | None) -> None:
     assert scan(message) == Outline(id, is_response=False)
 
 

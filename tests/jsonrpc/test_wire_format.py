@@ -118,7 +118,7 @@ def test_the_id_and_the_method_alone_determine_the_kind_of_a_message(frame: str,
         "5",
     ],
 )
-def test_everything_else_is_no_message(frame: str) -> None:
+def test_everything_else_is_not_a_message(frame: str) -> None:
     assert decode(frame)[:3] == (Invalid, b"null", Meaning.INVALID_REQUEST)
 
 

@@ -287,7 +287,7 @@ def test_the_decorated_function_is_what_it_was() -> None:
     assert Registry().on("m")(later) is later
 
 
-def test_a_handler_can_be_taken_away() -> None:
+def test_a_handler_can_be_removed() -> None:
     registry = Registry()
     registry.handle("m")(later)
     registry.remove("m")

@@ -300,7 +300,7 @@ async def test_a_task_that_is_cancelled_after_it_was_woken_is_cancelled_at_its_n
     assert log == []  # as with asyncio's own futures: its next step raises
 
 
-async def test_a_scope_of_anyio_lets_a_task_continue_that_was_woken_before_it_was_cancelled() -> None:
+async def test_anyio_does_not_cancel_a_task_that_was_woken_before_its_scope_was_cancelled() -> None:
     waiter, _ = awaited()
     log: list[str] = []
     scope = anyio.CancelScope()

@@ -365,7 +365,7 @@ async def test_calls_beyond_the_concurrency_limit_wait_for_a_slot_and_leave_in_o
     assert order == [1, 2, 3, 4, 0, 5]
 
 
-async def test_a_handler_of_the_same_chunk_does_not_overtake_those_that_wait_for_a_slot() -> None:
+async def test_a_handler_of_the_same_chunk_does_not_overtake_calls_that_wait_for_a_slot() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
 
         @peer.handle("call back")
@@ -387,7 +387,7 @@ async def test_a_handler_of_the_same_chunk_does_not_overtake_those_that_wait_for
     assert order == ["second", "back"]
 
 
-async def test_a_caller_that_calls_again_at_once_does_not_overtake_those_that_wait() -> None:
+async def test_a_caller_that_calls_again_at_once_does_not_overtake_waiting_calls() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
 
         async def call_again_and_again(name: str) -> None:
@@ -712,7 +712,7 @@ async def test_a_ping_to_a_peer_that_does_not_read_times_out() -> None:
 # -- how a call is written down
 
 
-async def test_a_dialect_that_does_not_exist_is_refused_with_the_names_of_those_that_do() -> None:
+async def test_the_error_for_an_unknown_dialect_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="plain"):
         async with memory_pair(dialect="klingon"):
             pass

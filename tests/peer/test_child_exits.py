@@ -195,7 +195,7 @@ async def test_an_exit_is_noticed_although_a_grandchild_floods_the_pipes() -> No
     assert families
 
 
-async def test_what_a_child_wrote_before_its_exit_is_read_although_reading_was_paused() -> None:
+async def test_output_of_a_child_before_its_exit_is_read_although_reading_was_paused() -> None:
     limits = QUICK.but(stream_events=4000)  # it pauses at a thousand, and the pipe holds some hundreds more
     seen: list[int] = []
 

@@ -259,7 +259,7 @@ async def test_a_cancelled_scope_does_not_spin_while_a_child_takes_its_time(monk
     assert len(waits) < 10
 
 
-async def test_close_callbacks_are_called_once_and_those_that_were_removed_never() -> None:
+async def test_close_callbacks_are_called_once_and_removed_ones_never() -> None:
     async with memory_pair() as (left, right):
         called: list[str] = []
         left.add_close_callback(lambda: called.append("kept"))

@@ -67,7 +67,7 @@ async def test_params_and_results_are_converted_at_both_ends() -> None:
         assert await left.call("mix", {"h": 5}) == {"h": 6}
 
 
-async def test_what_does_not_fit_gets_a_response_with_its_problems_and_fails_a_call() -> None:
+async def test_invalid_values_are_rejected_with_their_problems_and_fail_a_call() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle(MIX)

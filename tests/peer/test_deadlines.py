@@ -42,7 +42,7 @@ async def test_a_call_without_a_deadline_is_sent_without_meta() -> None:
         script.say(answer(asked))
 
 
-async def test_params_by_position_have_no_room_for_meta_and_stay_as_they_are() -> None:
+async def test_params_by_position_have_no_room_for_meta_and_are_unchanged() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "x", [1])
         asked = await script.hear()

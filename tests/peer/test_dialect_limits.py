@@ -22,7 +22,7 @@ async def test_a_peer_reads_and_writes_frames_as_large_as_its_dialect_allows(dia
 
 
 @pytest.mark.loops
-async def test_limits_that_are_given_replace_those_of_the_dialect() -> None:
+async def test_given_limits_replace_those_of_the_dialect() -> None:
     async with memory_pair(dialect="mcp", limits=Limits(frame=1024)) as (left, _):
         with pytest.raises(LocalProtocolError):
             await left.call("measure", {"text": "x" * 1024})

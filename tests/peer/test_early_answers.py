@@ -439,7 +439,7 @@ def test_the_callers_deadline_does_not_end_a_handler_that_has_responded(run: Any
     run(main)
 
 
-async def test_what_is_called_after_the_response_still_belongs_to_the_request() -> None:
+async def test_calls_after_the_response_still_belong_to_the_request() -> None:
     async with scripted(dialect="native") as (peer, script):
 
         @peer.handle("work")

@@ -178,7 +178,7 @@ async def test_events_after_the_last_one_are_dropped() -> None:
     assert len(stray) == 2
 
 
-async def test_events_of_another_stream_are_not_taken() -> None:
+async def test_events_of_another_stream_are_ignored() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as a, peer.stream(TURN, Turn("b")) as b:
         asked = [await script.hear(), await script.hear()]
         script.say(

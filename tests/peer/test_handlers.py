@@ -207,7 +207,7 @@ async def test_a_method_of_an_object_and_an_object_that_can_be_called_are_handle
 # -- in time
 
 
-async def test_what_is_registered_before_the_first_await_of_the_block_is_in_time_for_the_first_byte() -> None:
+async def test_handlers_registered_before_the_first_await_of_the_block_get_the_first_byte() -> None:
     one, _ = memory_transports()
     one.accept(frame(request(1, "early")))
     served = anyio.Event()
@@ -356,7 +356,7 @@ async def test_a_result_that_is_changed_after_it_was_returned_was_sent_as_it_was
 # -- requests and notifications are two things
 
 
-async def test_a_notification_never_gets_a_response_whatever_becomes_of_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_notification_never_gets_a_response_whatever_its_outcome(caplog: pytest.LogCaptureFixture) -> None:
     async with scripted() as (peer, script):
         told: list[Any] = []
 

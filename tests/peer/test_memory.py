@@ -140,7 +140,7 @@ async def test_links_that_end_in_the_middle_of_calls_leave_no_memory_behind() ->
     assert await growth_of(live_and_end) < 4 * MOST
 
 
-async def test_an_event_that_is_given_up_while_it_waits_for_credit_leaves_nothing_behind() -> None:
+async def test_an_event_that_is_abandoned_while_it_waits_for_credit_leaves_nothing_behind() -> None:
     async with scripted(dialect="native") as (peer, script):
         grown: list[float] = []
 

@@ -134,7 +134,7 @@ async def test_closing_a_peer_closes_its_stream() -> None:
 # -- who waits for whom
 
 
-async def test_what_a_slow_stream_has_not_taken_is_counted_and_leaves_before_the_end() -> None:
+async def test_bytes_that_a_slow_stream_has_not_taken_are_counted_and_sent_before_the_end() -> None:
     one, other = memory_streams()
     received = bytearray()
     async with Peer.over(one) as peer:

@@ -53,7 +53,7 @@ async def test_a_method_that_requires_a_permission_is_refused_on_a_link_without_
         assert "memory.write" in str(refused.value)
 
 
-async def test_the_gate_of_a_link_lets_in_what_is_granted_and_nothing_else() -> None:
+async def test_the_gate_of_a_link_allows_granted_permissions_and_nothing_else() -> None:
     decisions: list[Decision] = []
     async with memory_pair(right_options={"gate": gate("memory.write", audit=decisions.append)}) as (left, right):
         right.handle(WRITE)(lambda note: True)

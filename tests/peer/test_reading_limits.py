@@ -332,7 +332,7 @@ async def test_notifications_that_waited_for_one_are_handled_in_portions() -> No
     assert max(steps) <= 4
 
 
-async def test_what_came_before_the_end_is_taken_in_portions_before_the_link_ends() -> None:
+async def test_messages_before_the_end_are_processed_in_portions_before_the_link_ends() -> None:
     ours, theirs = memory_transports()
     seen = 0
     steps: list[int] = []

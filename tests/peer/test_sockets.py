@@ -375,7 +375,7 @@ async def test_connecting_without_a_server_fails_and_leaves_nothing(tmp_path: Pa
             pass
 
 
-async def test_a_port_that_is_taken_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError):
         async with serve_tcp(echo_methods(), port=taken.getsockname()[1]):
             pass
@@ -416,7 +416,7 @@ async def test_a_socket_in_use_is_not_replaced(tmp_path: Path) -> None:
                 assert await client.call("echo", [1]) == [1]
 
 
-async def test_a_file_that_is_no_socket_is_never_replaced(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_socket_is_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "notes"
     path.write_text("keep me", encoding="utf-8")
     with pytest.raises(OSError):

@@ -100,7 +100,7 @@ def test_only_names_on_the_list_and_locales_are_inherited(monkeypatch: pytest.Mo
 # -- where its program is looked for
 
 
-async def test_arguments_reach_a_child_as_they_are_and_no_shell_reads_them() -> None:
+async def test_arguments_reach_a_child_unchanged_and_without_a_shell() -> None:
     odd = ["$(id)", "`id`", "; exit 1", "a b", "*", "-c", "new\nline", ""]
     with anyio.fail_after(60):
         async with Peer.connect_process([*child("describes_itself"), *odd]) as peer:

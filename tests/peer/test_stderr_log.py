@@ -296,7 +296,7 @@ async def test_a_line_of_a_child_cannot_pass_for_a_line_of_the_host(caplog: pyte
 
 @pytest.mark.loops
 @pytest.mark.process
-async def test_what_a_child_wrote_right_before_its_end_is_in_the_tail() -> None:
+async def test_stderr_right_before_the_exit_is_in_the_tail() -> None:
     code = "import os; os.write(2, b'first' + b'x' * 60000 + b'last words'); os._exit(2)"
     with anyio.fail_after(60):
         async with Peer.connect_process(["/usr/bin/env", "python3", "-I", "-S", "-c", code]) as peer:

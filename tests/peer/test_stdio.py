@@ -129,7 +129,7 @@ def test_nothing_that_the_program_writes_or_reads_touches_the_wire(command: list
         assert f"STRAY {stray}" in ended.stderr.decode() or f", {stray}" in ended.stderr.decode()
 
 
-def test_what_was_printed_before_the_link_and_is_not_yet_out_goes_to_stderr(command: list[str]) -> None:
+def test_buffered_output_from_before_the_link_goes_to_stderr(command: list[str]) -> None:
     # -E: a variable could make Python write every line at once.
     early = [command[0], "-E", "-c", f"print('STRAY before the link'){command[2]}"]
 

@@ -120,7 +120,7 @@ async def test_a_stopped_child_lets_a_call_time_out_and_is_killed_when_it_is_clo
     assert process_of(peer).signal == "SIGKILL"
 
 
-async def test_a_child_that_the_system_does_not_let_go_of_is_abandoned_and_reaped_later(
+async def test_a_child_that_cannot_be_killed_is_abandoned_and_reaped_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A process in the kernel's hands survives SIGKILL for a while; one that is never signalled looks the same.

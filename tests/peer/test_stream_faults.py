@@ -29,7 +29,7 @@ async def numbers_of(run: CallStream[Any]) -> list[Any]:
 
 
 @pytest.mark.process
-async def test_a_stream_that_is_not_taken_in_time_ends_with_an_error_and_the_link_lives() -> None:
+async def test_a_stream_that_is_not_read_in_time_ends_with_an_error_and_the_link_lives() -> None:
     limits = QUICK.but(stream_events=10)
     seen: list[int] = []
     with anyio.fail_after(60):
@@ -83,7 +83,7 @@ async def test_a_stream_is_bounded_by_bytes_too() -> None:
 
 
 @pytest.mark.parametrize("way", ["one by one", "in batches", "without waiting"])
-async def test_what_a_consumer_has_taken_counts_no_more_against_the_bytes_of_a_stream(way: str) -> None:
+async def test_events_that_a_consumer_has_read_no_longer_count_against_the_bytes_of_a_stream(way: str) -> None:
     taken = 0
     async with (
         scripted(limits=Limits(stream_bytes=1_000)) as (peer, script),
@@ -314,7 +314,7 @@ async def test_events_that_come_after_the_response_do_not_reach_the_stream() -> 
     assert late == [0, 1, 2]
 
 
-async def test_an_event_after_the_end_of_its_call_is_not_taken_for_one_of_the_next_call() -> None:
+async def test_an_event_after_the_end_of_its_call_does_not_go_to_the_next_call() -> None:
     """No number in the events tells it: what belongs to a call bears the call's id, and an id is used once."""
     async with scripted(dialect="native") as (peer, script):
         for number in range(3):

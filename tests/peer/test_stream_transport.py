@@ -67,7 +67,7 @@ async def test_streams_of_anyio_are_such_streams() -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("odd"), OSError("broken"), anyio.BrokenResourceError(), anyio.BusyResourceError("reading")]
 )
-async def test_whatever_a_stream_raises_ends_the_link_with_that_reason(
+async def test_any_exception_of_a_stream_ends_the_link_with_that_reason(
     method: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, right = pipes()

@@ -131,14 +131,14 @@ async def test_batches_give_what_has_come_since_the_last_time() -> None:
         assert await run.result() == "done"
 
 
-async def test_what_is_ready_can_be_taken_without_waiting() -> None:
+async def test_available_events_can_be_read_without_waiting() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
         assert run.batch_nowait() == []
         script.say(tick(0), tick(1))
         assert run.batch_nowait() == [Tick(0), Tick(1)]
 
 
-async def test_events_before_one_that_cannot_be_decoded_are_not_lost_in_its_batch() -> None:
+async def test_events_before_an_undecodable_one_are_not_lost_in_its_batch() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
         script.say(tick(0), tick(1), notification("tick", {"n": "two"}), tick(3))
         batches = run.batches()
@@ -389,7 +389,7 @@ async def test_a_task_that_waits_for_an_event_ends_when_another_task_leaves_the_
                 await run.__aexit__()
 
 
-async def test_one_among_many_events_that_cannot_be_taken_is_a_bad_response() -> None:
+async def test_one_undecodable_event_among_many_is_a_bad_response() -> None:
     seen: list[int] = []
 
     def on_tick(event: Tick) -> None:

@@ -58,7 +58,7 @@ def test_each_descriptor_has_its_own_function_in_its_own_context(pipes: list[Pip
     assert sorted(called) == [(0, "link 0"), *[(1, "link 1")] * 2, *[(2, "link 2")] * 3]
 
 
-def test_a_descriptor_that_is_ready_is_left_alone_once_another_function_has_let_go_of_it(pipes: list[Pipe]) -> None:
+def test_a_ready_descriptor_is_skipped_once_another_function_has_unregistered_it(pipes: list[Pipe]) -> None:
     called: list[str] = []
 
     async def main() -> None:

@@ -101,7 +101,7 @@ def test_a_program_that_continues_without_a_handler_when_its_link_has_ended_is_l
         assert process.wait(15) == 0
 
 
-def test_what_the_program_has_started_in_its_own_session_ends_with_it() -> None:
+def test_processes_that_the_program_has_started_in_its_own_session_end_with_it() -> None:
     code = "import subprocess\nsubprocess.Popen(['sleep', '3600'])\n" + BLOCKING
     with started(code) as process:
         process.stdin.write(request(1, "stay"))

@@ -116,7 +116,7 @@ def test_a_store_without_a_mark_is_found_out(folder: Path) -> None:
 BROKEN_TEXT = "UPDATE memory SET content = CAST(x'736f6d6520ff746561' AS TEXT) WHERE content = 'some tea'"
 
 
-def test_a_record_that_is_no_text_is_named_and_the_others_are_read(path: Path) -> None:
+def test_a_record_that_is_not_text_is_named_and_the_others_are_read(path: Path) -> None:
     change(path, BROKEN_TEXT)
 
     with open_light(path) as store:
@@ -350,7 +350,7 @@ def test_a_store_that_was_set_aside_is_reported_until_that_is_accepted(path: Pat
         assert store.verify() == []
 
 
-def test_tables_that_are_not_those_that_were_made_are_found_when_the_store_is_opened(path: Path) -> None:
+def test_tables_that_differ_from_the_schema_are_found_when_the_store_is_opened(path: Path) -> None:
     change(path, "CREATE TRIGGER gone AFTER INSERT ON memory BEGIN DELETE FROM memory; END")
 
     with open_light(path) as store:

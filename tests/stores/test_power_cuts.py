@@ -173,7 +173,7 @@ def test_a_program_is_recorded_and_cut_off(folder: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_program_that_fails_is_no_recording(folder: Path) -> None:
+def test_a_program_that_fails_is_not_a_recording(folder: Path) -> None:
     with pytest.raises(NotSupported):
         record_disk([sys.executable, "-c", "raise SystemExit(3)"], folder)
 

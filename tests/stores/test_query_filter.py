@@ -23,7 +23,7 @@ def test_a_query_folds_its_text_and_is_limited_to_a_page() -> None:
     assert parse_query(query, LIMITS) == RecordFilter("notes", ("strasse ",), "foo", 3, 4, 60)
 
 
-def test_an_empty_text_is_no_condition() -> None:
+def test_an_empty_text_is_not_a_condition() -> None:
     assert parse_query(Query("notes", ""), LIMITS).words == ()
 
 
@@ -42,7 +42,7 @@ def test_a_search_for_too_many_words_is_refused() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["", "a/b", "a b"])
-def test_no_namespace_is_no_query(namespace: str) -> None:
+def test_a_query_needs_a_namespace(namespace: str) -> None:
     with pytest.raises(InvalidParams):
         parse_query(Query(namespace), LIMITS)
     with pytest.raises(InvalidParams):

@@ -276,7 +276,7 @@ def test_a_query_waits_for_a_connection_no_longer_than_its_time(folder: Path) ->
             pass
 
 
-def test_a_connection_comes_back_whatever_was_done_with_it(folder: Path) -> None:
+def test_a_connection_is_returned_whatever_was_done_with_it(folder: Path) -> None:
     with light(folder / "store", DEFAULT_LIMITS, now_ms):
         readers = reader.ReaderPool(folder / "store", has_index=True)
         for statement in ("SELECT * FROM nowhere", "DELETE FROM memory"):

@@ -101,7 +101,7 @@ def test_a_full_disk_that_has_no_room_for_anything_refuses_all(store: SqliteStor
     assert store.get_config("notes", "mode").value == "dark"
 
 
-def test_a_failure_while_room_is_made_is_no_end_of_the_thread(
+def test_a_failure_while_space_is_reserved_does_not_end_the_thread(
     store: SqliteStore, fail: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail("commit", FULL)
@@ -113,7 +113,7 @@ def test_a_failure_while_room_is_made_is_no_end_of_the_thread(
     assert contents(store) == ["milk"]
 
 
-def test_a_disk_with_hardly_any_room_is_full_whatever_it_says(
+def test_a_disk_with_hardly_any_room_counts_as_full(
     store: SqliteStore, fail: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "free_bytes", lambda path: 1_000)
@@ -125,7 +125,7 @@ def test_a_disk_with_hardly_any_room_is_full_whatever_it_says(
 
 
 @pytest.mark.parametrize("error", [FULL, BROKEN])
-def test_where_nothing_can_be_taken_back_nothing_more_is_written_and_all_can_be_read(
+def test_where_a_rollback_fails_nothing_more_is_written_and_all_can_be_read(
     store: SqliteStore, fail: Callable[..., None], error: sqlite3.Error
 ) -> None:
     fail("commit", error)
@@ -180,7 +180,7 @@ def test_a_store_that_another_process_writes_to_all_the_time_cannot_be_opened(
 
 
 @pytest.mark.parametrize("error", [BROKEN, BUSY], ids=["opened again", "rolled back"])
-def test_a_transaction_that_was_taken_back_counts_for_no_quota(
+def test_a_rolled_back_transaction_does_not_count_for_a_quota(
     folder: Path, fail: Callable[..., None], error: sqlite3.Error
 ) -> None:
     with light(folder / "store", DEFAULT_LIMITS.but(memory_records=2, config_keys=1), now_ms) as store:

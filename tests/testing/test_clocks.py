@@ -12,7 +12,7 @@ from becket.testing import VirtualClock, memory_pair, run_in_virtual_time
 DAY = 24 * 3600.0
 
 
-def test_a_virtual_clock_stands_still_until_it_is_advanced() -> None:
+def test_a_virtual_clock_does_not_move_until_it_is_advanced() -> None:
     clock = VirtualClock(100.0)
 
     assert (clock(), clock.advance(0.5), clock(), clock.advance_to(200.0), clock()) == (

@@ -137,7 +137,7 @@ async def test_a_conversation_in_our_own_dialect_is_held_from_both_peers() -> No
     await check_dialect("native", [TOOLS])
 
 
-async def test_the_time_that_a_busy_machine_takes_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_time_that_a_busy_machine_takes_is_not_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = count()
     for module, name in ((asyncio_loop, "monotonic"), (trio, "current_time")):
         clock = getattr(module, name)
@@ -594,7 +594,7 @@ async def test_another_framing_is_reported() -> None:
     assert found.startswith("transcript 1, our host, entry 1: the frame is 'Content-Length: ")
 
 
-async def test_frames_that_are_no_text_are_shown_as_bytes() -> None:
+async def test_frames_that_are_not_text_are_shown_as_bytes() -> None:
     dialect = replace(SKETCHED, framing=LengthPrefixed)
     transcript = conversation({"to": CHILD, "base64": "/wAB"}, framing="length-prefixed", ours=["host"])
 

@@ -36,7 +36,7 @@ def test_a_descriptor_that_stays_open_is_found() -> None:
         os.close(write)
 
 
-def test_a_descriptor_number_that_stands_for_something_else_is_found() -> None:
+def test_a_reused_descriptor_number_is_found() -> None:
     with open(os.devnull, "rb") as file:
         before = take_inventory()
         read, write = os.pipe()

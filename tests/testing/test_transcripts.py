@@ -62,7 +62,7 @@ def test_recorded_messages_are_read_as_they_were_written(said: list[TranscriptEn
     assert all(line.count(b"\n") == 1 for line in lines)
 
 
-def test_a_message_stands_in_the_file_as_the_json_that_it_is() -> None:
+def test_a_message_is_recorded_as_json() -> None:
     assert encode_entry(FrameSent(0.5, LinkEnd.CHILD, CALL)) == b'{"at":0.5,"to":"child","frame":' + CALL + b"}\n"
 
 

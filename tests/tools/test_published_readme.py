@@ -32,7 +32,7 @@ def test_without_an_address_links_become_text_and_pictures_are_left_out() -> Non
     assert "run.svg" not in published
 
 
-def test_code_stays_as_it_is() -> None:
+def test_code_is_unchanged() -> None:
     for address in ("", ADDRESS):
         assert '```python wire\ntable = {"[a](b.md)": 1}\n```\n' in publish_readme(README, address, "0.2.0")
 

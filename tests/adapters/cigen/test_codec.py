@@ -132,7 +132,9 @@ def test_an_error_in_the_first_exchange_is_a_plugin_that_every_core_refuses(plug
     assert plugin.reject(request, RpcError(Meaning.INCOMPATIBLE, "no")) == b"\0\0\0\0"
 
 
-def test_an_answer_of_the_wrong_kind_is_refused_and_can_still_be_an_error(core: Connection, plugin: Connection) -> None:
+def test_a_response_of_the_wrong_kind_is_refused_and_can_still_be_an_error(
+    core: Connection, plugin: Connection
+) -> None:
     converse(core, plugin, "hello")
     (request,) = plugin.receive(core.open_call(call("plan"), b"{}"))
     assert isinstance(request, InboundRequest)
@@ -145,7 +147,7 @@ def test_an_answer_of_the_wrong_kind_is_refused_and_can_still_be_an_error(core: 
     assert b"it failed" in bytes(answered.result or b"")
 
 
-def test_an_answer_that_is_too_large_becomes_a_diagnostic_that_says_so() -> None:
+def test_a_response_that_is_too_large_becomes_a_diagnostic_that_says_so() -> None:
     small = DEFAULT_LIMITS.but(frame=200)
     core, plugin = CIGEN.build_connection(small), CIGEN.build_connection(small)
     converse(core, plugin, "hello")
@@ -159,7 +161,7 @@ def test_an_answer_that_is_too_large_becomes_a_diagnostic_that_says_so() -> None
     assert b'"TOO_LARGE"' in bytes(answered.result or b"")
 
 
-def test_the_answer_to_a_call_that_was_given_up_is_dropped_and_the_next_is_asked(
+def test_the_response_to_an_abandoned_call_is_dropped_and_the_next_request_is_sent(
     core: Connection, plugin: Connection
 ) -> None:
     converse(core, plugin, "hello")
@@ -175,7 +177,7 @@ def test_the_answer_to_a_call_that_was_given_up_is_dropped_and_the_next_is_asked
 # -- what is refused here
 
 
-def test_generate_before_plan_is_refused_and_says_what_is_next(core: Connection, plugin: Connection) -> None:
+def test_generate_before_plan_is_refused_with_the_expected_request(core: Connection, plugin: Connection) -> None:
     converse(core, plugin, "hello")
 
     with pytest.raises(LocalProtocolError, match=r"`generate` cannot be asked now.* `plan` is next"):
@@ -183,7 +185,7 @@ def test_generate_before_plan_is_refused_and_says_what_is_next(core: Connection,
     assert converse(core, plugin, "plan")[0].method == "plan"
 
 
-def test_a_second_call_before_the_answer_is_refused(core: Connection) -> None:
+def test_a_second_call_before_the_response_is_refused(core: Connection) -> None:
     ask(core, "hello")
 
     with pytest.raises(LocalProtocolError, match="`plan` must wait: `hello` is not answered yet"):
@@ -191,9 +193,7 @@ def test_a_second_call_before_the_answer_is_refused(core: Connection) -> None:
 
 
 @pytest.mark.parametrize("method", ["detect", "validate", "preflight", "tool.call"])
-def test_what_has_no_place_in_the_conversation_is_not_supported(
-    core: Connection, plugin: Connection, method: str
-) -> None:
+def test_messages_that_the_protocol_lacks_are_not_supported(core: Connection, plugin: Connection, method: str) -> None:
     converse(core, plugin, "hello")
 
     with pytest.raises(NotSupported, match=method):
@@ -201,7 +201,7 @@ def test_what_has_no_place_in_the_conversation_is_not_supported(
     assert converse(core, plugin, "plan")[0].method == "plan"
 
 
-def test_a_plugin_asks_nothing_and_nobody_notifies(core: Connection, plugin: Connection) -> None:
+def test_a_plugin_sends_no_requests_and_there_are_no_notifications(core: Connection, plugin: Connection) -> None:
     plugin.receive(framed(HELLO))
 
     with pytest.raises(NotSupported, match="asks it nothing"):
@@ -212,7 +212,7 @@ def test_a_plugin_asks_nothing_and_nobody_notifies(core: Connection, plugin: Con
         core.open_batch([(call("hello"), b"{}")], [])
 
 
-def test_a_request_that_is_too_large_was_never_asked() -> None:
+def test_a_request_that_is_too_large_is_never_sent() -> None:
     core = CIGEN.build_connection(DEFAULT_LIMITS.but(frame=10))
 
     with pytest.raises(LocalProtocolError, match="too large: 102 bytes"):
@@ -224,34 +224,34 @@ def test_a_request_that_is_too_large_was_never_asked() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"\x0a\x05x", b"\xff"])
-def test_an_answer_that_is_no_protobuf_ends_the_link(core: Connection, frame: bytes) -> None:
+def test_a_response_that_is_not_protobuf_ends_the_link(core: Connection, frame: bytes) -> None:
     ask(core, "hello")
 
     assert core.receive(framed(frame)) == []
     assert "no PluginInfo" in str(core.violation)
 
 
-def test_a_request_that_is_no_protobuf_ends_the_link_without_an_answer(plugin: Connection) -> None:
+def test_a_request_that_is_not_protobuf_ends_the_link_without_a_response(plugin: Connection) -> None:
     assert plugin.receive(framed(b"\x0a\x05x")) == []
     assert "no Hello" in str(plugin.violation)
     assert plugin.data_to_send() == b""
 
 
-def test_an_answer_that_nobody_asked_for_ends_the_link(core: Connection, plugin: Connection) -> None:
+def test_a_response_without_a_request_ends_the_link(core: Connection, plugin: Connection) -> None:
     converse(core, plugin, "hello")
 
     assert core.receive(b"\0\0\0\0") == []
     assert "a message after the PluginInfo" in str(core.violation)
 
 
-def test_a_request_before_the_answer_to_the_last_ends_the_link(plugin: Connection) -> None:
+def test_a_request_before_the_response_to_the_last_ends_the_link(plugin: Connection) -> None:
     (request,) = plugin.receive(framed(HELLO) + framed(b""))
 
     assert isinstance(request, InboundRequest)
     assert "before the PluginInfo: there is one request at a time" in str(plugin.violation)
 
 
-def test_a_length_beyond_the_limit_is_refused_before_memory_is_taken_for_it() -> None:
+def test_a_length_beyond_the_limit_is_refused_before_memory_is_allocated() -> None:
     limits = DEFAULT_LIMITS.but(**CIGEN.host_defaults.limits)
     core = CIGEN.build_connection(limits)
 
@@ -261,13 +261,13 @@ def test_a_length_beyond_the_limit_is_refused_before_memory_is_taken_for_it() ->
 
 
 @pytest.mark.parametrize(("cut", "problem"), [(b"\0\0", "truncated length"), (b"\0\0\0\x05ab", "truncated body")])
-def test_what_is_cut_off_by_the_end_is_named(core: Connection, cut: bytes, problem: str) -> None:
+def test_a_truncated_frame_at_the_end_is_named(core: Connection, cut: bytes, problem: str) -> None:
     core.receive(cut)
 
     assert problem in str(core.receive_eof())
 
 
-def test_nothing_is_asked_on_a_link_that_has_ended(core: Connection) -> None:
+def test_no_request_is_sent_on_a_link_that_has_ended(core: Connection) -> None:
     core.close(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
 
     with pytest.raises(ConnectionLost):
@@ -287,7 +287,7 @@ class Taken:
         self.messages.append(message)
 
 
-def test_a_dropped_frame_is_handed_on_as_it_is() -> None:
+def test_a_dropped_frame_is_passed_on_unchanged() -> None:
     inbox: Any = Taken()
     dropped = SkippedFrame(BadFrame("noise"))
 
@@ -296,7 +296,7 @@ def test_a_dropped_frame_is_handed_on_as_it_is() -> None:
     assert isinstance(inbox.messages[1], Request)
 
 
-def test_frames_are_told_apart_without_a_connection() -> None:
+def test_frames_are_distinguished_without_a_connection() -> None:
     core = CigenCodec()
     core.encode_request(b"7", "hello", b"{}")
 

@@ -44,13 +44,13 @@ def test_the_core_says_its_protocol_its_version_and_the_variables_of_the_process
     ("extra", "env"),
     [(CigenSettings(sends_environment=False), {}), (CigenSettings(), {"HOME": "/root"}), ("other", {"HOME": "/root"})],
 )
-def test_a_host_may_keep_the_variables_to_itself(extra: Any, env: dict[str, str]) -> None:
+def test_a_host_may_withhold_the_variables(extra: Any, env: dict[str, str]) -> None:
     introduction = msgspec.structs.replace(INTRODUCTION, extra=extra)
 
     assert greet(introduction, PluginInfo("provider/x", "1.0.0", 1))[0].params.env == env
 
 
-def test_what_a_plugin_can_is_a_capability_of_the_kind_that_it_names() -> None:
+def test_the_capabilities_of_a_plugin_have_their_declared_kind() -> None:
     info = PluginInfo("provider/x", "1.0.0", 1, ("provider:x", "cache:native", "fast", ":odd", "odd:", " "))
     _, greeted = greet(INTRODUCTION, info)
 
@@ -106,7 +106,7 @@ def test_a_plugin_refuses_a_core_of_another_protocol() -> None:
     assert caught.value.message == "Protocol version mismatch: core=2, plugin=1"
 
 
-def test_a_plugin_refuses_what_is_no_hello() -> None:
+def test_a_plugin_refuses_an_invalid_hello() -> None:
     with pytest.raises(InvalidParams):
         MAPPING.server_handshake.decode_params({"core_protocol": "1"}, LinkState("notes"))
 
@@ -145,7 +145,7 @@ def test_a_plugin_that_declares_nothing_is_named_after_its_extension() -> None:
 
 
 @pytest.mark.parametrize("method", ["tool.call", "provider.complete", "command.invoke", "hook.handle", "memory.append"])
-def test_nothing_else_of_the_contract_can_be_said(method: str) -> None:
+def test_the_rest_of_the_contract_is_not_supported(method: str) -> None:
     assert CIGEN.load_mapping is not None
     with pytest.raises(NotSupported, match="cigen"):
         CIGEN.load_mapping().get_method(method)

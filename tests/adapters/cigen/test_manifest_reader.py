@@ -37,7 +37,7 @@ def test_a_program_whose_name_begins_so_is_a_plugin(tmp_path: Path) -> None:
     ("name", "id"),
     [("cigen-provider-My CI", "cigen-provider-my-ci"), ("cigen-provider-" + "x" * 99, "cigen-provider-" + "x" * 49)],
 )
-def test_a_name_that_is_no_id_becomes_one(tmp_path: Path, name: str, id: str) -> None:
+def test_a_name_that_is_not_a_valid_id_becomes_one(tmp_path: Path, name: str, id: str) -> None:
     program(tmp_path, name)
 
     (candidate,) = discover_extensions([tmp_path], readers=[READER]).candidates
@@ -46,7 +46,7 @@ def test_a_name_that_is_no_id_becomes_one(tmp_path: Path, name: str, id: str) ->
     assert len(candidate.manifest.name) <= 64
 
 
-def test_the_prefix_alone_is_no_plugin(tmp_path: Path) -> None:
+def test_the_prefix_alone_is_not_a_plugin(tmp_path: Path) -> None:
     program(tmp_path, "cigen-provider-")
 
     assert discover_extensions([tmp_path], readers=[READER]).candidates == ()

@@ -52,7 +52,7 @@ def test_every_message_that_travels_has_the_members_that_the_file_gives_it(
     assert ours == {name: theirs[name] for name in ours}
 
 
-def test_what_the_file_has_besides_belongs_to_requests_that_are_never_sent(
+def test_the_other_messages_of_the_file_belong_to_requests_that_are_never_sent(
     compiled: descriptor_pb2.FileDescriptorProto,
 ) -> None:
     besides = shape_of(compiled).keys() - shape_of(build_file_descriptor(*ROOTS)).keys()

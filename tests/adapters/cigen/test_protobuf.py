@@ -87,18 +87,18 @@ def test_a_number_that_only_a_newer_program_knows_reads_as_unspecified() -> None
         assert decode(PlanResult, b"\n" + bytes([1 + len(number)]) + b"\x10" + number) == PlanResult((CigenResource(),))
 
 
-def test_a_member_that_only_a_newer_program_knows_is_passed_over() -> None:
+def test_a_member_of_a_newer_program_is_skipped() -> None:
     assert decode(CigenHello, b"\x08\x01\xa2\x06\x03new\x12\x011") == CigenHello(1, "1")
 
 
-def test_an_empty_message_within_a_message_is_not_the_same_as_none() -> None:
+def test_an_empty_nested_message_differs_from_an_absent_one() -> None:
     data = encode(PlanRequest(schema=CigenSchema()))
 
     assert data == b"\x1a\x00"
     assert decode(PlanRequest, data) == PlanRequest(schema=CigenSchema())
 
 
-def test_of_two_steps_in_the_place_of_one_the_last_holds() -> None:
+def test_of_two_alternatives_of_one_field_the_last_holds() -> None:
     steps = b"\x0a\x00\x12\x00"  # run and uses
     job = b"\x2a" + bytes([len(steps)]) + steps
     schema = b"\x22" + bytes([len(job)]) + job
@@ -172,7 +172,7 @@ def test_a_full_message_comes_back_the_same(message: CigenMessage) -> None:
         (PlanRequest, b'{"schema":{"jobs":[{"steps":[{"run":{},"uses":{}}]}]}}'),
     ],
 )
-def test_what_is_no_message_is_refused_before_it_is_sent(kind: type[CigenMessage], json: bytes) -> None:
+def test_an_invalid_message_is_refused_before_it_is_sent(kind: type[CigenMessage], json: bytes) -> None:
     with pytest.raises(Unencodable) as caught:
         get_codec(kind).encode(json)
     assert proto_name(kind) in str(caught.value)
@@ -183,7 +183,7 @@ def test_what_is_no_message_is_refused_before_it_is_sent(kind: type[CigenMessage
     [b"\x0a\x05x", b"\x12\x01\xff", b"\x08", b"\xff" * 12, b"\x0b\x0c\x0d"],
     ids=["cut off", "no UTF-8", "within a number", "an endless number", "a group"],
 )
-def test_bytes_that_are_no_message_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_a_message_are_refused(data: bytes) -> None:
     with pytest.raises(BadMessage):
         get_codec(CigenHello).decode(data, DEFAULT_LIMITS)
 
@@ -205,7 +205,7 @@ def test_values_within_messages_and_maps_are_counted_too() -> None:
             get_codec(kind).decode(data, FEW)
 
 
-def test_a_large_message_of_few_values_is_taken() -> None:
+def test_a_large_message_of_few_values_is_accepted() -> None:
     text = "x" * 1_000
 
     assert decode(GenerateResult, encode(GenerateResult((Fragment(content=text),))), FEW).fragments[0].content == text
@@ -216,7 +216,7 @@ def test_a_large_message_of_few_values_is_taken() -> None:
     [b"\x01" + b"\0" * 8, b"\x15" + b"\0" * 4, b"\x0b", b"\x0a\xff", b"\x80"],
     ids=["eight bytes", "four bytes", "a group", "beyond the end", "within a number"],
 )
-def test_counting_copes_with_whatever_the_parser_must_refuse(rest: bytes) -> None:
+def test_counting_accepts_any_bytes_that_the_parser_must_refuse(rest: bytes) -> None:
     for data in (b"\x08\x01" * 3 + rest + b"\x08\x01" * 10, b"\x12\x10" + b"x" * 16 + b"\x08\x01" + rest):
         try:
             get_codec(CigenHello).decode(data, FEW)

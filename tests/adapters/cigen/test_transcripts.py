@@ -23,7 +23,7 @@ async def test_a_conversation_goes_as_it_was_recorded(transcript: Path) -> None:
     await check_dialect("cigen", transcript)
 
 
-def test_what_stands_beside_the_bytes_for_people_is_what_they_say() -> None:
+def test_the_readable_text_matches_the_recorded_bytes() -> None:
     entries = [json.loads(line) for path in TRANSCRIPTS for line in path.read_text(encoding="utf-8").splitlines()]
     told = [(entry["base64"], *entry["says"].items()) for entry in entries if "says" in entry]
 

@@ -164,7 +164,7 @@ async def test_calls_wait_for_each_other() -> None:
 
 
 @pytest.mark.process
-async def test_the_hello_tells_the_variables_of_the_process() -> None:
+async def test_hello_has_the_variables_of_the_process() -> None:
     code = """
 import sys
 size = int.from_bytes(sys.stdin.buffer.read(4), "big")
@@ -193,7 +193,7 @@ sys.stdin.read()
         (b"\xff", HandshakeFailed, "no PluginInfo"),
     ],
 )
-async def test_a_plugin_that_is_none_is_refused(answer: bytes, error: type[Exception], text: str) -> None:
+async def test_an_invalid_plugin_is_refused(answer: bytes, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         await script(answer, then="sys.stdin.read()")
 
@@ -210,7 +210,7 @@ async def test_a_plugin_that_is_none_is_refused(answer: bytes, error: type[Excep
         ("read(); sys.exit(3)", "exit code 3"),
     ],
 )
-async def test_what_a_plugin_does_wrong_is_the_end_of_its_link(then: str, text: str) -> None:
+async def test_a_protocol_error_of_a_plugin_ends_its_link(then: str, text: str) -> None:
     async with script(INFO, then=then) as plugin:
         with pytest.raises(ConnectionLost) as caught:
             await plan_and_generate(plugin)
@@ -218,7 +218,7 @@ async def test_what_a_plugin_does_wrong_is_the_end_of_its_link(then: str, text: 
 
 
 @pytest.mark.process
-async def test_a_call_that_is_not_answered_in_time_fails_and_the_next_must_wait_for_its_answer() -> None:
+async def test_a_call_that_gets_no_response_in_time_fails_and_the_next_must_wait_for_its_response() -> None:
     async with script(INFO, then="read(); sys.stdin.buffer.read(1); sys.stdin.read()") as plugin:
         with pytest.raises(CallTimeout):
             await plugin.peer.call(PLAN, PlanRequest(), timeout=0.05)
@@ -351,7 +351,7 @@ class Sketch(ExtensionServer):
 
 
 @pytest.mark.loops
-async def test_both_sides_speak_it_in_memory() -> None:
+async def test_host_and_extension_communicate_in_memory() -> None:
     async with connected(Sketch(), dialect=CIGEN) as (sketch, _):
         assert await sketch.peer.call(PLAN, PlanRequest(facts={"id": "x"})) == PlanResult((CigenResource("x"),))
         made = await sketch.peer.call(GENERATE, GenerateRequest("there"))
@@ -360,6 +360,6 @@ async def test_both_sides_speak_it_in_memory() -> None:
         assert sketch.tools == ()
 
 
-async def test_what_a_plugin_says_of_itself_is_kept() -> None:
+async def test_the_identity_of_a_plugin_is_stored() -> None:
     async with connected(Sketch(), dialect=CIGEN) as (sketch, _):
         assert sketch.extra == PluginInfo("provider/sketch", "2.0.0", 1)

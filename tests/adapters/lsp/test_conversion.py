@@ -21,7 +21,7 @@ def test_params_become_their_class_and_back() -> None:
     assert unstructure(params) == PLACE
 
 
-def test_members_that_nobody_knows_are_passed_over() -> None:
+def test_unknown_members_are_ignored() -> None:
     assert convert({**PLACE, "later": 1}, types.HoverParams).position.line == 3
 
 
@@ -41,7 +41,7 @@ def test_nothing_is_coerced(position: Any, problem: tuple[str, str]) -> None:
     assert problem in caught.value.problems
 
 
-def test_null_is_no_text() -> None:
+def test_null_is_not_text() -> None:
     with pytest.raises(BadValue) as caught:
         convert({"textDocument": {"uri": None}, "position": PLACE["position"]}, types.HoverParams)
     assert caught.value.problems == (("/textDocument/uri", "is no str"),)
@@ -56,13 +56,13 @@ def test_a_colour_may_be_whole() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 5, [], "x"])
-def test_what_is_no_object_is_no_params(value: Any) -> None:
+def test_params_that_are_not_an_object_are_refused(value: Any) -> None:
     with pytest.raises(BadValue) as caught:
         convert(value, types.HoverParams)
     assert caught.value.problems == (("", "is no object"),)
 
 
-def test_all_problems_are_told_together() -> None:
+def test_all_problems_are_reported_together() -> None:
     with pytest.raises(BadValue) as caught:
         convert({"textDocument": {}, "position": {"line": "x", "character": "y"}}, types.HoverParams)
     assert [pointer for pointer, _ in caught.value.problems] == [
@@ -78,7 +78,7 @@ def test_enums_are_held_to_their_values() -> None:
         convert({"kind": "html", "value": "x"}, types.MarkupContent)
 
 
-def test_a_union_is_told_by_what_stands_in_it() -> None:
+def test_the_members_of_a_union_value_select_its_class() -> None:
     read: Any = lsp.TEXT_DOCUMENT_COMPLETION.result.from_json
 
     assert isinstance(read({"isIncomplete": False, "items": []}), types.CompletionList)
@@ -88,7 +88,7 @@ def test_a_union_is_told_by_what_stands_in_it() -> None:
         read(5)
 
 
-def test_a_code_action_that_carries_a_command_is_no_command() -> None:
+def test_a_code_action_with_a_command_is_not_a_command() -> None:
     read: Any = lsp.TEXT_DOCUMENT_CODE_ACTION.result.from_json
     command = {"title": "Fix", "command": "fix.all"}
 
@@ -134,7 +134,7 @@ def test_a_notebook_of_no_kind_is_refused() -> None:
         convert({"notebook": {"other": 1}, "cells": []}, types.NotebookDocumentFilterWithCells)
 
 
-def test_whatever_stands_where_nothing_is_expected_is_nothing() -> None:
+def test_any_value_is_ignored_where_none_is_expected() -> None:
     read: Any = lsp.SHUTDOWN.result.from_json
 
     assert [read(value) for value in (None, {}, True)] == [None, None, None]

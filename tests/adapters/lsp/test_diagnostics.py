@@ -36,7 +36,7 @@ async def test_diagnostics_are_the_first_that_come_after_the_last_change() -> No
         assert [one.message for one in client.diagnostics[document.uri].diagnostics] == ["second"]
 
 
-async def test_a_server_that_publishes_piece_by_piece_is_waited_for() -> None:
+async def test_a_server_that_publishes_in_parts_is_waited_for() -> None:
     async with (
         linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
         client.open_document("file:///a.py", "x") as document,
@@ -75,13 +75,13 @@ async def test_a_change_meanwhile_is_waited_for_too(quiet: float) -> None:
         assert found == ["of y"]
 
 
-async def test_what_is_published_about_any_document_is_a_feed() -> None:
+async def test_diagnostics_of_any_document_are_a_subscription() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _), client.published_diagnostics() as feed:
         await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report("file:///other.py", "x"))
         assert (await anext(feed)).uri == "file:///other.py"
 
 
-async def test_the_oldest_that_was_published_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_oldest_published_diagnostics_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("becket.adapters.lsp.client.language_client.MAX_DIAGNOSTIC_DOCUMENTS", 2)
     async with linked(lsp.LanguageClient()) as (client, server, _):
         for name in ("a", "b", "a", "c"):
@@ -109,7 +109,7 @@ ASKED = types.ServerCapabilities(
 )
 
 
-async def test_a_server_that_can_be_asked_for_diagnostics_is_asked() -> None:
+async def test_diagnostics_are_pulled_from_a_server_that_supports_it() -> None:
     async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
         known: list[str | None] = []
 
@@ -128,7 +128,7 @@ async def test_a_server_that_can_be_asked_for_diagnostics_is_asked() -> None:
         assert known == [None, "r1"]
 
 
-async def test_a_server_that_wants_to_be_asked_again_is_asked_again() -> None:
+async def test_diagnostics_are_pulled_again_when_the_server_requests_it() -> None:
     async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
         again = iter([True, False])
 

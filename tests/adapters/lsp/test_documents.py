@@ -64,7 +64,7 @@ async def test_a_document_is_open_once() -> None:
         assert [opened.text_document.text for opened in told.opened] == ["one", "three"]
 
 
-async def test_what_could_not_be_opened_can_be_opened_again() -> None:
+async def test_a_document_that_could_not_be_opened_can_be_opened_again() -> None:
     async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
         with pytest.raises(Unencodable):
             await client.open_document("file:///a.py", "\ud800")
@@ -73,7 +73,7 @@ async def test_what_could_not_be_opened_can_be_opened_again() -> None:
         assert len(told.opened) == 1
 
 
-async def test_the_next_server_knows_nothing_of_what_was_open_at_the_last() -> None:
+async def test_the_open_documents_are_not_carried_over_to_the_next_server() -> None:
     client = lsp.LanguageClient()
     async with linked(client, wishes(types.TextDocumentSyncKind.Full)):
         left_open = await client.open_document("file:///a.py", "one")
@@ -92,7 +92,7 @@ async def test_a_file_that_is_not_there_is_not_opened(tmp_path: Path) -> None:
         assert told.opened == []
 
 
-async def test_a_server_that_wants_changes_gets_what_is_different() -> None:
+async def test_a_server_with_incremental_sync_gets_the_differences() -> None:
     async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Incremental)) as (client, _, told):
         async with client.open_document("file:///a.py", "one\ntwo", language="other") as document:
             await document.change("one\n2")
@@ -113,7 +113,7 @@ async def test_a_server_that_wants_the_whole_gets_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [None, types.TextDocumentSyncKind.None_])
-async def test_a_server_that_wants_nothing_is_told_nothing(kind: types.TextDocumentSyncKind | None) -> None:
+async def test_a_server_without_document_sync_gets_no_notifications(kind: types.TextDocumentSyncKind | None) -> None:
     async with linked(lsp.LanguageClient(), types.ServerCapabilities(text_document_sync=kind)) as (client, _, told):
         async with client.open_document("file:///a.py", "one") as document:
             await document.change("two")
@@ -172,7 +172,7 @@ def test_languages_are_known_by_the_end_of_a_name() -> None:
     ]
 
 
-def test_paths_and_uris_are_the_same_places(tmp_path: Path) -> None:
+def test_paths_and_uris_are_equivalent(tmp_path: Path) -> None:
     assert lsp.path_of(lsp.uri_of(tmp_path / "ä b")) == tmp_path / "ä b"
     assert lsp.uri_of("untitled://x") == "untitled://x"
     with pytest.raises(ValueError, match="no file"):

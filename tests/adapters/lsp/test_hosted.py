@@ -46,7 +46,7 @@ class Editor(lsp.LanguageClient):
         self.created.append(params.token)
 
 
-async def test_a_server_is_restarted_and_knows_again_what_is_open(tmp_path: Path) -> None:
+async def test_open_documents_are_sent_again_to_a_restarted_server(tmp_path: Path) -> None:
     write_server(tmp_path)
     editor = Editor()
     with anyio.fail_after(50):

@@ -24,14 +24,14 @@ pytestmark = pytest.mark.loops
 # -- its life
 
 
-async def test_the_handshake_and_the_end_are_said_in_order() -> None:
+async def test_initialize_initialized_shutdown_and_exit_are_sent_in_order() -> None:
     async with linked(lsp.LanguageClient()) as (client, _, told):
         assert client.server_info == types.ServerInfo("scripted", "1")
         await client.call(lsp.INITIALIZE, client.build_initialize())  # an answer: all before it was heard
     assert told.words == ["initialize", "initialized", "initialize", "shutdown", "exit"]
 
 
-async def test_the_server_learns_of_the_project(tmp_path: Path) -> None:
+async def test_the_project_is_sent_to_the_server(tmp_path: Path) -> None:
     client = lsp.LanguageClient(root=tmp_path, options={"fast": True}, name="editor", version="2")
     async with linked(client) as (_, _, told):
         params = told.initialize
@@ -47,7 +47,7 @@ async def test_settings_are_sent_once_the_server_is_ready() -> None:
     assert told.words[:3] == ["initialize", "initialized", "settings {'a': 1}"]
 
 
-async def test_a_server_that_refuses_is_not_kept() -> None:
+async def test_a_server_that_refuses_is_closed() -> None:
     ours, theirs = memory_transports()
     async with Peer.over(theirs, dialect=LSP) as server:
 
@@ -60,7 +60,7 @@ async def test_a_server_that_refuses_is_not_kept() -> None:
         await server.wait_closed()
 
 
-async def test_a_server_that_counts_in_a_way_that_nobody_knows_is_not_kept() -> None:
+async def test_a_server_with_an_unknown_position_encoding_is_closed() -> None:
     capabilities = types.ServerCapabilities(position_encoding="utf-7")
     with pytest.raises(HandshakeFailed, match="utf-7"):
         async with linked(lsp.LanguageClient(), capabilities):
@@ -78,7 +78,7 @@ async def test_a_client_has_one_server_at_a_time() -> None:
             await client.over(memory_transports()[0])
 
 
-async def test_nothing_can_be_said_without_a_server() -> None:
+async def test_calls_without_a_server_are_refused() -> None:
     client = lsp.LanguageClient()
 
     with pytest.raises(LocalProtocolError, match="not connected"):
@@ -86,7 +86,7 @@ async def test_nothing_can_be_said_without_a_server() -> None:
     await client.aclose()
 
 
-async def test_a_server_that_does_not_answer_the_goodbye_is_left() -> None:
+async def test_a_server_that_does_not_respond_to_shutdown_is_closed() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, told):
         await server.aclose()
     assert "shutdown" not in told.words
@@ -96,7 +96,7 @@ async def test_a_server_that_does_not_answer_the_goodbye_is_left() -> None:
 # -- what the server asks
 
 
-async def test_configuration_is_answered_from_the_settings_by_section() -> None:
+async def test_configuration_gets_a_response_from_the_settings_by_section() -> None:
     client = lsp.LanguageClient(settings={"python": {"lint": {"on": True}}, "flat": 1})
     async with linked(client) as (_, server, _):
         items = [
@@ -106,7 +106,7 @@ async def test_configuration_is_answered_from_the_settings_by_section() -> None:
     assert answers == ({"on": True}, 1, None, None, client.settings)
 
 
-async def test_registrations_are_kept_and_forgotten() -> None:
+async def test_registrations_are_stored_and_removed() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _):
         wish = types.Registration("1", "textDocument/hover")
         await server.call(lsp.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams([wish]))
@@ -117,7 +117,7 @@ async def test_registrations_are_kept_and_forgotten() -> None:
         assert client.registrations == {}
 
 
-async def test_all_that_a_server_may_ask_has_an_answer(tmp_path: Path) -> None:
+async def test_every_request_of_a_server_has_a_response(tmp_path: Path) -> None:
     edit = types.ApplyWorkspaceEditParams(types.WorkspaceEdit())
     question = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
     async with linked(lsp.LanguageClient(root=tmp_path)) as (_, server, _):
@@ -157,7 +157,7 @@ class Editor(lsp.LanguageClient):
         self.refreshed += 1
 
 
-async def test_every_answer_can_be_another_one() -> None:
+async def test_every_default_response_can_be_replaced() -> None:
     question = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
     asked = types.ConfigurationParams([types.ConfigurationItem(section="x")])
     async with linked(Editor()) as (editor, server, told):
@@ -175,7 +175,7 @@ async def test_every_answer_can_be_another_one() -> None:
     assert announced.apply_edit
 
 
-async def test_an_answer_may_come_from_a_plain_function() -> None:
+async def test_a_response_may_come_from_a_plain_function() -> None:
     class Plain(lsp.LanguageClient):
         def configuration(self, item: types.ConfigurationItem) -> Any:  # type: ignore[override]
             return f"plain {item.section}"
@@ -185,7 +185,7 @@ async def test_an_answer_may_come_from_a_plain_function() -> None:
         assert await server.call(lsp.WORKSPACE_CONFIGURATION, asked) == ("plain x",)
 
 
-async def test_what_is_not_overridden_is_not_announced() -> None:
+async def test_features_that_are_not_overridden_are_not_announced() -> None:
     async with linked(lsp.LanguageClient()) as (client, _, told):
         announced = told.initialize.capabilities.workspace
     assert announced is not None
@@ -194,7 +194,7 @@ async def test_what_is_not_overridden_is_not_announced() -> None:
     assert lsp.WORKSPACE_APPLY_EDIT.name in Editor().methods
 
 
-async def test_a_server_may_ask_while_it_is_asked() -> None:
+async def test_a_server_may_send_requests_during_a_call() -> None:
     async with linked(lsp.LanguageClient(settings={"depth": 3})) as (client, server, _):
 
         @server.handle(lsp.WORKSPACE_EXECUTE_COMMAND)
@@ -294,7 +294,7 @@ async def test_a_listener_that_falls_behind_loses_the_oldest(monkeypatch: pytest
         assert feed.dropped == 1
 
 
-async def test_all_who_wait_on_one_feed_get_something() -> None:
+async def test_every_waiter_on_one_subscription_gets_an_item() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
         got: list[lsp.WorkProgress] = []
 
@@ -319,7 +319,7 @@ async def test_a_feed_ends_with_the_link_and_says_why() -> None:
             await anext(feed)
 
 
-async def test_a_feed_ends_quietly_where_this_side_closes() -> None:
+async def test_a_subscription_ends_quietly_when_the_client_closes() -> None:
     async with linked(lsp.LanguageClient()) as (client, _, _), client.progress() as feed:
         await client.aclose()
         assert [report async for report in feed] == []

@@ -74,7 +74,7 @@ def test_without_a_folder_there_is_no_root() -> None:
     assert opening.params["initializationOptions"] is None
 
 
-def test_what_the_host_serves_is_announced() -> None:
+def test_the_methods_that_the_host_serves_are_announced() -> None:
     nothing, _, _ = greet({"capabilities": {}})
     serves = frozenset({"workspace/configuration", "window/workDoneProgress/create"})
     some, _, _ = greet({"capabilities": {}}, host_methods=serves)
@@ -90,7 +90,7 @@ def test_what_the_host_serves_is_announced() -> None:
     assert some.params["capabilities"]["window"]["workDoneProgress"]
 
 
-def test_what_a_server_can_do_is_declared() -> None:
+def test_the_capabilities_of_a_server_are_declared() -> None:
     answer = {
         "capabilities": {"hoverProvider": True, "renameProvider": False, "textDocumentSync": 2},
         "serverInfo": {"name": "pylsp", "version": "1.9"},
@@ -107,7 +107,7 @@ def test_what_a_server_can_do_is_declared() -> None:
     assert greeted.extra == answer
 
 
-def test_a_server_need_not_say_who_it_is() -> None:
+def test_a_server_need_not_send_its_identity() -> None:
     _, _, greeted = greet({"capabilities": {}, "serverInfo": None})
 
     assert greeted.info is not None
@@ -116,12 +116,12 @@ def test_a_server_need_not_say_who_it_is() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"capabilities": []}])
-def test_an_answer_without_capabilities_is_none(answer: object) -> None:
+def test_a_response_without_capabilities_has_no_capabilities(answer: object) -> None:
     with pytest.raises(BadCapabilities):
         greet(answer)
 
 
-def test_the_end_is_said_in_two_words() -> None:
+def test_the_end_is_a_request_and_a_notification() -> None:
     assert MAPPING.encode_shutdown is not None
     assert MAPPING.encode_exit is not None
     assert MAPPING.encode_shutdown(SCENE).method.name == "shutdown"
@@ -152,7 +152,7 @@ def test_its_progress_is_a_task(value: object, event: object) -> None:
 
 
 @pytest.mark.parametrize("value", [None, [1], {"kind": "other"}])
-def test_what_is_no_progress_is_skipped(value: object) -> None:
+def test_invalid_progress_is_skipped(value: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         EXECUTE_COMMAND.events["$/progress"].decode(raw({"token": "t", "value": value}))
 
@@ -165,7 +165,7 @@ def test_progress_belongs_to_the_run_with_its_token() -> None:
     assert not belongs(raw({"token": "u", "value": 1}), {"workDoneToken": "t"})
 
 
-def test_arguments_that_are_no_texts_are_heard_as_json() -> None:
+def test_arguments_that_are_not_text_are_decoded_as_json() -> None:
     heard = COMMANDS.decode_request(
         WireRequest(EXECUTE_COMMAND, {"command": "fix", "arguments": ["a", {"b": 1}]}), LinkState("x")
     )
@@ -190,7 +190,7 @@ def told(event: object, params: object) -> Any:
         (TaskEnded("t", "no disk"), {"kind": "end", "message": "no disk"}),
     ],
 )
-def test_tasks_are_reported_to_a_client_that_asked_for_it(event: object, value: object) -> None:
+def test_tasks_are_reported_to_a_client_that_requested_progress(event: object, value: object) -> None:
     assert told(event, {"workDoneToken": 7}) == ("$/progress", {"token": 7, "value": value})
     assert told(event, {}) is None
 
@@ -234,7 +234,7 @@ def test_messages_for_the_log_have_levels_in_both_directions() -> None:
         (b"\xff", ContentLength, False),
     ],
 )
-def test_a_client_is_known_by_its_first_words(frame: bytes, framing: type, is_ours: bool) -> None:
+def test_a_client_is_detected_by_its_first_message(frame: bytes, framing: type, is_ours: bool) -> None:
     assert matches_first_frame(frame, framing) is is_ours
 
 
@@ -250,7 +250,7 @@ class Indexer(ExtensionServer):
 
 
 @pytest.mark.loops
-async def test_both_sides_speak_it_with_each_other() -> None:
+async def test_host_and_extension_communicate_in_this_dialect() -> None:
     async with connected(Indexer(), dialect="lsp", config={"deep": 1}) as (extension, indexer):
         assert extension.extra["serverInfo"] == {"name": "indexer", "version": "0.3"}
         assert [one.name for one in extension.capabilities] == ["executeCommand"]

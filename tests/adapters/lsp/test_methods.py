@@ -78,12 +78,12 @@ def test_its_types_are_those_of_the_table(name: str) -> None:
         assert types.METHOD_TO_TYPES[wire][1] is None  # type: ignore[index]
 
 
-def test_a_request_that_can_ask_for_progress_is_a_stream() -> None:
+def test_a_request_that_supports_progress_is_a_stream() -> None:
     assert isinstance(lsp.TEXT_DOCUMENT_HOVER, Stream)
     assert not isinstance(lsp.CODE_ACTION_RESOLVE, Stream)
 
 
-def test_a_descriptor_knows_who_serves_it() -> None:
+def test_a_descriptor_has_its_direction() -> None:
     assert lsp.TEXT_DOCUMENT_HOVER.direction == "to-extension"
     assert lsp.WORKSPACE_APPLY_EDIT.direction == "to-host"
 

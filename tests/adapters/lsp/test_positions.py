@@ -24,14 +24,14 @@ texts = st.text(st.sampled_from("ab\n\r\u00e4\u20ac\U0001d4b3\U0001f600\u2028\u0
     ("encoding", "character"),
     [(PositionEncodingKind.Utf8, 7), (PositionEncodingKind.Utf16, 4), (PositionEncodingKind.Utf32, 3)],
 )
-def test_a_character_is_what_was_agreed_on(encoding: PositionEncodingKind, character: int) -> None:
+def test_a_character_is_counted_in_the_negotiated_encoding(encoding: PositionEncodingKind, character: int) -> None:
     text = LineIndex("x\n\u00e4\U0001d4b3bc", encoding)
 
     assert text.position(5) == Position(1, character)
     assert text.offset(Position(1, character)) == 5
 
 
-def test_utf_16_is_what_everybody_knows() -> None:
+def test_utf_16_is_the_default_encoding() -> None:
     assert LineIndex("\U0001d4b3b").position(1) == Position(0, 2)
 
 
@@ -56,7 +56,7 @@ def test_half_of_a_character_is_the_whole_before_it() -> None:
 
 
 @given(texts, st.sampled_from(ENCODINGS), st.data())
-def test_positions_and_indexes_are_the_same_places(
+def test_positions_and_indexes_are_equivalent(
     content: str, encoding: PositionEncodingKind, data: st.DataObject
 ) -> None:
     text = LineIndex(content, encoding)
@@ -113,11 +113,11 @@ def test_edits_are_about_the_text_as_it_was() -> None:
     assert apply_edits("a\nb", edits) == "longer!?\nX"
 
 
-def test_insertions_at_one_place_keep_the_order_in_which_they_were_given() -> None:
+def test_insertions_at_one_position_stay_in_the_given_order() -> None:
     assert apply_edits("x", [edit((0, 0), (0, 0), "b"), edit((0, 0), (0, 0), "a")]) == "bax"
 
 
-def test_an_insertion_stands_before_a_replacement_that_begins_at_its_place() -> None:
+def test_an_insertion_comes_before_a_replacement_that_begins_at_its_position() -> None:
     assert apply_edits("xyz", [edit((0, 1), (0, 2), "Y"), edit((0, 1), (0, 1), "-")]) == "x-Yz"
 
 

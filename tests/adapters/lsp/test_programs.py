@@ -72,7 +72,7 @@ async def exit_code_of(peer: Peer) -> int | None:
     return peer.process.exit_code
 
 
-async def test_what_is_printed_never_reaches_the_wire(tmp_path: Path) -> None:
+async def test_printed_text_never_reaches_the_wire(tmp_path: Path) -> None:
     lines: list[str] = []
     client = lsp.LanguageClient(root=tmp_path)
     async with client.connect_process(PROGRAM, on_stderr=lines.append):
@@ -101,7 +101,7 @@ async def test_a_signal_and_the_death_of_its_client_end_it() -> None:
             assert await exit_code_of(second) == 1
 
 
-async def test_a_client_that_dies_before_it_is_answered_ends_it_too() -> None:
+async def test_a_client_that_dies_before_it_gets_a_response_ends_it_too() -> None:
     async with (
         await anyio.open_process(["sleep", "60"]) as editor,
         Peer.connect_process([sys.executable, "-c", FAST], dialect=LSP) as server,
@@ -113,7 +113,7 @@ async def test_a_client_that_dies_before_it_is_answered_ends_it_too() -> None:
         assert await exit_code_of(server) == 1
 
 
-async def test_a_function_that_does_not_return_does_not_keep_it() -> None:
+async def test_a_function_that_does_not_return_does_not_prevent_the_exit() -> None:
     env = {"PYTHONPATH": os.getcwd()}
     async with Peer.connect_process([sys.executable, "-c", STUCK], dialect=LSP, env=env) as peer:
         await peer.call("initialize", INITIALIZE)

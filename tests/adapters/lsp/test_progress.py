@@ -36,7 +36,7 @@ def test_tokens_of_their_own_stay() -> None:
     assert add_tokens(params, count(1)) is params
 
 
-def test_params_without_a_place_for_tokens_stay_as_they_are() -> None:
+def test_params_without_a_token_member_are_unchanged() -> None:
     resolved = types.CodeLens(types.Range(types.Position(0, 0), types.Position(0, 0)))
 
     assert add_tokens(resolved, count(1)) is resolved
@@ -69,7 +69,7 @@ def test_anything_else_is_a_part_of_the_result() -> None:
 
 
 @pytest.mark.parametrize("value", [{"kind": "begin"}, {"kind": ["x"]}, [], 5, None])
-def test_what_is_no_report_is_skipped_where_results_come_whole(value: object) -> None:
+def test_an_invalid_report_is_skipped_where_results_come_whole(value: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         HOVER.decode(raw("a", value))
 

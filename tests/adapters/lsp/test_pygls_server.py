@@ -80,7 +80,7 @@ async def test_features_of_all_kinds_are_served() -> None:
         assert "ThreadPoolExecutor" in found[0].label
 
 
-async def test_methods_of_its_own_are_served_also_those_that_it_adds_later() -> None:
+async def test_custom_methods_are_served_also_if_they_are_added_later() -> None:
     async with served() as (client, _):
         assert await client.peer.call("own/settings", {"section": "depth"}) == {"found": 3}
         assert await client.peer.call("late/echo", {"text": "x"}) == {"late": "x"}
@@ -90,7 +90,7 @@ async def test_methods_of_its_own_are_served_also_those_that_it_adds_later() -> 
         assert (await client.peer.call("own/events"))["events"] == ["told 5"]
 
 
-async def test_the_server_asks_its_client() -> None:
+async def test_the_server_calls_its_client() -> None:
     async with served() as (client, _), client.progress() as progress:
 
         async def execute(command: str, *arguments: Any) -> Any:
@@ -139,7 +139,7 @@ async def test_progress_and_partial_results_are_streamed() -> None:
         pytest.param("initialize", {"capabilities": {}}, -32600, id="a second initialize"),
     ],
 )
-async def test_every_request_is_answered(method: str, params: Any, code: int) -> None:
+async def test_every_request_gets_a_response(method: str, params: Any, code: int) -> None:
     async with served() as (client, _):
         with pytest.raises(RemoteError) as caught:
             await client.peer.call(method, params, timeout=5)
@@ -148,7 +148,7 @@ async def test_every_request_is_answered(method: str, params: Any, code: int) ->
         assert "traceback" not in (caught.value.data or {})
 
 
-async def test_what_is_wrong_with_params_is_said_with_pointers() -> None:
+async def test_problems_of_params_are_reported_with_pointers() -> None:
     async with served() as (client, _):
         with pytest.raises(RemoteError) as caught:
             await client.peer.call("textDocument/hover", {"textDocument": {"uri": 5}, "position": {"line": 0}})
@@ -199,7 +199,7 @@ async def test_cancelling_reaches_the_function() -> None:
             assert (await client.peer.call("own/events"))["kept"] == 0
 
 
-async def test_a_cancelled_request_is_answered_once() -> None:
+async def test_a_cancelled_request_gets_a_response_once() -> None:
     async with served_raw() as (peer, _):
         await peer.call("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
         pending = asyncio.ensure_future(peer.call("textDocument/definition", PLACE))
@@ -224,7 +224,7 @@ async def test_a_request_that_is_cancelled_at_once_does_not_run_on() -> None:
         assert (len(state["events"]) - state["cancelled"], state["kept"]) == (0, 0)
 
 
-async def test_a_change_does_not_overtake_a_question() -> None:
+async def test_a_change_does_not_overtake_a_request() -> None:
     async with served() as (client, _), client.open_document(URI, "old") as document:
         place = types.HoverParams(document.identifier, types.Position(0, 0))
         before = asyncio.ensure_future(client.call(lsp.TEXT_DOCUMENT_HOVER, place))
@@ -234,7 +234,7 @@ async def test_a_change_does_not_overtake_a_question() -> None:
         assert (await before, await after) == (types.Hover("old"), types.Hover("new"))
 
 
-async def test_what_the_server_tells_does_not_overtake_what_it_asks() -> None:
+async def test_notifications_of_the_server_do_not_overtake_its_requests() -> None:
     async with served() as (client, _):
         heard: list[str] = []
 
@@ -307,7 +307,7 @@ async def test_many_requests_run_at_once() -> None:
                 group.cancel_scope.cancel()
 
 
-async def test_nothing_is_kept_of_what_is_over() -> None:
+async def test_nothing_is_stored_of_finished_requests() -> None:
     async with served() as (client, server):
         for number in range(50):
             async with client.open_document(f"file:///{number}.py", "x"):
@@ -317,7 +317,7 @@ async def test_nothing_is_kept_of_what_is_over() -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_shutdown_ends_what_is_still_running() -> None:
+async def test_a_shutdown_ends_running_requests() -> None:
     async with served() as (client, server):
         pending = [asyncio.ensure_future(client.peer.call("textDocument/definition", PLACE)) for _ in range(3)]
         asked = asyncio.ensure_future(client.peer.call("own/settings", {"section": "slow"}))
@@ -386,7 +386,7 @@ async def test_a_unix_socket_serves_too(tmp_path: Path) -> None:
         assert client.server_info == types.ServerInfo("counting", "1.0")
 
 
-async def test_leaving_the_block_ends_what_is_served() -> None:
+async def test_leaving_the_block_ends_running_requests() -> None:
     async with lsp.serve_tcp(build) as there:
         client = await Editor().connect_tcp("127.0.0.1", there.port)
     assert (await client.peer.wait_closed()) is not None

@@ -114,7 +114,7 @@ async def test_python_lsp_server_reports_its_progress_and_what_it_finds(tmp_path
         pytest.param(servers.jedi_on_becket(), id="on-becket"),
     ],
 )
-async def test_jedi_language_server_serves_as_it_is_on_either_link(tmp_path: Path, server: list[str]) -> None:
+async def test_jedi_language_server_works_unchanged_on_either_link(tmp_path: Path, server: list[str]) -> None:
     async with editing(server, tmp_path, "a.py", PYTHON) as (editor, document):
         hover = await editor.call(lsp.TEXT_DOCUMENT_HOVER, types.HoverParams(*at(document, "greet(name")))
         assert "Greets somebody" in str(hover)
@@ -130,7 +130,7 @@ async def test_jedi_language_server_serves_as_it_is_on_either_link(tmp_path: Pat
 
 @needs_servers
 @pytest.mark.loops
-async def test_ruff_is_asked_for_what_it_finds_and_how_to_mend_it(tmp_path: Path) -> None:
+async def test_ruff_provides_diagnostics_and_code_actions(tmp_path: Path) -> None:
     watched = types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
     capabilities = Editor(tmp_path).build_capabilities()
     assert capabilities.workspace is not None
@@ -165,7 +165,7 @@ async def test_ruff_is_asked_for_what_it_finds_and_how_to_mend_it(tmp_path: Path
 
 
 @needs_typescript
-async def test_typescript_language_server_asks_for_edits(tmp_path: Path) -> None:
+async def test_typescript_language_server_requests_edits(tmp_path: Path) -> None:
     text = 'import { b, a } from "./other";\nconst x: number = a("milk");\n'
     (tmp_path / "other.ts").write_text("export const a = (n: string) => n;\nexport const b = 1;\n", encoding="utf-8")
     async with editing(servers.typescript(), tmp_path, "a.ts", text, options=FRUGAL) as (editor, document):
@@ -186,7 +186,7 @@ async def test_typescript_language_server_asks_for_edits(tmp_path: Path) -> None
         assert document.text.startswith('import { a } from "./other";')
 
 
-async def test_a_server_on_the_stdio_of_pygls_is_asked_and_cancelled(tmp_path: Path) -> None:
+async def test_a_server_on_the_stdio_of_pygls_is_called_and_cancelled(tmp_path: Path) -> None:
     program = f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport pygls_server\npygls_server.build().start_io()"
     async with editing([sys.executable, "-c", program], tmp_path, "a.py", "first\n") as (editor, document):
         hover = await editor.call(lsp.TEXT_DOCUMENT_HOVER, types.HoverParams(*at(document, "first")))

@@ -27,7 +27,7 @@ from becket.errors import NotSupported, RemoteError, RpcError
 pytestmark = pytest.mark.loops
 
 
-async def test_roots_are_told_and_may_change() -> None:
+async def test_roots_are_listed_and_may_change() -> None:
     has_changed = anyio.Event()
     async with served(answering(), roots=["/work/a b", Root("file:///b", "B"), "mem://c"]) as (client, server):
 
@@ -44,7 +44,7 @@ async def test_roots_are_told_and_may_change() -> None:
     assert second.roots == (Root("file:///work/new", "new"),)
 
 
-async def test_a_client_without_roots_offers_none_and_can_tell_of_no_change() -> None:
+async def test_a_client_without_roots_offers_none_and_cannot_send_a_change() -> None:
     async with served(answering()) as (client, server):
         with pytest.raises(RemoteError) as caught:
             await server.call(ROOTS_LIST, None)
@@ -56,7 +56,7 @@ async def test_a_client_without_roots_offers_none_and_can_tell_of_no_change() ->
 ASKED = CreateMessageParams((SamplingMessage("user", TextContent("hi")),), 10)
 
 
-async def test_a_model_is_asked_through_a_function_plain_or_async() -> None:
+async def test_sampling_calls_a_function_plain_or_async() -> None:
     def plain(asked: CreateMessageParams) -> CreateMessageResult:
         return CreateMessageResult.from_text(f"plain {asked.max_tokens}", "m")
 
@@ -69,7 +69,7 @@ async def test_a_model_is_asked_through_a_function_plain_or_async() -> None:
         assert (await server.call(SAMPLING_CREATE_MESSAGE, ASKED)).text == "async"
 
 
-async def test_a_function_may_say_no() -> None:
+async def test_a_sampling_function_may_refuse() -> None:
     def sample(asked: CreateMessageParams) -> CreateMessageResult:
         raise RpcError(USER_REJECTED, "User rejected sampling request")
 
@@ -79,7 +79,7 @@ async def test_a_function_may_say_no() -> None:
         assert caught.value.code == -1
 
 
-async def test_what_a_function_breaks_with_stays_here() -> None:
+async def test_the_exception_of_a_function_is_not_sent() -> None:
     def sample(asked: CreateMessageParams) -> CreateMessageResult:
         raise ValueError("a secret")
 
@@ -109,12 +109,12 @@ async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
         (ElicitResult("cancel"), ElicitResult("cancel")),
     ],
 )
-async def test_a_person_is_asked_through_a_function(given: Any, answer: ElicitResult) -> None:
+async def test_elicitation_calls_a_function(given: Any, answer: ElicitResult) -> None:
     async with served(answering(), elicit=lambda asked: given) as (_, server):
         assert await server.call(ELICITATION_CREATE, ElicitParams("your name?")) == answer
 
 
-async def test_nobody_is_sent_to_a_url_unless_that_was_offered() -> None:
+async def test_url_elicitation_is_refused_unless_it_was_offered() -> None:
     url = ElicitParams("sign in", mode="url", url="https://example.org", elicitation_id="1")
     async with served(answering(), elicit=lambda asked: {}) as (_, server):
         with pytest.raises(RemoteError) as caught:
@@ -124,6 +124,6 @@ async def test_nobody_is_sent_to_a_url_unless_that_was_offered() -> None:
         assert (await server.call(ELICITATION_CREATE, url)).action == "accept"
 
 
-async def test_a_ping_of_the_server_is_answered() -> None:
+async def test_a_ping_of_the_server_gets_a_response() -> None:
     async with served(answering()) as (_, server):
         assert await server.call("ping") == {}

@@ -69,7 +69,7 @@ def tool(name: str, **members: Any) -> dict[str, Any]:
 # -- the first words
 
 
-def test_the_host_says_its_newest_version_who_it_is_and_what_it_offers_and_then_that_it_is_ready() -> None:
+def test_the_host_sends_its_newest_version_its_identity_and_capabilities_and_then_initialized() -> None:
     script = Script(initialize=offering())
     script.greeted(ClientCapabilities(sampling=SamplingCapability()))
 
@@ -86,7 +86,7 @@ def test_the_host_says_its_newest_version_who_it_is_and_what_it_offers_and_then_
     ]
 
 
-def test_a_host_that_was_not_told_otherwise_offers_nothing() -> None:
+def test_a_host_offers_nothing_by_default() -> None:
     script = Script(initialize=offering())
     script.greeted(extra="of another kind")
 
@@ -94,13 +94,13 @@ def test_a_host_that_was_not_told_otherwise_offers_nothing() -> None:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_a_server_may_answer_with_any_version_that_is_known(version: str) -> None:
+def test_a_server_may_respond_with_any_known_version(version: str) -> None:
     greeted = Script(initialize=offering(version=version)).greeted()
 
     assert greeted.extra.version == version
 
 
-def test_a_server_of_another_version_is_refused_whatever_else_it_says() -> None:
+def test_a_server_of_another_version_is_refused_whatever_else_it_sends() -> None:
     with pytest.raises(VersionMismatch) as caught:
         Script(initialize={"protocolVersion": "2031-01-01", "capabilities": 7}).greeted()
 
@@ -111,7 +111,7 @@ def refusing(data: Any) -> RemoteError:
     return RemoteError(method="initialize", code=-32602, message="Unsupported protocol version", data=data)
 
 
-def test_a_server_that_names_its_versions_in_an_error_is_asked_again_with_the_newest_of_them() -> None:
+def test_a_server_that_names_its_versions_in_an_error_gets_a_second_request_with_the_newest_of_them() -> None:
     script = Script(initialize=[refusing({"supported": ["2024-11-05", "2025-03-26"]}), offering(version="2025-03-26")])
     script.greeted()
 
@@ -119,7 +119,7 @@ def test_a_server_that_names_its_versions_in_an_error_is_asked_again_with_the_ne
 
 
 @pytest.mark.parametrize("data", [None, {"supported": ["1999-01-01"]}, {"supported": "2024-11-05"}])
-def test_a_server_that_refuses_without_naming_a_version_of_ours_is_not_asked_again(data: Any) -> None:
+def test_a_server_that_refuses_without_a_known_version_gets_no_second_request(data: Any) -> None:
     with pytest.raises(RemoteError):
         Script(initialize=refusing(data)).greeted()
 
@@ -127,14 +127,14 @@ def test_a_server_that_refuses_without_naming_a_version_of_ours_is_not_asked_aga
 @pytest.mark.parametrize(
     ("answer", "pointer"), [({"protocolVersion": 5}, "/protocolVersion"), ([], ""), (b'{"a":"\xff"}', "")]
 )
-def test_an_answer_that_cannot_be_read_is_refused_with_what_is_wrong(answer: Any, pointer: str) -> None:
+def test_a_response_that_cannot_be_decoded_is_refused_with_its_problems(answer: Any, pointer: str) -> None:
     with pytest.raises(BadCapabilities) as caught:
         Script(initialize=answer).greeted()
 
     assert [at for at, _ in caught.value.problems] == [pointer]
 
 
-def test_what_the_server_tells_of_itself_is_kept() -> None:
+def test_the_identity_of_the_server_is_stored() -> None:
     greeted = Script(initialize=offering("logging", "tools"), tools_list={"tools": []}).greeted()
     server: McpServerInfo = greeted.extra
 
@@ -170,7 +170,7 @@ def test_a_list_without_an_end_is_refused() -> None:
         script.greeted()
 
 
-def test_a_page_that_cannot_be_read_is_refused_with_what_is_wrong() -> None:
+def test_a_page_that_cannot_be_decoded_is_refused_with_its_problems() -> None:
     script = Script(initialize=offering("tools"), tools_list={"tools": [{"name": 1}]})
 
     with pytest.raises(BadCapabilities) as caught:
@@ -184,7 +184,7 @@ def test_prompts_are_known_by_name() -> None:
     assert [*script.greeted().extra.prompts] == ["review"]
 
 
-def test_prompts_that_cannot_be_had_are_no_reason_to_do_without_the_server() -> None:
+def test_a_server_without_a_prompt_list_is_still_usable() -> None:
     lost = RemoteError(method="prompts/list", code=-32601, message="no")
 
     assert Script(initialize=offering("prompts"), prompts_list=lost).greeted().extra.prompts == {}
@@ -199,7 +199,7 @@ def declared_of(*tools: dict[str, Any]) -> tuple[HandshakeResult, list[str]]:
     return greeted, [one.name for one in greeted.capabilities.tools]
 
 
-def test_a_tool_is_declared_as_it_is_listed() -> None:
+def test_a_tool_is_declared_as_listed() -> None:
     greeted, _ = declared_of(tool("read_file", title="Read"))
     (declared,) = greeted.capabilities.tools
 
@@ -208,7 +208,7 @@ def test_a_tool_is_declared_as_it_is_listed() -> None:
     assert greeted.extra.names == {}
 
 
-def test_a_name_that_the_contract_does_not_allow_is_replaced_and_remembered() -> None:
+def test_a_name_that_the_contract_does_not_allow_is_replaced_and_mapped_back() -> None:
     odd = ["files:read", "with space", "x" * 65, "größe: 1", ""]
     greeted, names = declared_of(*map(tool, odd))
 
@@ -217,14 +217,14 @@ def test_a_name_that_the_contract_does_not_allow_is_replaced_and_remembered() ->
     assert all(len(name) <= 64 for name in names)
 
 
-def test_two_names_that_differ_only_in_what_is_replaced_stay_apart() -> None:
+def test_two_names_that_differ_only_in_replaced_characters_stay_distinct() -> None:
     _, names = declared_of(tool("a:b"), tool("a b"))
 
     assert len(set(names)) == 2
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_tool_keeps_its_name_although_another_ones_is_derived_to_the_same(is_first: bool) -> None:
+def test_a_tool_retains_its_name_although_another_is_derived_to_the_same(is_first: bool) -> None:
     (derived,) = declared_of(tool("a b"))[1]
     (other,) = declared_of(tool("a b"), tool(derived))[0].extra.names
     listed = [derived, "a b"] if is_first else ["a b", derived]
@@ -255,13 +255,13 @@ def test_a_tool_without_a_description_gets_the_next_best(members: dict[str, Any]
 
 
 @pytest.mark.parametrize("schema", [None, True, []])
-def test_a_schema_that_is_no_object_stands_for_any_object(schema: Any) -> None:
+def test_a_schema_that_is_not_an_object_means_any_object(schema: Any) -> None:
     greeted, _ = declared_of(tool("a", inputSchema=schema))
 
     assert greeted.capabilities.tools[0].input_schema == {"type": "object"}
 
 
-def test_what_is_declared_passes_the_rules_of_the_contract() -> None:
+def test_the_declarations_pass_the_rules_of_the_contract() -> None:
     greeted, _ = declared_of(tool("a:b"), tool("", description=None), tool("c", inputSchema=None))
     initialized = Initialized(1, greeted.capabilities)
 

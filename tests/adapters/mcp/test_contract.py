@@ -33,7 +33,7 @@ async def test_a_tool_that_fails_fails_the_call() -> None:
         assert caught.value.message == "there is no such note"
 
 
-async def test_what_the_contract_refuses_is_refused_before_anything_is_sent() -> None:
+async def test_arguments_that_the_contract_refuses_are_refused_before_anything_is_sent() -> None:
     async with connected(Notebook(), dialect=MCP, grants=GRANTS) as (host, _):
         with pytest.raises(NotDeclared):
             await host.call_tool("nope")
@@ -70,14 +70,14 @@ async def test_a_prompt_is_a_command_of_the_host() -> None:
         assert result["content"].startswith("1 notes, asked for with ['short']")
 
 
-async def test_what_the_extension_logs_reaches_the_log_of_the_host(caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_messages_of_the_extension_reach_the_log_of_the_host(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "becket.ext.notebook")
     async with connected(Notebook(), dialect=MCP, grants=GRANTS) as (host, _):
         await host.call_tool("add", {"text": "a"})
     assert ("notebook: added a", logging.INFO) in [(record.getMessage(), record.levelno) for record in caplog.records]
 
 
-async def test_what_is_known_of_the_extension_is_what_it_said_in_the_handshake() -> None:
+async def test_the_description_of_the_extension_comes_from_the_handshake() -> None:
     async with connected(Notebook(), dialect=MCP, grants=GRANTS) as (host, _):
         about = await host.info()
         assert about.build is not None

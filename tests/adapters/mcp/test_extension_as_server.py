@@ -42,7 +42,7 @@ async def opened(server: ExtensionServer, **options: Unpack[ClientOptions]) -> A
         yield client
 
 
-async def test_the_server_says_who_it_is_and_what_it_has() -> None:
+async def test_the_server_sends_its_identity_and_capabilities() -> None:
     async with opened(Notebook()) as client:
         assert (client.server.server_info.name, client.server.server_info.version) == ("notebook", "2.1.0")
         assert client.server_capabilities.tools is not None
@@ -72,7 +72,7 @@ async def test_tools_are_listed_with_their_schemas_and_called() -> None:
         assert drawn.content == (TextContent("a note:"), ImageContent("aGk=", "image/png"))
 
 
-async def test_a_tool_that_fails_answers_with_an_error_that_a_model_can_read() -> None:
+async def test_a_tool_that_fails_responds_with_an_error_that_a_model_can_read() -> None:
     async with opened(Notebook()) as client:
         told = await client.call_tool("fail", {"how": "told"})
         assert (told.is_error, told.text) == (True, "there is no such note")
@@ -96,7 +96,7 @@ async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol() -> None:
         assert caught.value.code == -32602
 
 
-async def test_progress_is_told_to_who_asks_for_it_and_to_nobody_else() -> None:
+async def test_progress_is_sent_only_to_a_caller_that_requested_it() -> None:
     async with opened(Notebook()) as client:
         heard: list[Progress] = []
         assert (await client.call_tool("count", {"to": 2}, on_progress=heard.append)).text == "counted to 2"
@@ -112,7 +112,7 @@ async def test_progress_is_told_to_who_asks_for_it_and_to_nobody_else() -> None:
         assert stray == []
 
 
-async def test_a_cancelled_tool_ends_and_is_never_answered() -> None:
+async def test_a_cancelled_tool_ends_and_never_gets_a_response() -> None:
     notebook = Notebook()
     async with opened(notebook) as client:
         async with anyio.create_task_group() as tasks:
@@ -125,7 +125,7 @@ async def test_a_cancelled_tool_ends_and_is_never_answered() -> None:
         await client.ping()
 
 
-async def test_a_tool_may_ask_the_model_and_the_person_of_its_client() -> None:
+async def test_a_tool_may_use_sampling_and_elicitation_of_its_client() -> None:
     def sample(asked: object) -> CreateMessageResult:
         return CreateMessageResult.from_text("hello", "small")
 
@@ -148,7 +148,7 @@ async def test_a_tool_sends_no_request_that_its_client_has_not_announced_to_serv
     assert (failed.is_error, failed.text) == (True, "not supported here: `sampling/createMessage`")
 
 
-async def test_what_is_for_the_log_is_told_from_the_level_on_that_was_set() -> None:
+async def test_log_messages_are_sent_from_the_set_level_on() -> None:
     heard: list[str] = []
     async with opened(Notebook()) as client:
 
@@ -181,7 +181,7 @@ async def test_commands_are_prompts_whose_text_is_what_they_put_out() -> None:
         assert caught.value.code == -32602
 
 
-async def test_methods_of_the_protocol_that_an_author_writes_are_served_as_they_are() -> None:
+async def test_methods_of_the_protocol_that_an_author_writes_are_served_unchanged() -> None:
     async with opened(Notebook()) as client:
         (resource,) = await client.list_resources()
         (contents,) = await client.read_resource(resource.uri)
@@ -221,7 +221,7 @@ async def test_memory_of_the_host_is_what_a_client_of_mcp_does_not_have() -> Non
 
 @pytest.mark.process
 @pytest.mark.parametrize("arguments", [[], ["--heard"]], ids=["told", "by hearing"])
-async def test_a_program_is_an_mcp_server_when_it_is_told_so_or_hears_it(arguments: list[str]) -> None:
+async def test_a_program_is_an_mcp_server_by_argument_or_by_detection(arguments: list[str]) -> None:
     stderr: list[str] = []
     command = [sys.executable, str(PROGRAM), *arguments]
     env = {"PYTHONPATH": str(PROGRAM.parents[3])}

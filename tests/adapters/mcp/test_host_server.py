@@ -148,7 +148,7 @@ async def test_pictures_objects_and_long_texts_reach_the_client_as_they_were_giv
         assert (censored.text, censored.structured_content) == ("[no z]", None)
 
 
-async def test_a_client_is_told_when_there_are_other_tools(folder: Path) -> None:
+async def test_a_client_is_notified_when_the_tools_change(folder: Path) -> None:
     changed = anyio.Event()
     async with facing(folder) as (client, host):
 
@@ -163,7 +163,7 @@ async def test_a_client_is_told_when_there_are_other_tools(folder: Path) -> None
         assert await client.list_tools() == ()
 
 
-async def test_a_client_is_told_when_a_tool_is_another_under_the_same_name(folder: Path) -> None:
+async def test_a_client_is_notified_when_a_tool_changes_under_the_same_name(folder: Path) -> None:
     changed = anyio.Event()
     (folder / "growing.py").write_text(GROWING, encoding="utf-8")
     entry = {"command": "python3", "args": ["growing.py"]}
@@ -182,7 +182,7 @@ async def test_a_client_is_told_when_a_tool_is_another_under_the_same_name(folde
         assert (before.description, after.description) == ("step 0", "step 1")
 
 
-async def test_a_client_that_has_not_said_initialize_gets_nothing(folder: Path) -> None:
+async def test_a_client_that_has_not_sent_initialize_gets_nothing(folder: Path) -> None:
     ours, theirs = memory_transports()
     async with (
         Host([folder], data=None) as host,
@@ -219,22 +219,20 @@ def test_a_class_is_found_by_its_module(folder: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "named", ["nowhere.py", "nothing", "no_such_module_here:Thing", str(NOTEBOOK) + ":Other", "json:JSONDecoder"]
 )
-def test_what_names_no_extension_is_told(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_argument_that_names_no_extension_is_reported(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     with pytest.raises(click.BadParameter):
         find_server(named)
 
 
-def test_the_classes_of_a_file_are_named_where_none_of_them_was() -> None:
+def test_the_classes_of_a_file_are_listed_where_none_was_named() -> None:
     with pytest.raises(click.BadParameter, match="it has Notebook"):
         find_server(f"{NOTEBOOK}:Other")
 
 
 @pytest.mark.parametrize("text", ["def (", "import no_such_module_here", "raise KeyError('x')", "{server}(1)"])
-def test_what_an_author_has_written_wrong_is_told_as_such(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_authoring_mistake_is_reported_as_such(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     file = tmp_path / "mistaken.py"
     file.write_text(text.replace("{server}", "from becket.extension import ExtensionServer as E\nE"), encoding="utf-8")
@@ -243,7 +241,7 @@ def test_what_an_author_has_written_wrong_is_told_as_such(
         find_server(str(file))
 
 
-def test_what_is_printed_while_a_file_is_loaded_is_not_for_the_client(
+def test_output_while_a_file_is_loaded_is_not_sent_to_the_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -254,7 +252,7 @@ def test_what_is_printed_while_a_file_is_loaded_is_not_for_the_client(
     assert capsys.readouterr() == ("", "hello\n")
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
     done = CliRunner().invoke(cli, ["mcp", "serve", str(tmp_path), str(tmp_path / "nowhere")])

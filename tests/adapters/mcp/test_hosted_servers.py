@@ -149,7 +149,7 @@ async def test_the_tools_of_a_listed_server_stand_among_everyones(tmp_path: Path
     assert '"tool.call"' in audit
 
 
-async def test_a_server_that_nobody_has_agreed_to_is_not_started(tmp_path: Path) -> None:
+async def test_a_server_without_consent_is_not_started(tmp_path: Path) -> None:
     list_servers(tmp_path, notebook=notebook())
     async with hosting(tmp_path) as host:
         with pytest.raises(ExtensionRefused) as caught:
@@ -189,7 +189,7 @@ async def test_a_program_by_an_absolute_path_starts_after_consent_that_shows_the
 
 
 @pytest.mark.parametrize("is_absolute", [True, False])
-async def test_a_program_in_node_modules_starts_and_a_change_behind_its_link_asks_again(
+async def test_a_program_in_node_modules_starts_and_a_change_behind_its_link_prompts_again(
     tmp_path: Path, is_absolute: bool
 ) -> None:
     project = tmp_path / "project"
@@ -316,7 +316,7 @@ async def test_the_servers_of_a_manifest_are_extensions_of_their_own_that_need_t
 
 
 @pytest.mark.loops
-async def test_a_server_with_the_permission_asks_the_models_and_the_person_of_the_host(tmp_path: Path) -> None:
+async def test_a_server_with_the_permission_uses_sampling_and_elicitation_of_the_host(tmp_path: Path) -> None:
     folder = tmp_path / "oracle"
     folder.mkdir()
     (folder / "oracle.py").write_text(ORACLE, encoding="utf-8")
@@ -341,7 +341,7 @@ async def test_a_server_with_the_permission_asks_the_models_and_the_person_of_th
             await host.call_tool("notebook_ask")
 
 
-async def test_a_host_may_answer_for_a_model_itself(tmp_path: Path) -> None:
+async def test_a_host_may_respond_for_a_model_itself(tmp_path: Path) -> None:
     asks = ["tools.register", "session.drive"]
     list_servers(tmp_path, notebook=notebook(permissions=asks))
     settings = McpSettings(

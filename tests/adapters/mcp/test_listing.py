@@ -25,7 +25,7 @@ def server(entry: Any, folder: Path, name: str = "files") -> tuple[list[Manifest
 
 
 @pytest.mark.parametrize("member", ["mcpServers", "mcp_servers"])
-def test_a_server_becomes_an_extension_in_either_spelling(member: str, tmp_path: Path) -> None:
+def test_a_server_becomes_an_extension_from_either_file_format(member: str, tmp_path: Path) -> None:
     entry = {"command": "npx", "args": ["-y", "server"], "env": {"A": "1"}, "type": "stdio", "autoApprove": []}
     (found,) = listed({member: {"Files": entry}}, tmp_path).extensions
     manifest = found.manifest
@@ -36,14 +36,14 @@ def test_a_server_becomes_an_extension_in_either_spelling(member: str, tmp_path:
     assert manifest.permissions == ("tools.register",)
 
 
-def test_a_server_may_ask_for_more_than_that_its_tools_are_called(tmp_path: Path) -> None:
+def test_a_server_may_request_more_permissions_than_for_its_tools(tmp_path: Path) -> None:
     asked = ["tools.register", "session.drive"]
     (manifest,), _ = server({"command": "a", "permissions": asked}, tmp_path)
 
     assert manifest.permissions == tuple(asked)
 
 
-def test_every_server_asks_for_something_so_that_somebody_must_agree_to_it(tmp_path: Path) -> None:
+def test_every_server_requests_a_permission_so_that_consent_is_needed(tmp_path: Path) -> None:
     (manifest,), _ = server({"command": "sh", "args": ["-c", "echo"], "permissions": []}, tmp_path)
 
     assert manifest.permissions == ("tools.register",)
@@ -112,7 +112,7 @@ def test_one_bad_server_leaves_the_others_and_its_hint_says_what_to_do(tmp_path:
     assert READER.hint_for(("/a", "is missing")) == ""
 
 
-def test_names_that_come_to_the_same_id_or_to_none_are_problems(tmp_path: Path) -> None:
+def test_names_that_map_to_the_same_id_or_to_none_are_problems(tmp_path: Path) -> None:
     listing = listed(
         {"mcpServers": {"A b": {"command": "a"}, "a-b": {"command": "b"}, "..": {"command": "c"}}}, tmp_path
     )
@@ -127,7 +127,7 @@ def test_a_file_without_servers_lists_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'"\xff"', b"[" * 3000])
-def test_a_file_that_is_no_object_cannot_be_used(data: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_object_cannot_be_used(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(ManifestError):
         listed(data, tmp_path)
 
@@ -155,7 +155,7 @@ def test_the_servers_of_a_manifest_stand_behind_it_and_start_after_it(tmp_path: 
     assert (found.folder, found.is_listed, problems) == (str(tmp_path), True, [])
 
 
-def test_what_is_wrong_with_the_servers_of_a_manifest_is_told_and_the_extension_is_there(tmp_path: Path) -> None:
+def test_problems_of_the_servers_of_a_manifest_are_reported_and_the_extension_is_listed(tmp_path: Path) -> None:
     candidates, problems = adopted({"files": {"url": "x"}}, tmp_path)
 
     assert [one.id for one in candidates] == ["notes"]

@@ -55,7 +55,7 @@ def asked(phrase: MethodMapping, state: LinkState, **params: Any) -> WireRequest
 # -- tools, as a client calls them
 
 
-def test_what_another_server_gave_is_handed_on_as_it_was() -> None:
+def test_the_result_of_another_server_is_passed_on_unchanged() -> None:
     result = ToolResult((TextContent("a"), ImageContent("AA==", "image/png")), {"n": 1})
     read = TOOLS.decode_result(result, WireRequest(TOOLS_CALL, CallToolParams("draw")), on_host())
 
@@ -80,7 +80,7 @@ def test_texts_are_all_that_a_result_of_texts_is() -> None:
     assert read(ToolResult((TextContent("a"), TextContent("b")))) == "a\nb"
 
 
-def test_a_result_with_more_than_text_has_its_pieces_beside_the_text() -> None:
+def test_a_result_with_more_than_text_has_its_content_beside_the_text() -> None:
     image = ImageContent("aGk=", "image/png")
 
     assert read(ToolResult((TextContent("a"), image), {"n": 1})) == {
@@ -97,7 +97,7 @@ def test_a_tool_that_has_failed_fails_the_call_with_what_it_says() -> None:
     assert (caught.value.tool, caught.value.message, caught.value.data) == ("read", "no such file", {"why": 1})
 
 
-def test_a_tool_that_has_failed_without_a_word_fails_the_call_all_the_same() -> None:
+def test_a_tool_error_without_text_fails_the_call_all_the_same() -> None:
     with pytest.raises(ToolFailed):
         read(ToolResult(is_error=True))
 
@@ -105,7 +105,7 @@ def test_a_tool_that_has_failed_without_a_word_fails_the_call_all_the_same() -> 
 # -- tools, as a server is called
 
 
-def test_a_call_is_heard_with_its_arguments_or_with_none() -> None:
+def test_a_call_is_decoded_with_or_without_arguments() -> None:
     state = on_extension()
 
     assert TOOLS.decode_request(asked(TOOLS, state, name="count", arguments={"a": 1}), state) == ToolCall(
@@ -152,7 +152,7 @@ def fail(error: RpcError) -> Any:
     return TOOLS.encode_failure(error, asked(TOOLS, state, name="count"), state)
 
 
-def test_a_tool_that_fails_answers_with_what_a_model_reads_and_a_program_too() -> None:
+def test_a_tool_that_fails_responds_with_text_for_a_model_and_data_for_a_program() -> None:
     told = {"message": "no milk", "code": 7, "data": {"left": 0}}
 
     failed = fail(RpcError(7, "no milk", {"left": 0}))
@@ -171,13 +171,13 @@ def test_arguments_that_do_not_fit_are_for_the_model_to_mend() -> None:
 
 
 @pytest.mark.parametrize("error", [Busy("calls", 1), RpcError(Meaning.NOT_READY)])
-def test_what_is_no_fault_of_the_tool_is_an_error_of_the_protocol(error: RpcError) -> None:
+def test_an_error_other_than_of_the_tool_is_an_error_of_the_protocol(error: RpcError) -> None:
     with pytest.raises(RpcError) as caught:
         fail(error)
     assert caught.value is error
 
 
-def test_progress_is_told_under_the_token_of_the_request() -> None:
+def test_progress_is_sent_under_the_token_of_the_request() -> None:
     state = on_extension()
     assert TOOLS.encode_progress is not None
     saying = asked(TOOLS, state, name="count", _meta={"progressToken": "t"})
@@ -188,7 +188,7 @@ def test_progress_is_told_under_the_token_of_the_request() -> None:
     )
 
 
-def test_nobody_is_told_of_progress_who_did_not_ask_for_it() -> None:
+def test_no_progress_is_sent_without_a_token() -> None:
     state = on_extension()
     assert TOOLS.encode_progress is not None
 
@@ -211,13 +211,15 @@ REVIEW = Prompt("review", arguments=(PromptArgument("file"), PromptArgument("sty
         (("x=1",), {"file": "x=1"}),
     ],
 )
-def test_words_fill_the_arguments_of_a_prompt(args: tuple[str, ...], given: dict[str, str] | None) -> None:
+def test_arguments_are_assigned_to_the_arguments_of_a_prompt(
+    args: tuple[str, ...], given: dict[str, str] | None
+) -> None:
     saying = COMMANDS.encode_request(CommandInvoke("review", args, "run-1"), on_host(None, REVIEW))
 
     assert (saying.params.name, saying.params.arguments) == ("review", given)
 
 
-def test_a_word_too_many_is_refused_before_anything_is_sent() -> None:
+def test_too_many_arguments_are_refused_before_anything_is_sent() -> None:
     with pytest.raises(InvalidParams):
         COMMANDS.encode_request(CommandInvoke("unknown", ("a",), "run-1"), on_host(None, REVIEW))
 
@@ -231,7 +233,7 @@ def test_a_prompt_is_read_as_its_text_and_its_messages() -> None:
     }
 
 
-def test_a_prompt_is_heard_as_a_command_with_the_words_that_were_typed() -> None:
+def test_a_prompt_is_handled_as_a_command_with_the_typed_arguments() -> None:
     state = on_extension()
     invoke = COMMANDS.decode_request(
         asked(COMMANDS, state, name="reindex", arguments={"args": "fast 'all of it'"}), state
@@ -248,7 +250,7 @@ def test_a_prompt_that_cannot_be_run_is_refused(params: dict[str, Any]) -> None:
         COMMANDS.decode_request(asked(COMMANDS, state, **params), state)
 
 
-def test_what_a_command_puts_out_is_the_text_of_its_prompt() -> None:
+def test_the_output_of_a_command_is_the_text_of_its_prompt() -> None:
     state = on_extension()
     saying = asked(COMMANDS, state, **{"name": "reindex", "": ["injected"]})
     COMMANDS.decode_request(saying, state)
@@ -277,7 +279,7 @@ def test_a_command_that_puts_nothing_out_has_its_result_for_a_text(result: Any, 
     assert prompt.messages == ((PromptMessage("user", TextContent(text)),) if text else ())
 
 
-def test_how_far_a_task_is_is_told_as_progress() -> None:
+def test_the_progress_of_a_task_is_sent() -> None:
     state = on_extension()
     saying = asked(COMMANDS, state, name="reindex", _meta={"progressToken": 5})
     assert COMMANDS.encode_event is not None
@@ -297,7 +299,7 @@ def test_a_client_becomes_the_host_of_the_extension() -> None:
     assert (words.plugin_id, words.host.name, words.config) == ("notes", "client", {})
 
 
-def test_the_answer_bears_the_version_that_was_asked_for_and_what_there_is() -> None:
+def test_the_response_has_the_requested_version_and_the_capabilities() -> None:
     answer = WELCOME.encode_result(ContractInitialized(1), on_extension())
 
     assert msgspec.to_builtins(answer) == {
@@ -353,7 +355,7 @@ def test_a_server_lists_its_tools_and_its_commands() -> None:
     )
 
 
-def test_a_ping_is_answered_with_an_object() -> None:
+def test_a_ping_gets_a_response_with_an_object() -> None:
     assert ask("ping", on_extension()) == {}
 
 
@@ -362,7 +364,7 @@ def test_a_ping_is_answered_with_an_object() -> None:
 TALE = MAPPING.notifications[LOG.name]
 
 
-def test_what_is_for_the_log_is_told_from_the_level_on_that_the_client_has_set() -> None:
+def test_log_messages_are_sent_from_the_level_on_that_the_client_has_set() -> None:
     state = on_extension()
     assert ask("logging/setLevel", state, {"level": "warning"}) == {}
 
@@ -375,7 +377,7 @@ def test_what_is_for_the_log_is_told_from_the_level_on_that_the_client_has_set()
     )
 
 
-def test_a_level_that_is_none_is_refused() -> None:
+def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(InvalidParams):
         ask("logging/setLevel", on_extension(), {"level": "loud"})
 
@@ -388,5 +390,5 @@ def test_a_level_that_is_none_is_refused() -> None:
         ({"level": "loud"}, LogRecord(LogLevel.INFO, "files", '{"level":"loud"}')),
     ],
 )
-def test_what_a_server_tells_for_the_log_is_heard_whatever_it_is(params: Any, record: LogRecord) -> None:
+def test_every_log_message_of_a_server_is_accepted(params: Any, record: LogRecord) -> None:
     assert TALE.decode(params, on_host()) == record

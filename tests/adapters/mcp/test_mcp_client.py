@@ -51,7 +51,7 @@ pytestmark = pytest.mark.loops
 # -- the handshake
 
 
-async def test_the_client_says_who_it_is_and_what_it_offers_and_then_that_it_is_ready() -> None:
+async def test_the_client_sends_its_identity_and_capabilities_and_then_initialized() -> None:
     heard: list[Any] = []
     methods = Registry()
     is_ready = anyio.Event()
@@ -83,7 +83,7 @@ async def test_a_server_of_another_version_is_left() -> None:
             pass
 
 
-async def test_a_server_that_refuses_is_left_with_its_own_words() -> None:
+async def test_the_error_for_a_server_that_refuses_has_its_message() -> None:
     methods = Registry()
 
     @methods.handle("initialize")
@@ -95,7 +95,7 @@ async def test_a_server_that_refuses_is_left_with_its_own_words() -> None:
             pass
 
 
-async def test_a_server_that_never_answers_is_left_in_time() -> None:
+async def test_a_server_that_never_responds_times_out() -> None:
     methods = Registry()
 
     @methods.handle("initialize")
@@ -135,7 +135,7 @@ async def test_a_list_comes_whole_from_all_its_pages() -> None:
     assert asked == [{}, {"cursor": "next"}]
 
 
-async def test_a_list_without_an_end_is_given_up() -> None:
+async def test_an_endless_list_is_abandoned() -> None:
     methods = answering(**ALL)
     pages = iter(range(1_000_000))
 
@@ -160,7 +160,7 @@ async def test_a_server_with_resources_may_have_no_templates() -> None:
             await client.list_resource_templates()
 
 
-async def test_what_is_not_offered_is_an_empty_list_and_a_refused_call_and_nothing_is_sent() -> None:
+async def test_a_missing_capability_is_an_empty_list_and_a_refused_call_and_nothing_is_sent() -> None:
     async with served(answering()) as (client, server):
 
         @server.handle("resources/read")
@@ -183,7 +183,7 @@ async def test_what_is_not_offered_is_an_empty_list_and_a_refused_call_and_nothi
             await client.set_log_level("info")
 
 
-async def test_a_server_of_the_first_version_completes_without_having_said_so() -> None:
+async def test_a_server_of_the_first_version_completes_without_a_capability() -> None:
     methods = answering("2024-11-05", prompts=ListCapability())
     asked: list[Any] = []
 
@@ -212,7 +212,7 @@ async def test_a_server_of_the_first_version_completes_without_having_said_so() 
 # -- any method
 
 
-async def test_a_method_without_params_may_be_asked_for_its_progress_too() -> None:
+async def test_a_method_without_params_may_have_progress_too() -> None:
     methods = answering(**ALL)
     asked: list[Any] = []
 
@@ -315,7 +315,7 @@ async def test_an_async_function_may_take_progress_and_the_time_between_two_is_w
         assert len(heard) == 1
 
 
-async def test_a_call_that_is_left_is_cancelled_at_the_server_and_never_answered() -> None:
+async def test_an_abandoned_call_is_cancelled_at_the_server_and_gets_no_response() -> None:
     methods = answering(**ALL)
     has_begun, has_ended = anyio.Event(), anyio.Event()
 
@@ -337,7 +337,7 @@ async def test_a_call_that_is_left_is_cancelled_at_the_server_and_never_answered
         assert server.is_closed is client.peer.is_closed is False
 
 
-async def test_what_the_server_cancels_of_its_own_requests_ends_at_the_client() -> None:
+async def test_a_request_that_the_server_cancels_ends_at_the_client() -> None:
     has_begun, has_ended = anyio.Event(), anyio.Event()
 
     async def elicit(asked: ElicitParams) -> None:
@@ -366,7 +366,7 @@ async def test_an_error_of_the_protocol_is_raised() -> None:
 # -- what the server tells
 
 
-async def test_what_the_server_tells_reaches_all_who_want_it_in_order() -> None:
+async def test_notifications_of_the_server_reach_all_subscribers_in_order() -> None:
     heard: list[Any] = []
     is_over = anyio.Event()
     async with served(answering()) as (client, server):
@@ -401,13 +401,13 @@ async def test_what_the_server_tells_reaches_all_who_want_it_in_order() -> None:
     assert heard == ["one", "notice", "a:b", "7", ToolsChanged()]
 
 
-async def test_a_class_that_no_server_tells_of_is_refused() -> None:
+async def test_subscribing_to_a_class_that_no_server_sends_is_refused() -> None:
     async with served(answering()) as (client, _):
         with pytest.raises(TypeError):
             client.on(int)
 
 
-async def test_what_comes_before_the_handshake_is_over_is_no_problem() -> None:
+async def test_messages_before_the_end_of_the_handshake_are_not_a_problem() -> None:
     methods = Registry()
 
     @methods.handle("initialize")
@@ -423,7 +423,7 @@ async def test_what_comes_before_the_handshake_is_over_is_no_problem() -> None:
 # -- peers without a client
 
 
-async def test_any_peer_that_speaks_mcp_tells_and_hears_of_progress() -> None:
+async def test_any_mcp_peer_sends_and_receives_progress() -> None:
     async with memory_pair(dialect="mcp") as (left, right):
 
         @right.handle("work")

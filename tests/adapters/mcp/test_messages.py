@@ -86,7 +86,7 @@ def said(value: Struct) -> Any:
 # -- what is sent
 
 
-def test_members_are_spelled_as_the_protocol_spells_them_and_left_out_where_there_is_nothing_to_say() -> None:
+def test_members_have_the_names_of_the_protocol_and_are_omitted_where_empty() -> None:
     params = McpInitializeParams(
         LATEST_VERSION, ClientCapabilities(roots=ListCapability(list_changed=True)), Implementation("a", "1")
     )
@@ -108,15 +108,15 @@ def test_members_are_spelled_as_the_protocol_spells_them_and_left_out_where_ther
         (ListToolsResult(()), "tools"),
     ],
 )
-def test_a_list_that_the_protocol_requires_is_said_also_where_it_is_empty(value: Struct, member: str) -> None:
+def test_a_required_list_is_written_also_where_it_is_empty(value: Struct, member: str) -> None:
     assert said(value) == {member: []}
 
 
-def test_an_answer_to_completion_always_has_its_values() -> None:
+def test_a_response_to_completion_always_has_its_values() -> None:
     assert said(CompleteResult()) == {"completion": {"values": []}}
 
 
-def test_what_a_model_has_said_bears_its_role() -> None:
+def test_a_message_of_a_model_has_its_role() -> None:
     answer = CreateMessageResult.from_text("hello", "small")
 
     assert said(answer) == {
@@ -145,19 +145,19 @@ def test_a_member_that_may_be_absent_may_be_null(kind: type[Struct]) -> None:
         assert not is_optional or field.type is Any or type(None) in get_args(field.type), field.name
 
 
-def test_a_result_without_content_and_with_members_that_nobody_knows_is_read() -> None:
+def test_a_result_without_content_and_with_unknown_members_is_decoded() -> None:
     result = msgspec.json.decode(b'{"isError":null,"_meta":{"a":1},"new":2}', type=ToolResult)
 
     assert result == ToolResult(meta={"a": 1})
 
 
-def test_an_answer_to_initialize_needs_no_more_than_its_version() -> None:
+def test_a_response_to_initialize_needs_no_more_than_its_version() -> None:
     answer = msgspec.json.decode(b'{"protocolVersion":"2025-06-18"}', type=McpInitializeResult)
 
     assert (answer.capabilities.tools, answer.server_info.name) == (None, "")
 
 
-def test_a_message_for_a_model_has_one_piece_or_several() -> None:
+def test_a_message_for_a_model_has_one_chunk_or_several() -> None:
     one = msgspec.json.decode(b'{"role":"user","content":{"type":"text","text":"a"}}', type=SamplingMessage)
     many = msgspec.json.decode(
         b'{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"t","input":{}}]}', type=SamplingMessage
@@ -167,14 +167,14 @@ def test_a_message_for_a_model_has_one_piece_or_several() -> None:
     assert many.blocks == (ToolUseContent("1", "t", {}),)
 
 
-def test_the_text_of_an_answer_is_that_of_its_texts() -> None:
+def test_the_text_of_a_response_is_that_of_its_texts() -> None:
     pieces = (TextContent("a"), ToolUseContent("1", "t", {}), TextContent("b"))
 
     assert CreateMessageResult("assistant", pieces, "m").text == "ab"
     assert CreateMessageResult("assistant", ImageContent("", "image/png"), "m").text == ""
 
 
-def test_a_request_for_a_model_may_say_all_that_the_protocol_knows() -> None:
+def test_a_request_for_a_model_may_have_every_member_of_the_protocol() -> None:
     raw = (
         b'{"messages":[],"maxTokens":5,"modelPreferences":{"hints":[{"name":"a"}],"costPriority":0.5},'
         b'"tools":[{"name":"t","inputSchema":{}}],"toolChoice":{"mode":"auto"},"temperature":1}'
@@ -191,7 +191,7 @@ def test_a_person_can_do_three_things_and_no_other() -> None:
         msgspec.json.decode(b'{"action":"maybe"}', type=ElicitResult)
 
 
-def test_a_model_that_takes_only_text_reads_of_other_pieces_what_they_are() -> None:
+def test_a_text_model_gets_a_description_of_other_content() -> None:
     pieces = (
         TextContent("text"),
         ImageContent("", "image/png"),
@@ -233,11 +233,11 @@ def test_every_descriptor_has_a_summary_and_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("version", PROTOCOL_VERSIONS)
-def test_a_version_that_is_known_is_answered_with_itself(version: str) -> None:
+def test_a_version_that_is_known_gets_a_response_with_itself(version: str) -> None:
     assert choose_version(version) == version
 
 
-def test_a_version_that_is_not_known_is_answered_with_the_newest() -> None:
+def test_a_version_that_is_not_known_gets_a_response_with_the_newest() -> None:
     assert choose_version("1999-01-01") == LATEST_VERSION
 
 
@@ -287,7 +287,7 @@ def test_progress_belongs_to_the_request_with_its_token_and_type(raw: bytes, tok
         (object(), Progress("t", 1)),
     ],
 )
-def test_what_a_handler_reports_is_told_in_numbers_that_grow(value: object, told: Progress) -> None:
+def test_reported_progress_is_sent_with_growing_numbers(value: object, told: Progress) -> None:
     assert build_progress("t", value, count(1)) == told
 
 
@@ -308,7 +308,7 @@ def test_levels_lead_to_the_nearest_of_the_other_kind() -> None:
     assert [to_logging_level(level) for level in LogLevel] == ["debug", "info", "warning", "error", "critical"]
 
 
-def test_a_message_for_the_log_reads_as_text_whatever_it_is() -> None:
+def test_a_log_message_is_shown_as_text_whatever_its_type() -> None:
     assert LogMessage(LoggingLevel.INFO, "plain").text == "plain"
     assert LogMessage(LoggingLevel.INFO, {"a": [1]}).text == '{"a":[1]}'
 
@@ -316,7 +316,7 @@ def test_a_message_for_the_log_reads_as_text_whatever_it_is() -> None:
 # -- the link
 
 
-def test_a_greeting_on_stdout_is_passed_over() -> None:
+def test_a_banner_on_stdout_is_skipped() -> None:
     framing = MCP.framing(DEFAULT_LIMITS)
     frames = framing.feed(b'starting up...\n{"jsonrpc":"2.0","id":1,"result":{}}\n')
 
@@ -336,11 +336,11 @@ def test_a_greeting_on_stdout_is_passed_over() -> None:
         (b"nonsense", JsonLines, False),
     ],
 )
-def test_a_client_of_mcp_is_known_by_its_first_words(frame: bytes, framing: type, is_mcp: bool) -> None:
+def test_a_client_of_mcp_is_detected_by_its_first_message(frame: bytes, framing: type, is_mcp: bool) -> None:
     assert matches_first_frame(frame, framing) is is_mcp
 
 
-def test_the_dialect_leads_to_its_speech() -> None:
+def test_the_dialect_loads_its_mapping() -> None:
     assert MCP.load_mapping is not None
     assert MCP.load_mapping().dialect == "mcp"
 
@@ -357,7 +357,7 @@ CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reques
     ],
     ids=["answered", "refused", "forgotten"],
 )
-def test_a_cancelled_request_is_never_answered_whatever_comes_of_it(finish: Callable[..., bytes]) -> None:
+def test_a_cancelled_request_never_gets_a_response_whatever_its_outcome(finish: Callable[..., bytes]) -> None:
     connection = MCP.build_connection(DEFAULT_LIMITS)
     (request,) = connection.receive(b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}\n')
     connection.receive(CANCEL)
@@ -366,7 +366,7 @@ def test_a_cancelled_request_is_never_answered_whatever_comes_of_it(finish: Call
     assert connection.requests == {}
 
 
-def test_a_request_that_nobody_has_cancelled_is_answered() -> None:
+def test_a_request_that_was_not_cancelled_gets_a_response() -> None:
     connection = MCP.build_connection(DEFAULT_LIMITS)
     (request,) = connection.receive(b'{"jsonrpc":"2.0","id":2,"method":"tools/call"}\n')
     assert isinstance(request, InboundRequest)
@@ -418,7 +418,7 @@ def test_the_token_of_a_request_is_where_the_protocol_has_it(params: bytes | Non
     assert extract_progress_token(None if params is None else Raw(params)) == token
 
 
-def test_what_is_reported_is_told_in_full() -> None:
+def test_progress_is_sent_in_full() -> None:
     told = encode_progress_params(b'"t"', {"progress": 1, "total": 2, "message": "m"})
 
     assert msgspec.json.decode(told) == {"progressToken": "t", "progress": 1, "total": 2, "message": "m"}

@@ -56,7 +56,7 @@ def test_the_official_client_uses_all_that_an_extension_offers() -> None:
     assert report["logged"] == ["added call Ada"]
 
 
-def test_a_client_that_first_asks_for_a_newer_protocol_finds_the_one_that_is_spoken() -> None:
+def test_a_client_that_first_requests_a_newer_protocol_finds_the_supported_one() -> None:
     report = drive("auto", "--heard")
 
     assert report["version"] == "2025-11-25"

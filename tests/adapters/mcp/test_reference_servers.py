@@ -92,7 +92,7 @@ async def test_progress_comes_while_a_tool_runs_and_leaving_it_cancels_it() -> N
 
 
 @pytest.mark.loops
-async def test_the_server_asks_for_roots_a_model_and_a_person() -> None:
+async def test_the_server_uses_roots_sampling_and_elicitation() -> None:
     asked: list[Any] = []
 
     async def sample(request: CreateMessageParams) -> CreateMessageResult:
@@ -113,7 +113,7 @@ async def test_the_server_asks_for_roots_a_model_and_a_person() -> None:
     assert "name" in asked[1].requested_schema["properties"]
 
 
-async def test_the_server_tells_of_watched_resources_and_for_the_log() -> None:
+async def test_the_server_sends_resource_updates_and_log_messages() -> None:
     uri = "demo://resource/dynamic/text/1"
     is_updated, is_logged = anyio.Event(), anyio.Event()
     async with everything() as client:
@@ -147,7 +147,7 @@ async def test_the_server_of_files_reads_what_it_may_and_nothing_else(tmp_path: 
         assert refused.is_error
 
 
-async def test_the_server_of_memory_keeps_what_it_is_told(tmp_path: Path) -> None:
+async def test_the_memory_server_stores_entities(tmp_path: Path) -> None:
     command = reference_server("memory")
     env = {"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}
     entity = {"name": "Ada", "entityType": "person", "observations": ["likes engines"]}

@@ -83,7 +83,7 @@ def wishing(*names: str | None) -> CreateMessageParams:
         (wishing(None, "unknown"), MODELS[0]),
     ],
 )
-async def test_the_model_is_the_first_that_fits_the_wishes_in_their_order(
+async def test_the_model_is_the_first_that_matches_the_hints_in_their_order(
     asked: CreateMessageParams, model: str
 ) -> None:
     models = Models()
@@ -103,7 +103,7 @@ async def test_a_host_without_models_says_so() -> None:
         await ask(Models(()), CreateMessageParams((HI,), 10))
 
 
-async def test_texts_and_pictures_are_told_as_providers_know_them() -> None:
+async def test_texts_and_images_are_converted_for_providers() -> None:
     models = Models(stop_reason="max_tokens")
     message = SamplingMessage("user", (TextContent("look"), ImageContent("aGk=", "image/png")))
     answer = await ask(models, CreateMessageParams((message,), 10, "be brief", temperature=0.5))
@@ -117,7 +117,7 @@ async def test_texts_and_pictures_are_told_as_providers_know_them() -> None:
     )
 
 
-async def test_what_no_provider_knows_is_refused() -> None:
+async def test_content_that_no_provider_has_is_refused() -> None:
     message = SamplingMessage("user", AudioContent("", "audio/wav"))
 
     with pytest.raises(InvalidParams):

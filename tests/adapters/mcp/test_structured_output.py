@@ -138,7 +138,7 @@ async def test_a_host_that_is_a_server_structures_the_results_of_its_extensions(
                 await check_client(client, "atlas_")
 
 
-async def test_a_host_learns_the_output_schema_and_the_structured_content_of_a_server() -> None:
+async def test_a_host_gets_the_output_schema_and_the_structured_content_of_a_server() -> None:
     async with connected(Atlas(), grants=GRANTS, dialect=MCP) as (host, _):
         schemas = {each.name: each.output_schema for each in host.tools}
         assert schemas["find"]["required"] == ["name"]

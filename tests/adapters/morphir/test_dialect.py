@@ -61,7 +61,7 @@ def test_params_may_be_anything(host: Connection, params: bytes) -> None:
     assert host.open_call(call("echo"), params) == b'{"id":0,"method":"echo","params":%b}\n' % params
 
 
-def test_an_extension_answers_with_a_result_or_a_text_and_tells_without_an_id(extension: Connection) -> None:
+def test_an_extension_responds_with_a_result_or_a_text_and_notifies_without_an_id(extension: Connection) -> None:
     first, second = extension.receive(b'{"id":2,"method":"a","params":{}}\n{"id":3,"method":"b"}\n')
     assert isinstance(first, InboundRequest)
     assert isinstance(second, InboundRequest)
@@ -71,14 +71,14 @@ def test_an_extension_answers_with_a_result_or_a_text_and_tells_without_an_id(ex
     assert extension.encode_notification("log", b"[1]") == b'{"method":"log","params":[1]}\n'
 
 
-def test_a_method_that_is_not_there_is_told_in_the_usual_words(extension: Connection) -> None:
+def test_an_unknown_method_is_reported_with_the_usual_message(extension: Connection) -> None:
     (request,) = extension.receive(b'{"id":2,"method":"fly","params":{}}\n')
     assert isinstance(request, InboundRequest)
 
     assert extension.reject(request, MethodNotFound("fly")) == b'{"id":2,"error":"Unknown method: fly"}\n'
 
 
-def test_a_failure_names_the_incident_that_the_log_tells_of(extension: Connection) -> None:
+def test_a_failure_names_the_incident_in_the_log(extension: Connection) -> None:
     (request,) = extension.receive(b'{"id":2,"method":"fly","params":{}}\n')
     assert isinstance(request, InboundRequest)
 
@@ -131,7 +131,7 @@ def test_an_error_is_a_text(host: Connection, error: bytes, text: str, meaning: 
         assert (failed.message, failed.meaning) == (text, meaning)
 
 
-def test_answers_in_another_order_go_to_their_own_calls(host: Connection) -> None:
+def test_responses_in_another_order_go_to_their_own_calls(host: Connection) -> None:
     first, second = call("a"), call("b")
     host.open_call(first, b"{}")
     host.open_call(second, b"{}")
@@ -152,7 +152,7 @@ def test_answers_in_another_order_go_to_their_own_calls(host: Connection) -> Non
         b"\xff\xfe",
     ],
 )
-def test_what_is_no_message_is_counted_and_passed_over(host: Connection, line: bytes) -> None:
+def test_an_invalid_message_is_counted_and_skipped(host: Connection, line: bytes) -> None:
     (oddity,) = host.receive(line + b"\n")
 
     assert isinstance(oddity, SkippedFrame)
@@ -172,7 +172,7 @@ def test_a_line_that_is_too_long_is_dropped_and_so_are_others() -> None:
     assert answer(host, b'{"id":0,"result":1}').result is not None
 
 
-def test_a_flood_of_what_is_no_message_does_not_fill_the_log(host: Connection) -> None:
+def test_a_flood_of_invalid_messages_does_not_fill_the_log(host: Connection) -> None:
     oddities = host.receive(b"noise\n" * 1_000)
 
     assert host.invalid_messages == 1_000
@@ -180,12 +180,12 @@ def test_a_flood_of_what_is_no_message_does_not_fill_the_log(host: Connection) -
     assert host.violation is None
 
 
-def test_answers_that_nobody_asked_for_are_counted_alone(host: Connection) -> None:
+def test_responses_without_a_request_are_counted(host: Connection) -> None:
     assert host.receive(b'{"id":99,"result":1}\n' * 500) == []
     assert (host.stray_responses, host.violation) == (500, None)
 
 
-def test_a_line_without_an_id_is_told(host: Connection) -> None:
+def test_a_line_without_an_id_is_a_notification(host: Connection) -> None:
     line = b'{"method":"log","params":{"level":"info","message":"Processing..."}}\n'
 
     assert [type(event) for event in host.receive(line)] == [NotificationMessage]

@@ -99,18 +99,18 @@ def test_an_immediate_restart_has_a_number_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[workspace]\nmembers = []\n", "extensions = []\n"])
-def test_a_file_without_extensions_is_no_problem(text: str) -> None:
+def test_a_file_without_extensions_is_not_a_problem(text: str) -> None:
     assert read(text) == ExtensionList()
 
 
 @pytest.mark.parametrize(("name", "id"), [("My Validator", "my-validator"), ("x" * 100, "x" * 64)])
-def test_a_name_that_is_no_id_becomes_one(name: str, id: str) -> None:
+def test_a_name_that_is_not_a_valid_id_becomes_one(name: str, id: str) -> None:
     (found,) = read(entry(f'name = "{name}"\n' + PROCESS)).extensions
 
     assert (found.manifest.id, found.manifest.name) == (id, name[:64])
 
 
-def test_one_that_is_turned_off_is_found_and_stays_off() -> None:
+def test_a_disabled_extension_is_found_and_stays_off() -> None:
     listing = read(entry('name = "v"\nenabled = false\n' + PROCESS))
 
     assert [found.manifest.id for found in listing.extensions] == ["v"]
@@ -121,7 +121,7 @@ def test_one_that_is_turned_off_is_found_and_stays_off() -> None:
 
 
 @pytest.mark.parametrize("kind", ["http", "grpc", "wasm", "wasmcomponent"])
-def test_what_is_no_process_is_named_and_the_others_are_there(kind: str) -> None:
+def test_an_entry_that_is_not_a_process_is_named_and_the_others_are_listed(kind: str) -> None:
     other = f'name = "web"\nsource = {{ type = "{kind}", url = "http://localhost:1" }}\n'
     listing = read(entry(other) + entry('name = "v"\n' + PROCESS))
 
@@ -132,13 +132,13 @@ def test_what_is_no_process_is_named_and_the_others_are_there(kind: str) -> None
     assert READER.hint_for((pointer, text))
 
 
-def test_what_is_no_process_and_turned_off_is_nobodys_problem() -> None:
+def test_a_disabled_entry_that_is_not_a_process_is_not_a_problem() -> None:
     listing = read(entry('name = "web"\nenabled = false\nsource = { type = "http", url = "http://localhost:1" }\n'))
 
     assert listing == ExtensionList()
 
 
-def test_a_process_that_speaks_something_else_is_named() -> None:
+def test_a_process_of_another_protocol_is_named() -> None:
     ((pointer, text),) = read(entry('name = "v"\nprotocol = "jsonrpc2"\n' + PROCESS)).problems
 
     assert pointer == "/extensions/0/protocol"
@@ -177,7 +177,7 @@ def test_a_process_that_speaks_something_else_is_named() -> None:
         ('name = "v"\nconfig = 3\n' + PROCESS, "/extensions/0/config"),
     ],
 )
-def test_what_is_wrong_with_an_entry_is_told_with_its_place(text: str, pointer: str) -> None:
+def test_problems_of_an_entry_are_reported_with_their_pointer(text: str, pointer: str) -> None:
     listing = read(entry(text))
 
     assert listing.extensions == ()
@@ -186,12 +186,12 @@ def test_what_is_wrong_with_an_entry_is_told_with_its_place(text: str, pointer: 
     assert READER.hint_for(("/extensions/0/name", "is wrong")) == ""
 
 
-def test_an_entry_that_is_no_table_is_a_problem() -> None:
+def test_an_entry_that_is_not_a_table_is_a_problem() -> None:
     assert read("extensions = [1]").problems[0][0] == "/extensions/0"
 
 
 @pytest.mark.parametrize("text", ["extensions = 3", "[extensions]\na = 1", "extensions = [", "\udcff"])
-def test_a_file_that_is_none_is_refused_as_a_whole(text: str) -> None:
+def test_an_invalid_file_is_refused_as_a_whole(text: str) -> None:
     with pytest.raises(ManifestError):
         READER.read_list(text.encode(errors="surrogateescape"), "/p/morphir.toml", ScopedFiles("/p", "/p"))
 
@@ -216,7 +216,7 @@ def test_a_size_is_so_many_bytes(given: Any, size: int) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "s", "30 parsecs", "-1s", "1s,", "1" * 65, "1e9s", -5])
-def test_what_is_neither_is_refused(given: Any) -> None:
+def test_any_other_value_is_refused(given: Any) -> None:
     for parse in (parse_duration, parse_size):
         with pytest.raises(ValueError):
             parse(given)

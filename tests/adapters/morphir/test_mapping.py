@@ -43,7 +43,7 @@ def greet(answer: bytes, introduction: HandshakeContext = INTRODUCTION) -> tuple
 # -- the first exchanges
 
 
-def test_the_host_gives_the_configuration_itself_and_asks_for_the_capabilities() -> None:
+def test_the_host_sends_the_configuration_and_requests_the_capabilities() -> None:
     sayings, greeted = greet(b"[]")
 
     assert [(saying.method.name, saying.params) for saying in sayings] == [
@@ -53,7 +53,7 @@ def test_the_host_gives_the_configuration_itself_and_asks_for_the_capabilities()
     assert greeted.capabilities == Capabilities()
 
 
-def test_what_the_operator_sets_stands_above_the_list() -> None:
+def test_operator_settings_override_the_list() -> None:
     settings = MorphirSettings(config={"depth": 1, "style": "dense"})
     sayings, _ = greet(b"[]", msgspec.structs.replace(INTRODUCTION, extra=settings))
 
@@ -80,7 +80,7 @@ def test_a_capability_is_a_tool_and_its_schema_that_of_the_input() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "x" * 65, "rpc.x", "initialize", "capabilities", "health_check"])
-def test_a_capability_whose_name_no_tool_can_have_is_passed_over_with_a_note(name: str) -> None:
+def test_a_capability_whose_name_no_tool_can_have_is_skipped_with_a_note(name: str) -> None:
     listed = [{"name": name, "description": "d"}, {"name": "echo", "description": "d"}]
     _, greeted = greet(msgspec.json.encode(listed))
 
@@ -97,7 +97,7 @@ def test_of_two_capabilities_of_one_name_the_first_holds() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"null", b"{}", b'["transform"]', b'[{"name":"a"}]'])
-def test_what_is_no_list_of_capabilities_is_refused(answer: bytes) -> None:
+def test_an_invalid_list_of_capabilities_is_refused(answer: bytes) -> None:
     greeting = MAPPING.client_handshake(INTRODUCTION)
     next(greeting)
     greeting.send(Raw(b"null"))
@@ -106,7 +106,7 @@ def test_what_is_no_list_of_capabilities_is_refused(answer: bytes) -> None:
         greeting.send(Raw(answer))
 
 
-def test_an_extension_that_fails_to_initialize_is_refused_with_its_own_words() -> None:
+def test_an_extension_that_fails_to_initialize_is_refused_with_its_own_message() -> None:
     greeting = MAPPING.client_handshake(INTRODUCTION)
     next(greeting)
 
@@ -133,12 +133,12 @@ def test_an_extension_takes_the_configuration_itself_or_wrapped(given: Any, conf
 
 
 @pytest.mark.parametrize("given", [17, [1], "text", {"config": [1]}])
-def test_an_extension_refuses_a_configuration_that_is_no_object(given: Any) -> None:
+def test_an_extension_refuses_a_configuration_that_is_not_an_object(given: Any) -> None:
     with pytest.raises(InvalidParams):
         MAPPING.server_handshake.decode_params(given, LinkState("v"))
 
 
-def test_an_extension_is_ready_and_tells_its_tools_as_capabilities() -> None:
+def test_an_extension_is_ready_and_lists_its_tools_as_capabilities() -> None:
     tools = (*TOOLS.tools, Tool("capabilities", "Not this one.", {}))
     state = LinkState("v", Capabilities(tools))
 
@@ -152,7 +152,7 @@ def test_an_extension_is_ready_and_tells_its_tools_as_capabilities() -> None:
 # -- tools
 
 
-def test_a_tool_is_asked_for_by_its_own_name() -> None:
+def test_a_tool_is_called_by_its_own_name() -> None:
     phrase = MAPPING.get_method("tool.call")
     saying = phrase.encode_request(ToolCall("transform", {"ir": {}}), LinkState("v", TOOLS))
 
@@ -160,14 +160,14 @@ def test_a_tool_is_asked_for_by_its_own_name() -> None:
     assert phrase.decode_request(saying, LinkState("v", TOOLS)) == ToolCall("transform", {"ir": {}})
 
 
-def test_a_tool_is_heard_under_its_name_unless_the_author_has_that_method_himself() -> None:
+def test_a_tool_is_served_under_its_name_unless_the_author_has_that_method() -> None:
     phrase = MAPPING.get_method("tool.call")
 
     assert [method.name for method in phrase.wire_methods(LinkState("v", TOOLS))] == ["transform"]
     assert [*phrase.wire_methods(LinkState("v", TOOLS, own_methods=frozenset({"transform"})))] == []
 
 
-def test_no_params_are_an_empty_input_and_what_is_no_object_is_refused() -> None:
+def test_absent_params_are_an_empty_input_and_other_values_than_objects_are_refused() -> None:
     phrase = MAPPING.get_method("tool.call")
     method: Method[Any, Any] = Method("transform", Any, Any)
 
@@ -176,7 +176,7 @@ def test_no_params_are_an_empty_input_and_what_is_no_object_is_refused() -> None
         phrase.decode_request(WireRequest(method, [1]), LinkState("v", TOOLS))
 
 
-def test_what_is_wrong_with_an_input_is_told_with_its_place_in_the_params() -> None:
+def test_problems_of_an_input_are_reported_with_their_pointer_in_the_params() -> None:
     fail = MAPPING.get_method("tool.call").encode_failure
     assert fail is not None
     saying = WireRequest(Method[Any, Any]("transform", Any, Any), {})
@@ -191,7 +191,7 @@ def test_what_is_wrong_with_an_input_is_told_with_its_place_in_the_params() -> N
 # -- health
 
 
-def test_what_an_extension_tells_of_itself_is_its_health() -> None:
+def test_the_info_of_an_extension_is_its_health() -> None:
     phrase, state = MAPPING.get_method("info.get"), LinkState("v")
     saying = phrase.encode_request(None, state)
 
@@ -219,7 +219,7 @@ def test_what_an_extension_tells_of_itself_is_its_health() -> None:
         ((CapabilityInfo("health", "unhealthy"),), MorphirHealth(MorphirHealthStatus.UNHEALTHY)),
     ],
 )
-def test_an_extension_is_healthy_unless_it_tells_otherwise(told: Any, health: MorphirHealth) -> None:
+def test_an_extension_is_healthy_unless_its_info_says_otherwise(told: Any, health: MorphirHealth) -> None:
     phrase, state = MAPPING.get_method("info.get"), LinkState("v")
     saying = WireRequest(HEALTH_CHECK)
 
@@ -228,7 +228,7 @@ def test_an_extension_is_healthy_unless_it_tells_otherwise(told: Any, health: Mo
     assert phrase.encode_result(ExtensionInfo(capabilities=told), saying, state) == health
 
 
-def test_an_author_may_answer_for_the_health_himself() -> None:
+def test_an_author_may_serve_health() -> None:
     assert [*MAPPING.get_method("info.get").wire_methods(LinkState("v", own_methods=frozenset({"health_check"})))] == []
 
 
@@ -239,7 +239,7 @@ def test_an_author_may_answer_for_the_health_himself() -> None:
     ("level", "word"),
     [(LogLevel.DEBUG, "debug"), (LogLevel.INFO, "info"), (LogLevel.WARNING, "warn"), (LogLevel.CRITICAL, "error")],
 )
-def test_what_is_told_for_the_log_has_a_level_and_a_message(level: LogLevel, word: str) -> None:
+def test_log_notifications_have_a_level_and_a_message(level: LogLevel, word: str) -> None:
     tale = MAPPING.notifications["$/log"].encode(LogRecord(level, "v", "m"), LinkState("v"))
 
     assert tale == WireNotification("log", {"level": word, "message": "m"})
@@ -258,7 +258,7 @@ def test_what_is_told_for_the_log_has_a_level_and_a_message(level: LogLevel, wor
         (None, LogLevel.INFO, "null"),
     ],
 )
-def test_whatever_is_told_for_the_log_is_heard(given: Any, level: LogLevel, message: str) -> None:
+def test_every_log_notification_is_accepted(given: Any, level: LogLevel, message: str) -> None:
     heard = MAPPING.notifications["$/log"].decode(given, LinkState("v"))
 
     assert heard == LogRecord(level, "log", message)
@@ -270,7 +270,7 @@ def test_whatever_is_told_for_the_log_is_heard(given: Any, level: LogLevel, mess
 @pytest.mark.parametrize(
     "method", ["provider.complete", "command.invoke", "hook.handle", "memory.append", "config.get"]
 )
-def test_nothing_else_of_the_contract_can_be_said(method: str) -> None:
+def test_the_rest_of_the_contract_is_not_supported(method: str) -> None:
     assert MORPHIR.load_mapping is not None
     speech = MORPHIR.load_mapping()
 

@@ -75,7 +75,7 @@ async def test_a_program_in_plain_python_is_hosted(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.process
-async def test_calls_go_side_by_side_and_begin_with_the_id_2() -> None:
+async def test_calls_run_concurrently_and_begin_with_the_id_2() -> None:
     code = """
     if method == "go" and params["n"] == 1: return held.append(number)
     if method == "go": say({"id": number, "result": number}); say({"id": held.pop(), "result": "late"})
@@ -96,7 +96,7 @@ held = []
 
 
 @pytest.mark.process
-async def test_noise_on_stdout_is_passed_over() -> None:
+async def test_noise_on_stdout_is_skipped() -> None:
     code = """
     say("Loading..."); say("{oops"); say([1]); say({"id": number, "method": "ask"})
     say({"id": number, "result": None, "error": None})
@@ -119,7 +119,7 @@ async def test_an_extension_without_a_list_of_capabilities_is_refused() -> None:
 
 
 @pytest.mark.process
-async def test_a_call_that_is_not_answered_fails_and_the_others_go_on() -> None:
+async def test_a_call_that_gets_no_response_fails_and_the_others_continue() -> None:
     code = '    if params: say({"id": number, "result": "back"})\n'
     async with script(code) as extension:
         with pytest.raises(CallTimeout):
@@ -136,7 +136,7 @@ async def test_a_program_that_ends_fails_the_calls_that_wait_for_it() -> None:
 
 
 @pytest.mark.process
-async def test_what_morphir_has_no_word_for_is_refused_before_anything_is_sent() -> None:
+async def test_calls_that_morphir_lacks_are_refused_before_anything_is_sent() -> None:
     async with start(sys.executable, EXAMPLES / "validator.py") as validator:
         with pytest.raises(NotSupported, match="morphir"):
             async with validator.invoke_command("x"):
@@ -327,7 +327,7 @@ class Echo(ExtensionServer):
 
 
 @pytest.mark.loops
-async def test_both_sides_speak_it_in_memory() -> None:
+async def test_host_and_extension_communicate_in_memory() -> None:
     settings = MorphirSettings(config={"style": "dense"})
     async with connected(Echo(), grants=TOOLS, dialect=MORPHIR, extra=settings) as (echo, _):
         assert await echo.call_tool("echo", {"text": "hi"}) == "hi in dense"

@@ -81,7 +81,7 @@ def test_ids_begin_with_zero_and_stand_last(host: Connection) -> None:
         (b'{"jsonrpc":"2.0","id":0}', b"null"),
     ],
 )
-def test_a_result_wins_and_one_that_is_missing_is_null(answer: bytes, result: bytes) -> None:
+def test_a_result_wins_and_a_missing_one_is_null(answer: bytes, result: bytes) -> None:
     [frame] = JsonLines().feed(answer + b"\n")
     assert not isinstance(frame, SkippedFrame)
 
@@ -119,7 +119,7 @@ def test_an_error_has_a_number_and_a_message(error: bytes, code: int, message: s
         pytest.param(b"\xff\xfe", id="no UTF-8"),
     ],
 )
-def test_a_line_that_is_no_message_is_passed_over_and_never_answered(host: Connection, line: bytes) -> None:
+def test_an_invalid_line_is_skipped_and_gets_no_response(host: Connection, line: bytes) -> None:
     call, _ = open_call(host)
 
     events = host.receive(line + b"\n", 0.0)
@@ -145,7 +145,7 @@ def test_a_line_beyond_the_limit_is_dropped_and_so_are_others_however_long() -> 
     assert call.result is not None
 
 
-def test_requests_of_an_extension_are_known_by_their_ids_and_answered_under_these(host: Connection) -> None:
+def test_requests_of_an_extension_are_recognised_by_their_ids_and_get_responses_under_these(host: Connection) -> None:
     [request] = host.receive(b'{"jsonrpc":"2.0","id":"app:01HX","method":"nexo/admin/agents/list"}\n', 0.0)
 
     assert isinstance(request, InboundRequest)
@@ -153,7 +153,7 @@ def test_requests_of_an_extension_are_known_by_their_ids_and_answered_under_thes
     assert host.respond(request, b'{"agents":[]}') == b'{"jsonrpc":"2.0","id":"app:01HX","result":{"agents":[]}}\n'
 
 
-def test_a_capability_that_is_not_granted_is_told_in_the_words_of_that_system(host: Connection) -> None:
+def test_a_capability_that_is_not_granted_is_refused_with_the_message_of_nexo(host: Connection) -> None:
     listing = admin_method("agents/list", "agents_crud")
     [request] = host.receive(b'{"jsonrpc":"2.0","id":"app:1","method":"nexo/admin/agents/list"}\n', 0.0)
     assert isinstance(request, InboundRequest)
@@ -175,7 +175,7 @@ def test_a_capability_that_is_not_granted_is_told_in_the_words_of_that_system(ho
 # -- the extension's end
 
 
-def test_an_extension_asks_under_ids_that_begin_with_app(extension: Connection) -> None:
+def test_requests_of_an_extension_have_ids_that_begin_with_app(extension: Connection) -> None:
     call, asked = open_call(extension, "nexo/admin/agents/list")
 
     assert asked == b'{"jsonrpc":"2.0","id":"app:1","method":"nexo/admin/agents/list","params":{}}\n'
@@ -183,7 +183,7 @@ def test_an_extension_asks_under_ids_that_begin_with_app(extension: Connection) 
     assert call.result is not None
 
 
-def test_what_is_not_granted_means_that_to_an_extension(extension: Connection) -> None:
+def test_an_extension_gets_permission_denied_for_a_missing_capability(extension: Connection) -> None:
     call, _ = open_call(extension, "nexo/admin/agents/list")
 
     extension.receive(b'{"jsonrpc":"2.0","id":"app:1","error":{"code":-32004,"message":"capability_not_granted"}}\n', 0)
@@ -192,14 +192,14 @@ def test_what_is_not_granted_means_that_to_an_extension(extension: Connection) -
     assert call.error.meaning is Meaning.PERMISSION_DENIED
 
 
-def test_an_extension_answers_under_the_number_of_the_request(extension: Connection) -> None:
+def test_an_extension_responds_under_the_number_of_the_request(extension: Connection) -> None:
     [request] = extension.receive(HELLO + b"\n", 0.0)
 
     assert isinstance(request, InboundRequest)
     assert extension.respond(request, b"{}") == b'{"jsonrpc":"2.0","id":0,"result":{}}\n'
 
 
-def test_an_id_may_come_again_once_it_was_answered(extension: Connection) -> None:
+def test_an_id_may_come_again_once_it_got_a_response(extension: Connection) -> None:
     [first] = extension.receive(HELLO + b"\n", 0.0)
     assert isinstance(first, InboundRequest)
     extension.respond(first, b"{}")
@@ -224,7 +224,7 @@ def test_a_method_of_administration_has_a_path_and_a_capability(path: str, capab
         admin_method(path, capability)
 
 
-def test_other_errors_are_said_as_they_are() -> None:
+def test_other_errors_are_unchanged() -> None:
     error = InvalidParams([("/x", "is missing")])
 
     assert encode_error(error) is error
@@ -249,7 +249,7 @@ def test_other_errors_are_said_as_they_are() -> None:
         (b'{"method":"\xff"}', JsonLines, False),
     ],
 )
-def test_a_host_is_known_by_its_first_words(frame: bytes, framing: type, is_nexo: bool) -> None:
+def test_a_host_is_detected_by_its_first_message(frame: bytes, framing: type, is_nexo: bool) -> None:
     assert NEXO.matches_first_frame is not None
     assert NEXO.matches_first_frame(frame, framing) is is_nexo
 
@@ -257,7 +257,7 @@ def test_a_host_is_known_by_its_first_words(frame: bytes, framing: type, is_nexo
 # -- around the wire
 
 
-def test_its_habits_are_members_of_what_they_change() -> None:
+def test_its_host_defaults_apply_to_limits_timeouts_and_the_breaker() -> None:
     habits = NEXO.host_defaults
 
     assert DEFAULT_LIMITS.but(**habits.limits).but(**habits.host_limits).call_timeout == 30
@@ -266,7 +266,7 @@ def test_its_habits_are_members_of_what_they_change() -> None:
     assert (policy.failures, policy.open_for, policy.longest_open, policy.successes) == (5, 10, 120, 2)
 
 
-def test_what_hurts_is_off() -> None:
+def test_harmful_behaviour_is_off_by_default() -> None:
     assert not NEXO.host_defaults.kills_before_shutdown
     assert not NEXO.host_defaults.breaker["trips_on_application_errors"]
 
@@ -290,9 +290,7 @@ def test_restarts_come_after_one_second_and_twice_as_long_each_time_and_five_tim
         pytest.param(None, {"NEXO_HOME": "/n"}, "/n/extensions/weather/state", id="where it is told alone"),
     ],
 )
-def test_a_program_is_told_what_it_is_and_where_it_may_keep_something(
-    data: str | None, variables: dict[str, str], root: str
-) -> None:
+def test_a_program_gets_its_id_and_its_state_directory(data: str | None, variables: dict[str, str], root: str) -> None:
     assert NEXO.host_defaults.build_variables is not None
     surroundings = EnvironmentContext("weather", HostInfo("ana", "0.1.0"), data, variables)
 
@@ -304,7 +302,7 @@ def test_a_program_is_told_what_it_is_and_where_it_may_keep_something(
     assert NEXO.host_defaults.directory_variables == ("NEXO_EXTENSION_STATE_ROOT",)
 
 
-def test_nothing_is_made_in_the_home_of_a_user_whose_host_keeps_nothing() -> None:
+def test_nothing_is_created_in_the_home_of_a_user_whose_host_has_no_data_directory() -> None:
     assert NEXO.host_defaults.build_variables is not None
     surroundings = EnvironmentContext("weather", HostInfo("ana", "0.1.0"), None, {"HOME": "/home/ana"})
 

@@ -40,7 +40,7 @@ def test_a_host_says_its_version_and_the_id_of_the_extension() -> None:
     assert msgspec.to_builtins(said.params) == {"agent_version": "0.1.0", "extension_id": "weather"}
 
 
-def test_what_an_extension_offers_is_known_in_the_words_of_the_contract() -> None:
+def test_the_offers_of_an_extension_are_mapped_to_the_contract() -> None:
     manifest = NexoManifest(pollers=("rain",), passthrough=True)
     _, greeted = greet(
         b'{"server_version":"w-1","tools":[{"name":"get","description":"d","input_schema":{"type":"object"}}],'
@@ -58,14 +58,14 @@ def test_what_an_extension_offers_is_known_in_the_words_of_the_contract() -> Non
 @pytest.mark.parametrize(
     "answer", [b"{}", b"null", b'{"name":"p","version":"1","capabilities":{"pollers":["x"]},"extra":[1]}']
 )
-def test_every_member_of_the_answer_may_be_left_out(answer: bytes) -> None:
+def test_every_member_of_the_response_may_be_left_out(answer: bytes) -> None:
     _, greeted = greet(answer)
 
     assert greeted.capabilities == Capabilities()
     assert greeted.info is None
 
 
-def test_unknown_hooks_are_passed_over_with_a_note() -> None:
+def test_unknown_hooks_are_skipped_with_a_note() -> None:
     _, greeted = greet(b'{"hooks":["on_sunrise","after_tool_call"]}')
 
     assert greeted.hooks == (HookKind.AFTER_TOOL_CALL,)
@@ -80,7 +80,7 @@ def test_a_tool_needs_nothing_but_a_name() -> None:
 
 
 @pytest.mark.parametrize("answer", [b'{"tools":{}}', b'{"tools":[{}]}', b'"ready"', b'{"server_version":"\xff"}'])
-def test_an_answer_that_cannot_be_read_fails_the_handshake(answer: bytes) -> None:
+def test_a_response_that_cannot_be_read_fails_the_handshake(answer: bytes) -> None:
     steps = SPEECH.client_handshake(HandshakeContext(extension="weather", host=HOST))
     next(steps)
 
@@ -94,7 +94,7 @@ def test_an_answer_that_cannot_be_read_fails_the_handshake(answer: bytes) -> Non
 # -- from the side of an extension
 
 
-def test_an_extension_learns_by_which_name_its_host_knows_it() -> None:
+def test_the_id_of_an_extension_is_sent_to_it() -> None:
     read = SPEECH.server_handshake.decode_params(
         {"agent_version": "0.1.0", "extension_id": "rain", "more": 1}, LinkState("weather")
     )
@@ -109,14 +109,14 @@ def test_a_host_that_says_nothing_is_served_all_the_same() -> None:
     assert SPEECH.server_handshake.decode_params(None, LinkState("weather")).plugin_id == "weather"
 
 
-def test_first_words_of_another_shape_are_refused() -> None:
+def test_a_first_message_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidParams) as caught:
         SPEECH.server_handshake.decode_params({"agent_version": 1}, LinkState("weather"))
 
     assert caught.value.problems[0][0] == "/agent_version"
 
 
-def test_the_answer_names_tools_and_hooks_and_the_version_of_the_extension() -> None:
+def test_the_response_names_tools_and_hooks_and_the_version_of_the_extension() -> None:
     declared = Capabilities((Tool("get", "d", {"type": "object"}),))
     state = LinkState(
         "weather", declared, version="1.2.0", hooks=(HookKind.ON_MESSAGE_COMPLETE, HookKind.ON_COMPACTION)
@@ -131,7 +131,7 @@ def test_the_answer_names_tools_and_hooks_and_the_version_of_the_extension() -> 
     }
 
 
-def test_the_tools_can_be_asked_for_once_more() -> None:
+def test_the_tools_can_be_requested_once_more() -> None:
     state = LinkState("weather", Capabilities((Tool("get", "d", {}),)))
 
     answer = msgspec.json.encode(SPEECH.server_handshake.handlers["tools/list"]({}, state))
@@ -149,7 +149,7 @@ def test_a_list_of_tools_may_be_bare(answer: bytes) -> None:
 # -- the goodbye
 
 
-def test_a_goodbye_tells_why() -> None:
+def test_shutdown_has_a_reason() -> None:
     assert SPEECH.encode_shutdown is not None
     said = SPEECH.encode_shutdown(LinkState("weather"))
 
@@ -157,7 +157,7 @@ def test_a_goodbye_tells_why() -> None:
     assert msgspec.to_builtins(said.params) == {"reason": "client shutdown"}
 
 
-def test_a_goodbye_tells_the_reason_that_was_given() -> None:
+def test_shutdown_has_the_given_reason() -> None:
     assert SPEECH.encode_shutdown is not None
     said = SPEECH.encode_shutdown(LinkState("weather", shutdown_reason="reload\x1b[31m"))
 

@@ -90,7 +90,7 @@ def test_each_event_has_its_method_and_its_members(event: HookEvent, method: str
     assert as_json(saying.params) == params
 
 
-def test_what_the_contract_has_no_place_for_is_taken_from_the_data_of_an_event() -> None:
+def test_values_that_the_contract_lacks_are_taken_from_the_data_of_an_event() -> None:
     data = {"agent_id": "carlos", "source": "telegram", "text_in": "hello", "duration_ms": 12, "error": "gone"}
     message = HookEvent(HookKind.BEFORE_MESSAGE, message="hello", session_id="s-1", data=data)
     answered = HookEvent(HookKind.ON_MESSAGE_COMPLETE, message="hi", session_id="s-1", data=data)
@@ -110,7 +110,7 @@ def test_a_link_of_which_nothing_is_known_has_no_agent() -> None:
 
 
 @pytest.mark.parametrize("kind", [HookKind.ON_COMPACTION, HookKind.ON_SESSION_START, HookKind.ON_SESSION_END])
-def test_hooks_that_there_is_no_word_for_are_not_supported(kind: HookKind) -> None:
+def test_hooks_that_nexo_lacks_are_not_supported(kind: HookKind) -> None:
     with pytest.raises(NotSupported) as caught:
         HOOKS.encode_request(HookEvent(kind), SCENE)
 
@@ -156,7 +156,7 @@ def test_hooks_that_there_is_no_word_for_are_not_supported(kind: HookKind) -> No
         pytest.param(AFTER_MESSAGE, NexoHookResult(override={"text_out": "x"}), Continue(), id="too late"),
     ],
 )
-def test_answers_mean_something_in_the_contract(
+def test_responses_are_mapped_to_the_contract(
     event: HookEvent, answer: NexoHookResult | None, result: HookResult
 ) -> None:
     assert HOOKS.decode_result(answer, HOOKS.encode_request(event, SCENE), SCENE) == result
@@ -165,7 +165,7 @@ def test_answers_mean_something_in_the_contract(
 # -- an extension is asked
 
 
-def test_an_extension_hears_events_of_the_contract() -> None:
+def test_an_extension_gets_events_of_the_contract() -> None:
     before = {"agent_id": "ana", "session_id": "s", "text": "hello", "source": "whatsapp"}
     after = {"agent_id": "ana", "session_id": "s", "text_in": "hello", "text_out": "hi"}
     calling = {"agent_id": "ana", "session_id": "s", "tool_name": "bash", "arguments": {"a": 1}}
@@ -203,13 +203,13 @@ def test_an_extension_hears_events_of_the_contract() -> None:
         (HookKind.BEFORE_TOOL_CALL, Inject("it rains"), {"abort": False, "override": {"text": "it rains"}}),
     ],
 )
-def test_what_an_extension_decides_reaches_its_host(kind: HookKind, result: HookResult, answer: Any) -> None:
+def test_the_decision_of_an_extension_reaches_its_host(kind: HookKind, result: HookResult, answer: Any) -> None:
     saying, _ = heard(kind, {"text": "hi"})
 
     assert as_json(HOOKS.encode_result(result, saying, SCENE)) == answer
 
 
-def test_an_extension_is_asked_under_the_names_of_all_four_hooks() -> None:
+def test_an_extension_is_called_under_the_names_of_all_four_hooks() -> None:
     assert {method.name for method in HOOKS.wire_methods(SCENE)} == {
         "hooks/before_message",
         "hooks/after_message",

@@ -68,7 +68,7 @@ def test_a_host_is_started_with_what_the_file_says(tmp_path: Path) -> None:
     assert Host(**arguments, data=None).roots == arguments["roots"]
 
 
-def test_what_is_left_out_is_as_in_that_system(tmp_path: Path) -> None:
+def test_omitted_settings_have_the_defaults_of_nexo(tmp_path: Path) -> None:
     arguments = load_extensions_yaml(write(tmp_path, "extensions: {}")).host_arguments()
 
     assert arguments == {
@@ -111,13 +111,13 @@ def test_the_manifest_itself_is_a_level(given: int, depth: int) -> None:
         ("", {""}),
     ],
 )
-def test_all_that_is_wrong_is_told_with_its_pointer(tmp_path: Path, text: str, pointers: set[str]) -> None:
+def test_all_problems_are_reported_with_their_pointer(tmp_path: Path, text: str, pointers: set[str]) -> None:
     with pytest.raises(BadFile) as caught:
         load_extensions_yaml(write(tmp_path, text))
 
     assert {pointer for pointer, _ in caught.value.problems} == pointers
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadFile):
         load_extensions_yaml(tmp_path / "extensions.yaml")

@@ -78,7 +78,7 @@ def test_a_small_manifest_is_enough() -> None:
     assert found.extra == NexoManifest(tools=("get",))
 
 
-def test_all_that_a_manifest_says_is_kept() -> None:
+def test_every_field_of_a_manifest_is_preserved() -> None:
     found = read(WHOLE, NexoManifestReader(capabilities={"channels_crud"}))
     manifest = found.manifest
 
@@ -109,7 +109,7 @@ def test_a_variable_is_passed_on_to_an_extension_that_requires_it() -> None:
     assert found.manifest.environment.passed == ("CITY", "OPENAI_API_KEY")  # the last loads code
 
 
-def test_an_extension_asks_for_what_its_hooks_and_its_administration_need() -> None:
+def test_an_extension_requests_what_its_hooks_and_its_administration_need() -> None:
     assert read(WHOLE, NexoManifestReader(capabilities={"channels_crud"})).manifest.permissions == (
         "tools.register",
         "privacy.llm_content",
@@ -132,7 +132,7 @@ def test_an_extension_asks_for_what_its_hooks_and_its_administration_need() -> N
         ("meta", "/meta/surprise"),
     ],
 )
-def test_a_member_that_nobody_knows_is_told_in_every_table(table: str, pointer: str) -> None:
+def test_an_unknown_member_is_reported_in_every_table(table: str, pointer: str) -> None:
     head = f"[{table}]" if table else ""
     text = WHOLE.replace(head, f"{head}\nsurprise = 1", 1) if table else f"surprise = 1\n{WHOLE}"
 
@@ -197,7 +197,7 @@ def test_versions_are_ordered_as_semantic_ones_are(version: str, other: str) -> 
     assert not is_newer(other, version)
 
 
-def test_what_a_version_was_built_from_does_not_matter() -> None:
+def test_the_build_metadata_of_a_version_is_ignored() -> None:
     assert not is_newer("1.0.0+b", "1.0.0+a")
 
 
@@ -250,19 +250,19 @@ def test_servers_have_names_of_few_letters() -> None:
     assert [*problems_of(WHOLE.replace("mcp_servers.gmail", f"mcp_servers.{'g' * 33}"))] == [f"/mcp_servers/{'g' * 33}"]
 
 
-def test_what_is_missing_is_told_together() -> None:
+def test_missing_members_are_reported_together() -> None:
     assert {*problems_of("[capabilities]\ntools = ['get']")} == {"/plugin", "/transport"}
 
 
-def test_a_file_of_another_shape_is_told() -> None:
+def test_a_file_of_another_shape_is_reported() -> None:
     assert {*problems_of("plugin = 1\ntransport = 2\ncapabilities = 3")} == {"/plugin", "/transport", "/capabilities"}
 
 
-def test_what_is_no_toml_is_told() -> None:
+def test_invalid_toml_is_reported() -> None:
     assert [*problems_of("[plugin")] == [""]
 
 
-def test_problems_have_hints_where_more_can_be_said() -> None:
+def test_problems_have_hints_where_there_is_more_to_report() -> None:
     assert "kind" in READER.hint_for(("/transport", "x"))
     assert READER.hint_for(("/meta/author", "x")) == ""
 
@@ -309,7 +309,7 @@ def test_a_configuration_that_turns_all_off_leads_nowhere(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "- a", "plugins: {}"])
-def test_a_configuration_of_something_else_is_nobodys_problem(tmp_path: Path, text: str) -> None:
+def test_a_configuration_of_another_system_is_not_a_problem(tmp_path: Path, text: str) -> None:
     lay_out(tmp_path / "weather", "weather")
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "extensions.yaml").write_text(text, encoding="utf-8")
@@ -321,7 +321,7 @@ def test_a_configuration_of_something_else_is_nobodys_problem(tmp_path: Path, te
 
 
 @pytest.mark.parametrize("text", ["extensions: {depth: 1}", "extensions: [", "extensions: 7"])
-def test_a_configuration_that_cannot_be_used_is_told(tmp_path: Path, text: str) -> None:
+def test_an_unusable_configuration_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "extensions.yaml").write_text(text, encoding="utf-8")
 

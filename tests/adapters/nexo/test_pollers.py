@@ -59,7 +59,7 @@ def test_a_cursor_comes_back_as_it_was(cursor: bytes) -> None:
 @pytest.mark.parametrize(
     ("cursor", "read"), [(None, None), ("Nw==", b"7"), ("Nw", b"7"), ("x", None), ("é", None), ("__8", b"\xff\xff")]
 )
-def test_a_cursor_that_cannot_be_read_is_none(cursor: str | None, read: bytes | None) -> None:
+def test_a_cursor_that_cannot_be_decoded_is_none(cursor: str | None, read: bytes | None) -> None:
     assert decode_cursor(cursor) == read
 
 
@@ -85,18 +85,18 @@ def test_a_host_reads_from_the_number_what_to_do(code: int, fault: PollFailure) 
     assert classify_failure(RemoteError(method="poll_tick", code=code, message="x")) is fault
 
 
-def test_no_answer_at_all_may_pass() -> None:
+def test_no_response_at_all_may_pass() -> None:
     assert classify_failure(CallTimeout("poll_tick", 30)) is PollFailure.TRANSIENT
 
 
-def test_tools_of_a_poller_are_read_and_odd_ones_are_passed_over() -> None:
+def test_tools_of_a_poller_are_read_and_invalid_ones_are_skipped() -> None:
     answer = b'[{"name":"status","parameters":{"type":"object"}},{"description":"?"},7,{"name":"x","description":"d"}]'
 
     assert decode_poller_tools(answer) == (Tool("status", "", {"type": "object"}), Tool("x", "d", {}))
 
 
 @pytest.mark.parametrize("answer", [b"{}", b"null", b"7", b"\xff", b"["])
-def test_what_is_no_list_has_no_tools(answer: bytes) -> None:
+def test_a_value_that_is_not_a_list_has_no_tools(answer: bytes) -> None:
     assert decode_poller_tools(answer) == ()
 
 

@@ -71,7 +71,7 @@ async def test_its_tools_are_called_and_its_errors_are_known() -> None:
 
 
 @pytest.mark.loops
-async def test_what_that_system_has_no_word_for_is_refused_before_anything_is_sent() -> None:
+async def test_calls_that_nexo_lacks_are_refused_before_anything_is_sent() -> None:
     with fail_after(60):
         async with connect_extension(WEATHER, dialect="nexo", grants=["session.lifecycle"]) as weather:
             with pytest.raises(NotSupported):
@@ -84,7 +84,7 @@ async def test_what_that_system_has_no_word_for_is_refused_before_anything_is_se
 
 
 @pytest.mark.loops
-async def test_its_hooks_are_asked_in_the_words_of_the_contract(caplog: pytest.LogCaptureFixture) -> None:
+async def test_its_hooks_are_called_through_the_contract(caplog: pytest.LogCaptureFixture) -> None:
     async def ask(weather: Extension, event: HookEvent) -> Any:
         return await weather.handle_hook(event)
 
@@ -107,7 +107,7 @@ async def test_its_hooks_are_asked_in_the_words_of_the_contract(caplog: pytest.L
 
 
 @pytest.mark.loops
-async def test_its_pollers_are_asked_and_fail_as_they_say() -> None:
+async def test_its_pollers_are_called_and_fail_as_declared() -> None:
     with fail_after(60):
         async with connect_extension(WEATHER, dialect="nexo") as weather:
             tools = nexo.decode_poller_tools(
@@ -131,7 +131,7 @@ async def test_its_pollers_are_asked_and_fail_as_they_say() -> None:
 
 
 @pytest.mark.loops
-async def test_it_may_ask_its_host_what_its_grants_allow() -> None:
+async def test_it_may_call_its_host_within_its_grants() -> None:
     permission = nexo.to_permission("agents_crud")
     with fail_after(60):
         async with connect_extension(
@@ -148,7 +148,7 @@ async def test_it_may_ask_its_host_what_its_grants_allow() -> None:
 
 
 @pytest.mark.loops
-async def test_it_is_told_whose_session_it_is_only_by_its_host() -> None:
+async def test_only_the_host_sends_it_the_session() -> None:
     forged = {"_meta": {"agent_id": "mallory"}}
     meta = nexo.build_session_meta("ana", "s-1", channel="whatsapp", account_id="p")
     with fail_after(60):
@@ -162,7 +162,7 @@ async def test_it_is_told_whose_session_it_is_only_by_its_host() -> None:
     assert alone["session"] == {"agent_id": "becket", "session_id": None}
 
 
-async def test_it_is_told_why_it_ends() -> None:
+async def test_shutdown_sends_the_reason() -> None:
     lines: list[str] = []
     with fail_after(60):
         weather = await connect_extension(WEATHER, dialect="nexo", on_stderr=lines.append)
@@ -180,7 +180,7 @@ async def test_it_is_told_why_it_ends() -> None:
     ],
     ids=["refused", "undecodable", "ended"],
 )
-async def test_a_start_that_fails_is_told(program: str, error: type[Exception]) -> None:
+async def test_a_start_that_fails_is_reported(program: str, error: type[Exception]) -> None:
     with fail_after(60), pytest.raises(error):
         await connect_extension([sys.executable, "-uc", program], id="bad", dialect="nexo")
 
@@ -239,7 +239,7 @@ async def test_a_host_finds_and_runs_them_unchanged(tmp_path: Path, monkeypatch:
     assert (verdict.result, verdict.by) == (Block("never open one indoors"), "weather")
 
 
-async def test_one_that_crashes_is_started_again(tmp_path: Path) -> None:
+async def test_a_crashed_program_is_started_again(tmp_path: Path) -> None:
     folder = lay_out(tmp_path / "extensions", "weather")
     care = SupervisionPolicy(restart=RestartPolicy(delay=0.01, first_is_immediate=True, jitter=0.0))
     restarts: list[ExtensionRestarted] = []

@@ -113,7 +113,7 @@ async def test_a_host_of_nexo_gets_an_abort_for_a_block_before_a_message() -> No
 
 
 @pytest.mark.loops
-async def test_what_it_asks_is_decided_by_its_grants() -> None:
+async def test_its_grants_decide_its_calls() -> None:
     methods = Registry()
 
     @methods.handle(AGENTS)
@@ -157,7 +157,7 @@ Plain().run()
 
 
 @pytest.mark.process
-def test_an_extension_without_an_event_loop_hears_which_dialect_its_host_speaks() -> None:
+def test_an_extension_without_an_event_loop_detects_the_dialect_of_its_host() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PLAIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
     ) as child:

@@ -56,7 +56,7 @@ def is_there(root: str) -> bool:
     return os.path.isdir(root)
 
 
-async def test_the_state_root_is_set_where_the_host_keeps_no_data_and_goes_with_the_host(
+async def test_the_state_root_is_set_without_a_data_directory_and_removed_with_the_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NEXO_HOME", raising=False)
@@ -71,7 +71,7 @@ async def test_the_state_root_is_set_where_the_host_keeps_no_data_and_goes_with_
     assert not is_there(root)
 
 
-async def test_the_state_root_lies_in_the_data_of_a_host_that_keeps_some(
+async def test_the_state_root_lies_in_the_data_directory_of_the_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NEXO_HOME", raising=False)

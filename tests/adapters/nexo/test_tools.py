@@ -45,13 +45,13 @@ def test_a_result_is_any_json() -> None:
     ("arguments", "input"),
     [({"city": "Bogotá"}, {"city": "Bogotá"}), (None, {}), ({"_meta": {"agent_id": "a"}, "city": "x"}, {"city": "x"})],
 )
-def test_an_extension_hears_the_arguments_alone(arguments: Any, input: dict[str, Any]) -> None:
+def test_an_extension_gets_only_the_arguments(arguments: Any, input: dict[str, Any]) -> None:
     heard = CALLS.decode_request(WireRequest(TOOLS_CALL, NexoToolCallParams("get", arguments)), LinkState("weather"))
 
     assert heard == ToolCall("get", input)
 
 
-def test_arguments_that_are_no_object_are_refused() -> None:
+def test_arguments_that_are_not_an_object_are_refused() -> None:
     with pytest.raises(InvalidParams) as caught:
         CALLS.decode_request(WireRequest(TOOLS_CALL, NexoToolCallParams("get", ["x"])), LinkState("weather"))
 
@@ -62,7 +62,7 @@ def test_tools_are_called_under_one_name() -> None:
     assert [method.name for method in CALLS.wire_methods(LinkState("weather"))] == ["tools/call"]
 
 
-def test_there_is_no_word_for_the_rest_of_the_contract() -> None:
+def test_the_rest_of_the_contract_is_not_supported() -> None:
     for method in ("provider.complete", "command.invoke", "memory.append", "config.get", "info.get"):
         with pytest.raises(NotSupported):
             SPEECH.get_method(method)
@@ -71,24 +71,24 @@ def test_there_is_no_word_for_the_rest_of_the_contract() -> None:
 # -- what is said of the session
 
 
-def test_what_is_said_of_a_session_stands_first_and_cannot_be_forged() -> None:
+def test_the_session_members_come_first_and_cannot_be_forged() -> None:
     arguments = sealed({"city": "x", "_meta": {"agent_id": "mallory"}}, build_session_meta("ana", "s-1"), CURIOUS)
 
     assert msgspec.json.encode(arguments) == b'{"_meta":{"agent_id":"ana","session_id":"s-1"},"city":"x"}'
 
 
-def test_without_a_session_the_host_itself_is_told() -> None:
+def test_without_a_session_the_host_itself_is_sent() -> None:
     assert sealed({"_meta": {"agent_id": "mallory"}}, None, CURIOUS) == {
         "_meta": {"agent_id": "ana", "session_id": None}
     }
 
 
 @pytest.mark.parametrize("state", OTHERS)
-def test_an_extension_that_did_not_ask_is_told_nothing(state: LinkState) -> None:
+def test_an_extension_that_did_not_request_it_gets_no_session(state: LinkState) -> None:
     assert sealed({"city": "x"}, build_session_meta("ana"), state) == {"city": "x"}
 
 
-def test_a_known_channel_is_told_as_a_binding() -> None:
+def test_a_known_channel_is_sent_as_a_binding() -> None:
     meta = build_session_meta("a", "u", channel="whatsapp", account_id="p")
 
     assert meta == {
@@ -121,5 +121,5 @@ def test_a_tool_can_read_what_its_host_says_of_the_session(params: Any, meta: di
     assert get_session_meta(SimpleNamespace(wire_request=WireRequest(TOOLS_CALL, params))) == meta
 
 
-def test_other_hosts_say_nothing_of_a_session() -> None:
+def test_other_hosts_send_no_session() -> None:
     assert get_session_meta(object()) == {}

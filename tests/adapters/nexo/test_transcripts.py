@@ -19,5 +19,5 @@ def read_manifest(given: Any) -> NexoManifest:
 
 @pytest.mark.loops
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-async def test_our_sides_say_what_was_said(path: Path) -> None:
+async def test_host_and_extension_reproduce_the_recording(path: Path) -> None:
     await check_dialect("nexo", path, extra=read_manifest)

@@ -70,7 +70,7 @@ def test_a_command_comes_to_the_payload_of_its_task() -> None:
     assert gathered(Text("a"), CommandRunDone({"n": 1})).result() == {"n": 1}
 
 
-def test_a_command_that_failed_raises_what_it_said() -> None:
+def test_a_command_that_failed_raises_its_message() -> None:
     with pytest.raises(RpcError) as caught:
         gathered(CommandRunDone(None, "e")).result()
     assert caught.value.message == "e"
@@ -82,7 +82,7 @@ def test_the_acknowledgement_of_another_run_is_refused() -> None:
         COMMAND_STREAM.gather(RUN).on_response(Raw(b'{"executionId":"e-2"}'))
 
 
-def test_a_task_is_heard_as_a_command() -> None:
+def test_a_task_is_handled_as_a_command() -> None:
     assert [*COMMAND.wire_methods(SCENE)] == [TASKS_EXECUTE]
     assert COMMAND.decode_request(WireRequest(TASKS_EXECUTE, RUN), SCENE) == CommandInvoke("tidy", ("desk",), "e-1")
 
@@ -100,7 +100,7 @@ def test_a_task_is_heard_as_a_command() -> None:
         ([1], ("[1]",)),
     ],
 )
-def test_whatever_a_task_is_given_becomes_arguments(given: object, args: tuple[str, ...]) -> None:
+def test_any_input_of_a_task_becomes_arguments(given: object, args: tuple[str, ...]) -> None:
     assert parse_args(given) == args
 
 
@@ -120,7 +120,7 @@ def test_whatever_a_task_is_given_becomes_arguments(given: object, args: tuple[s
         (TaskEnded("t", "broke"), ("log", "failed: broke")),
     ],
 )
-def test_the_output_of_a_command_is_told_as_that_of_a_task(event: CommandEvent, output: tuple[str, str]) -> None:
+def test_the_output_of_a_command_is_sent_as_that_of_a_task(event: CommandEvent, output: tuple[str, str]) -> None:
     assert COMMAND.encode_event is not None
 
     told = COMMAND.encode_event(event, WireRequest(TASKS_EXECUTE, RUN), SCENE)
@@ -129,7 +129,7 @@ def test_the_output_of_a_command_is_told_as_that_of_a_task(event: CommandEvent, 
     assert tales([told]) == [("tasks/event", f'{{"executionId":"e-1","event":{event_text}}}')]
 
 
-def test_that_a_command_is_done_is_told_by_its_end() -> None:
+def test_the_end_of_a_command_reports_that_it_is_done() -> None:
     assert COMMAND.encode_event is not None
     assert COMMAND.encode_end_events is not None
     assert COMMAND.encode_ack is not None

@@ -21,7 +21,7 @@ def test_the_dialect_is_found_by_its_name() -> None:
     assert find_dialect("roder") is RODER
 
 
-def test_its_words_for_the_contract_are_loaded_when_they_are_asked_for() -> None:
+def test_its_mapping_is_loaded_on_first_use() -> None:
     assert RODER.load_mapping is not None
     assert RODER.load_mapping().dialect == "roder"
 
@@ -37,7 +37,7 @@ def test_its_words_for_the_contract_are_loaded_when_they_are_asked_for() -> None
         (b"\xff", JsonLines, False),
     ],
 )
-def test_a_host_is_known_by_its_first_words(frame: bytes, framing: type, is_roder: bool) -> None:
+def test_a_host_is_detected_by_its_first_message(frame: bytes, framing: type, is_roder: bool) -> None:
     assert RODER.matches_first_frame is not None
     assert RODER.matches_first_frame(frame, framing) is is_roder
 
@@ -51,14 +51,14 @@ def test_a_request_is_written_with_its_id_before_its_method() -> None:
 
 
 @pytest.mark.parametrize("dialect", [RODER, RODER.for_extension()], ids=["host", "extension"])
-def test_an_answer_and_a_notification_are_written_as_json_rpc_has_them(dialect: Dialect) -> None:
+def test_a_response_and_a_notification_are_written_as_json_rpc_has_them(dialect: Dialect) -> None:
     codec = dialect.build_connection(DEFAULT_LIMITS).codec
 
     assert codec.encode_success(b"7", b"{}") == b'{"jsonrpc":"2.0","id":7,"result":{}}'
     assert codec.encode_notification("a/b", b"{}") == b'{"jsonrpc":"2.0","method":"a/b","params":{}}'
 
 
-def test_the_habits_are_members_of_what_they_stand_in_for() -> None:
+def test_its_host_defaults_apply_to_limits_timeouts_and_restarts() -> None:
     habits = RODER.host_defaults
 
     assert replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits).handshake == 10.0

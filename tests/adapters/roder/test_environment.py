@@ -106,7 +106,7 @@ async def test_variables_of_the_host_configuration_are_applied_without_consent(p
     assert seen == "thin red"
 
 
-async def test_what_the_operator_sets_stands_above_what_comes_with_the_folder(project: Path, tmp_path: Path) -> None:
+async def test_operator_settings_override_those_of_the_folder(project: Path, tmp_path: Path) -> None:
     list_extension(project, f'env = {{ PYTHONPATH = "{tmp_path}/other", COLOUR = "blue" }}')
     (tmp_path / "host.toml").write_text(
         f"""
@@ -148,7 +148,7 @@ async def test_variables_of_a_folder_are_applied_after_consent_that_shows_names_
     ]
 
 
-async def test_a_change_of_variables_of_a_folder_asks_for_consent_again(project: Path, tmp_path: Path) -> None:
+async def test_a_change_of_the_variables_of_a_folder_needs_consent_again(project: Path, tmp_path: Path) -> None:
     questions: list[str] = []
 
     async def start(variables: str) -> str:

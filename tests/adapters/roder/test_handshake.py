@@ -131,7 +131,7 @@ def test_the_host_says_its_versions_and_what_the_manifest_and_the_configuration_
         (None, None, "."),
     ],
 )
-def test_the_folder_is_told_as_it_was_configured(loaded: LoadedManifest | None, cwd: str | None, told: str) -> None:
+def test_the_folder_is_sent_as_it_was_configured(loaded: LoadedManifest | None, cwd: str | None, told: str) -> None:
     said: list[WireRequest] = []
 
     hold([echo(), {"models": []}], said, introduction(loaded, cwd=cwd))
@@ -139,7 +139,7 @@ def test_the_folder_is_told_as_it_was_configured(loaded: LoadedManifest | None, 
     assert said[0].params.cwd == told
 
 
-def test_events_are_heard_by_who_has_a_sink_and_wants_their_kind() -> None:
+def test_events_go_to_sinks_that_subscribe_to_their_kind() -> None:
     offer: RoderOffer = hold([echo(), {"models": MODELS}]).extra
     without_sink = replace(offer, manifest=replace(MANIFEST, provides=(ToolProvider("t", ()),)))
 
@@ -148,7 +148,7 @@ def test_events_are_heard_by_who_has_a_sink_and_wants_their_kind() -> None:
     assert not without_sink.accepts_event("turn.started")
 
 
-def test_all_services_are_offered_in_the_contracts_words() -> None:
+def test_all_services_are_mapped_to_the_contract() -> None:
     greeted = hold([echo(), {"models": MODELS}])
 
     assert greeted.capabilities == Capabilities(
@@ -190,7 +190,7 @@ def test_all_services_are_offered_in_the_contracts_words() -> None:
         None,
     ],
 )
-def test_an_engine_without_models_keeps_nobody_from_using_the_tools(answer: object) -> None:
+def test_an_engine_without_models_does_not_affect_the_tools(answer: object) -> None:
     greeted = hold([echo(), answer])
 
     assert greeted.capabilities.providers == ()
@@ -208,7 +208,7 @@ def test_another_version_is_refused_before_all_else(version: str, further: dict[
     assert caught.value.because == (f'process extension demo speaks protocol "{version}" but the host requires "0.2.0"')
 
 
-def test_another_id_is_refused_before_the_services_are_looked_at() -> None:
+def test_another_id_is_refused_before_the_services_are_checked() -> None:
     with pytest.raises(HandshakeFailed) as caught:
         hold([echo(extensionId="someone-else", services=[])])
 
@@ -224,7 +224,7 @@ def test_another_id_is_refused_before_the_services_are_looked_at() -> None:
         [*msgspec.to_builtins(PROVIDES), {"type": "event_sink", "id": "more"}],
     ],
 )
-def test_other_services_or_another_order_are_refused_before_the_checksum_is_looked_at(services: object) -> None:
+def test_other_services_or_another_order_are_refused_before_the_checksum_is_checked(services: object) -> None:
     with pytest.raises(BadCapabilities) as caught:
         hold([echo(services=services, manifestChecksum="")])
 
@@ -234,7 +234,7 @@ def test_other_services_or_another_order_are_refused_before_the_checksum_is_look
     assert 'but the manifest declares [EventSink { id: "s" }, ToolProvider {' in text
 
 
-def test_services_with_members_that_nobody_knows_are_the_same() -> None:
+def test_services_with_unknown_members_are_the_same() -> None:
     services = [service | {"note": 1} for service in msgspec.to_builtins(PROVIDES)]
 
     assert hold([echo(services=services), {"models": []}]).capabilities.tools
@@ -254,14 +254,14 @@ def test_another_manifest_is_refused() -> None:
     "answer",
     [None, [], {}, "yes", echo(services=[{"type": "surprise", "id": "x"}]), echo(protocolVersion=2)],
 )
-def test_an_answer_that_cannot_be_read_is_refused(answer: object) -> None:
+def test_a_response_that_cannot_be_read_is_refused(answer: object) -> None:
     with pytest.raises(BadCapabilities) as caught:
         hold([answer])
 
     assert caught.value.problems[0][1].startswith("process extension returned a malformed initialize result")
 
 
-def test_without_a_manifest_the_answer_itself_says_what_there_is() -> None:
+def test_without_a_manifest_the_response_itself_says_what_there_is() -> None:
     answer = echo(extensionId="whoever", manifestChecksum="whatever")
 
     greeted = hold([answer, {"models": MODELS}], introduced=introduction(None))
@@ -290,7 +290,7 @@ def test_without_a_manifest_the_version_counts_all_the_same() -> None:
         ("taken", "taken_3"),
     ],
 )
-def test_a_name_is_kept_or_made_to_fit(text: str, name: str) -> None:
+def test_a_valid_name_is_unchanged_and_others_are_adapted(text: str, name: str) -> None:
     assert build_contract_name(text, {"taken": 1, "taken_2": 2}) == name
 
 
@@ -302,7 +302,7 @@ def test_the_id_of_an_engine_is_made_to_fit_a_provider(engine: str, id: str) -> 
     assert build_provider_id(engine, {"used": None}) == id
 
 
-def test_two_engines_and_two_tools_of_one_name_are_told_apart() -> None:
+def test_two_engines_and_two_tools_of_one_name_stay_distinct() -> None:
     tools = tuple(ToolProvider(id, (ToolSpec("count", "d", SCHEMA),)) for id in ("a", "b"))
     provides = (*tools, InferenceEngine("One"), InferenceEngine("one"))
     loaded = LoadedManifest.from_bytes(replace(MANIFEST, provides=provides), b"id = 1")
@@ -341,7 +341,7 @@ def state(manifest: RoderManifest = SMALL) -> LinkState:
     return LinkState("demo", Capabilities((), (provider,)), side, commands=(("tidy", "Tidies."),))
 
 
-def test_the_first_request_is_read_as_the_contract_has_it_and_answered_with_the_manifest() -> None:
+def test_the_first_request_is_mapped_to_the_contract_and_gets_the_manifest_as_response() -> None:
     here = state()
 
     heard = SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS), here)
@@ -354,11 +354,11 @@ def test_the_first_request_is_read_as_the_contract_has_it_and_answered_with_the_
     )
 
 
-def test_a_configuration_that_is_no_object_counts_as_none() -> None:
+def test_a_configuration_that_is_not_an_object_counts_as_absent() -> None:
     assert SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"config": None}, state()).config == {}
 
 
-def test_a_host_of_another_version_is_refused_whatever_else_it_says() -> None:
+def test_a_host_of_another_version_is_refused_whatever_else_it_sends() -> None:
     with pytest.raises(RpcError) as caught:
         SERVER_HANDSHAKE.decode_params({"protocolVersion": "0.3.0"}, state())
 
@@ -372,12 +372,12 @@ def test_a_first_request_that_cannot_be_read_is_refused(given: object) -> None:
         SERVER_HANDSHAKE.decode_params(given, state())
 
 
-def test_a_host_that_asks_for_another_extension_is_refused() -> None:
+def test_a_host_that_requests_another_extension_is_refused() -> None:
     with pytest.raises(RpcError, match='its manifest is of "demo", and the host asks for "other"'):
         SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"extensionId": "other"}, state())
 
 
-def test_a_manifest_that_the_class_does_not_keep_is_refused_in_a_sentence() -> None:
+def test_a_manifest_that_does_not_match_the_class_is_refused_in_a_sentence() -> None:
     with pytest.raises(RpcError) as caught:
         SERVER_HANDSHAKE.decode_params(
             msgspec.to_builtins(PARAMS), state(replace(SMALL, provides=(InferenceEngine("local"),)))
@@ -403,13 +403,13 @@ def test_a_class_without_a_file_is_served_under_any_id(tmp_path: Any, monkeypatc
     )
 
 
-def test_an_engine_is_asked_for_its_models() -> None:
+def test_the_models_of_an_engine_are_requested() -> None:
     assert SERVER_HANDSHAKE.handlers[LIST_MODELS.name]({"engineId": "local"}, state()) == ListModelsResult(
         (ModelDescriptor(id="small", name="Small", context_window=5), ModelDescriptor(id="plain", name="plain"))
     )
 
 
-def test_an_executor_is_asked_what_it_does() -> None:
+def test_the_description_of_an_executor_is_requested() -> None:
     schema = {"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}}
 
     assert SERVER_HANDSHAKE.handlers[TASKS_SPEC.name]({"executorId": "tidy"}, state()) == TaskSpecResult(
@@ -426,10 +426,10 @@ def test_an_executor_is_asked_what_it_does() -> None:
         (TASKS_SPEC.name, {}),
     ],
 )
-def test_who_is_not_there_is_not_asked(query: str, params: object) -> None:
+def test_undeclared_services_are_not_called(query: str, params: object) -> None:
     with pytest.raises(InvalidParams):
         SERVER_HANDSHAKE.handlers[query](params, state())
 
 
-def test_the_goodbye_is_answered_with_an_empty_object() -> None:
+def test_the_goodbye_gets_a_response_with_an_empty_object() -> None:
     assert SERVER_HANDSHAKE.shutdown_result == {}

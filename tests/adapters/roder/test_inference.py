@@ -128,12 +128,12 @@ def test_an_item_of_a_transcript_travels_under_the_name_of_its_class(item: Trans
         '{"Usage":{"prompt_tokens":-1,"completion_tokens":0,"total_tokens":0}}',
     ],
 )
-def test_what_is_no_event_cannot_be_read(event: str) -> None:
+def test_an_invalid_event_cannot_be_decoded(event: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         decode_inference_event(told(event))
 
 
-def test_unknown_members_of_an_event_are_passed_over() -> None:
+def test_unknown_members_of_an_event_are_ignored() -> None:
     assert decode_inference_event(told('{"Failed":{"message":"m","code":7}}')) == TurnFailed("m")
 
 
@@ -153,14 +153,14 @@ def test_an_event_belongs_to_the_turn_whose_stream_it_names(raw: Raw, is_ours: b
 # -- models and requests
 
 
-def test_the_members_of_an_envelope_are_camel_case_and_those_within_are_not() -> None:
+def test_the_members_of_an_envelope_are_camel_case_and_nested_ones_are_not() -> None:
     assert msgspec.json.encode(ListModelsParams("e")) == b'{"engineId":"e"}'
     encoded = msgspec.json.encode(TURN).decode()
     assert encoded.startswith('{"engineId":"e","streamId":"s-1","threadId":"t","turnId":"u","request":{"model":{')
     assert '"tool_choice":"Auto"' in encoded
 
 
-def test_a_model_travels_without_what_it_does_not_say() -> None:
+def test_a_model_is_sent_without_absent_members() -> None:
     full = ModelDescriptor(
         id="m",
         name="M",
@@ -174,13 +174,13 @@ def test_a_model_travels_without_what_it_does_not_say() -> None:
 
 
 @pytest.mark.parametrize("choice", ["Auto", "Any", "None", SpecificTool("n")])
-def test_the_choice_of_a_tool_is_a_word_or_names_one(choice: Any) -> None:
+def test_the_tool_choice_is_a_mode_or_a_name(choice: Any) -> None:
     request = InferenceRequest(model=ModelSelection("e", "m"), tool_choice=choice)
 
     assert msgspec.json.decode(msgspec.json.encode(request), type=InferenceRequest) == request
 
 
-def test_a_request_of_a_newer_host_is_read_by_what_is_known_of_it() -> None:
+def test_unknown_members_of_a_newer_host_are_ignored() -> None:
     encoded = msgspec.to_builtins(TURN.request)
     encoded["runtime"]["surprise"] = 1
     encoded["runtime"]["speed_policy"] = {"phase": "execution"}
@@ -204,7 +204,7 @@ def test_a_turn_ends_with_its_last_event_and_gives_that() -> None:
     assert turn.result() == TurnCompleted("stop")
 
 
-def test_a_turn_that_failed_raises_what_it_said() -> None:
+def test_a_turn_that_failed_raises_its_message() -> None:
     turn = gathered()
 
     assert turn.on_event(TurnFailed("asleep"))

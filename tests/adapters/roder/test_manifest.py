@@ -52,7 +52,7 @@ def test_the_checksum_is_fnv_1a_of_64_bits(data: bytes, checksum: str) -> None:
 # -- the rules
 
 
-def test_a_manifest_that_keeps_the_rules_has_no_problems() -> None:
+def test_a_valid_manifest_has_no_problems() -> None:
     assert find_manifest_problems(with_tools(WORDS)) == []
 
 
@@ -93,7 +93,7 @@ def test_a_manifest_that_keeps_the_rules_has_no_problems() -> None:
         ),
     ],
 )
-def test_each_rule_that_is_broken_is_told_in_the_words_of_roder(given: RoderManifest, problem: tuple[str, str]) -> None:
+def test_each_broken_rule_is_reported_with_the_message_of_roder(given: RoderManifest, problem: tuple[str, str]) -> None:
     assert find_manifest_problems(given) == [problem]
 
 
@@ -117,7 +117,7 @@ def test_a_schema_with_a_date_in_it_is_refused_since_json_has_none() -> None:
     assert "date" in text
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     broken = manifest([ToolProvider("t", (ToolSpec("", "d", 1),))], api_version="^2")
 
     assert [pointer for pointer, _ in find_manifest_problems(broken)] == [
@@ -141,13 +141,13 @@ def test_an_entry_of_the_configuration_needs_four_members() -> None:
     assert entry.event_filter == EventFilter()
 
 
-def test_a_filter_lets_kinds_through_by_their_beginning() -> None:
+def test_a_filter_selects_kinds_by_their_prefix() -> None:
     chosen = EventFilter(("turn.", "inference."))
 
     assert [chosen.matches(kind) for kind in ("turn.started", "inference.started", "tool.turn.")] == [True, True, False]
 
 
-def test_a_filter_without_kinds_lets_nothing_through() -> None:
+def test_a_filter_without_kinds_selects_nothing() -> None:
     assert not EventFilter().matches("turn.started")
 
 
@@ -194,13 +194,13 @@ def test_services_are_shown_as_rust_would() -> None:
     )
 
 
-def test_what_json_has_not_is_shown_as_it_is() -> None:
+def test_values_that_json_lacks_are_shown_as_text() -> None:
     day = datetime.date(2026, 1, 1)
 
     assert "2026-01-01" in format_services((ToolProvider("t", (ToolSpec("w", "d", {"since": day}),)),))
 
 
-def test_what_is_shown_of_a_long_list_is_cut() -> None:
+def test_a_long_list_is_truncated() -> None:
     many = tuple(EventSink("s" * 100) for _ in range(1000))
 
     assert len(format_services(many)) < 2100

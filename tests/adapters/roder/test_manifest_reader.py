@@ -54,7 +54,7 @@ def problems_of(text: str) -> list[tuple[str, str]]:
 # -- manifests
 
 
-def test_a_manifest_with_a_launch_becomes_one_of_ours() -> None:
+def test_a_manifest_with_a_launch_becomes_a_becket_manifest() -> None:
     found = read(MANIFEST + LAUNCH)
 
     manifest = found.manifest
@@ -68,7 +68,7 @@ def test_a_manifest_with_a_launch_becomes_one_of_ours() -> None:
     assert found.cwd == "/ext/demo"
 
 
-def test_what_only_roder_knows_stands_beside_it() -> None:
+def test_fields_that_only_roder_has_are_available_as_extra() -> None:
     text = MANIFEST + LAUNCH
 
     loaded = read(text).extra
@@ -108,7 +108,7 @@ def test_a_manifest_without_a_launch_cannot_be_started_by_itself() -> None:
     assert "[launch]" in READER.hint_for((pointer, text))
 
 
-def test_a_manifest_that_breaks_the_rules_is_refused_in_roders_words() -> None:
+def test_a_manifest_that_breaks_the_rules_is_refused_with_the_message_of_roder() -> None:
     problem = problems_of(SINK.replace('"*"', '"^9"') + '[launch]\ncommand = "x"\n')
 
     assert problem == [
@@ -126,7 +126,7 @@ def test_a_manifest_of_another_shape_is_refused_with_all_its_problems() -> None:
 
 
 @pytest.mark.parametrize("text", ["id = ", "a." * 40 + "b = 1", 'id = "\x01"'])
-def test_a_file_that_is_no_toml_or_unlike_any_is_refused(text: str) -> None:
+def test_a_file_that_is_not_toml_or_has_another_shape_is_refused(text: str) -> None:
     assert problems_of(text)
 
 
@@ -136,7 +136,7 @@ def test_an_id_of_signs_alone_cannot_name_an_extension() -> None:
     assert pointer == "/id"
 
 
-def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:
+def test_control_characters_are_escaped() -> None:
     found = read(SINK.replace('"Sink"', '"Si\\u001bnk"') + '[launch]\ncommand = "x"\n')
 
     assert found.manifest.name == "Si\\x1bnk"
@@ -243,7 +243,7 @@ def test_an_argument_in_the_folder_of_its_manifest_is_named_from_there(
     assert found.manifest.command == ("python3", argument)
 
 
-def test_a_program_elsewhere_keeps_its_whole_path(workspace: Path) -> None:
+def test_a_program_elsewhere_has_its_whole_path(workspace: Path) -> None:
     [found] = read_list(workspace, entry(command="./tools/run")).extensions
 
     assert found.manifest.command == (str(workspace / "tools" / "run"),)
@@ -286,17 +286,17 @@ def test_an_entry_that_is_turned_off_turns_its_extension_off(workspace: Path) ->
     assert listing.problems == ()
 
 
-def test_a_configuration_without_entries_names_nobody(workspace: Path) -> None:
+def test_a_configuration_without_entries_names_no_extension(workspace: Path) -> None:
     assert read_list(workspace, "model = 'small'") == ExtensionList()
 
 
-def test_entries_that_are_no_list_are_a_problem(workspace: Path) -> None:
+def test_entries_that_are_not_a_list_are_a_problem(workspace: Path) -> None:
     [(pointer, text)] = read_list(workspace, "[process_extensions]\nid = 'a'").problems
 
     assert (pointer, "[[process_extensions]]" in text) == ("/process_extensions", True)
 
 
-def test_a_configuration_that_is_no_toml_is_refused(workspace: Path) -> None:
+def test_a_configuration_that_is_not_toml_is_refused(workspace: Path) -> None:
     with pytest.raises(ManifestError):
         read_list(workspace, "[[")
 
@@ -310,7 +310,7 @@ def discover(root: Path, depth: int = 2) -> DiscoveryReport:
     return discover_extensions([root], settings=DiscoverySettings(depth=depth), readers=[RoderManifestReader()])
 
 
-def test_manifests_with_a_launch_are_found_beside_those_that_a_configuration_leads_to(workspace: Path) -> None:
+def test_manifests_with_a_launch_are_found_beside_configured_ones(workspace: Path) -> None:
     (workspace / ".roder" / "config.toml").write_text(entry(), encoding="utf-8")
 
     report = discover(workspace)
@@ -319,14 +319,14 @@ def test_manifests_with_a_launch_are_found_beside_those_that_a_configuration_lea
     assert report.diagnostics == ()
 
 
-def test_one_that_nobody_says_how_to_start_is_a_diagnostic(workspace: Path) -> None:
+def test_an_extension_without_a_launch_is_a_diagnostic(workspace: Path) -> None:
     report = discover(workspace)
 
     assert [candidate.id for candidate in report.candidates] == ["sink"]
     assert [note.problem.partition(":")[0] for note in report.diagnostics] == ["/launch"]
 
 
-def test_one_that_is_turned_off_is_not_found_by_its_launch(workspace: Path) -> None:
+def test_a_disabled_extension_is_not_found_by_its_launch(workspace: Path) -> None:
     (workspace / ".roder" / "config.toml").write_text(
         entry(manifest="extensions/sink/roder-extension.toml", enabled=False) + entry(), encoding="utf-8"
     )
@@ -370,7 +370,7 @@ def test_the_extensions_that_a_package_names_are_found(package: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", '[resources]\nextensions = ["extensions/*/roder-extension.toml"]\n'])
-def test_a_package_may_name_its_extensions_by_a_pattern_or_keep_them_in_the_usual_places(
+def test_a_package_may_name_its_extensions_by_a_pattern_or_have_them_in_the_usual_folders(
     package: Path, text: str
 ) -> None:
     write_package(package, text)
@@ -422,7 +422,7 @@ def test_a_link_in_a_package_leads_nowhere_else(package: Path, tmp_path: Path) -
     assert [note.problem for note in report.diagnostics] == ["leads out of the root of its list"]
 
 
-def test_links_in_a_circle_do_not_keep_a_search_of_a_package(package: Path) -> None:
+def test_circular_links_do_not_block_the_search_of_a_package(package: Path) -> None:
     for name in "abc":
         (package / name).symlink_to(package)
     write_package(package, f'[resources]\nextensions = ["{"*/" * 60}none.toml"]\n')
@@ -443,7 +443,7 @@ def test_a_package_without_an_id_is_refused(package: Path, text: str) -> None:
     assert "[package]" in report.diagnostics[0].hint
 
 
-def test_a_search_knows_packages_without_being_asked(package: Path) -> None:
+def test_a_search_finds_packages_by_default(package: Path) -> None:
     write_package(package, "")
 
     assert [candidate.id for candidate in discover_extensions([package.parent]).candidates] == ["hello", "other"]

@@ -100,7 +100,7 @@ def test_a_tool_is_called_by_the_names_that_the_manifest_has() -> None:
     )
 
 
-def test_what_the_extension_does_not_offer_is_not_asked_for() -> None:
+def test_services_that_the_extension_does_not_offer_are_not_called() -> None:
     with pytest.raises(NotDeclared, match="count-it"):
         TOOL.encode_request(ToolCall("other", {}), host_scene())
     with pytest.raises(NotDeclared, match="local:sage-7b"):
@@ -140,7 +140,7 @@ def called(provider: str = "t", tool: str = "count it", arguments: object = None
     return WireRequest(TOOLS_CALL, params)
 
 
-def test_a_call_is_heard_as_the_contract_has_it() -> None:
+def test_a_call_is_decoded_as_in_the_contract() -> None:
     assert [*TOOL.wire_methods(own_scene())] == [TOOLS_CALL]
     assert TOOL.decode_request(called(), own_scene()) == ToolCall("count it", {"a": 1})
     assert TOOL.decode_request(called("any", "any"), LinkState("demo")) == ToolCall(
@@ -149,7 +149,7 @@ def test_a_call_is_heard_as_the_contract_has_it() -> None:
 
 
 @pytest.mark.parametrize("saying", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
-def test_a_call_of_what_is_not_there_is_refused(saying: WireRequest) -> None:
+def test_a_call_of_a_missing_tool_is_refused(saying: WireRequest) -> None:
     with pytest.raises(InvalidParams):
         TOOL.decode_request(saying, own_scene())
 
@@ -165,11 +165,11 @@ def test_a_call_of_what_is_not_there_is_refused(saying: WireRequest) -> None:
         (None, '{"content":"null","isError":false}'),
     ],
 )
-def test_whatever_a_tool_gives_is_text_and_data(result: object, answer: str) -> None:
+def test_any_result_of_a_tool_is_text_and_data(result: object, answer: str) -> None:
     assert text_of(TOOL.encode_result(result, called(), own_scene())) == answer
 
 
-def test_a_tool_that_fails_is_answered_and_not_refused() -> None:
+def test_a_tool_that_fails_gets_a_response_and_not_refused() -> None:
     assert TOOL.encode_failure is not None
 
     assert text_of(TOOL.encode_failure(RpcError(4, "no"), called(), own_scene())) == (
@@ -181,7 +181,7 @@ def test_a_tool_that_fails_is_answered_and_not_refused() -> None:
 
 
 @pytest.mark.parametrize("phrase", [COMPLETE, STREAM])
-def test_a_model_is_asked_by_the_names_that_roder_has(phrase: Any) -> None:
+def test_a_model_is_called_by_the_names_of_roder(phrase: Any) -> None:
     saying = phrase.encode_request(REQUEST, host_scene())
 
     assert saying.method.name == "inference/streamTurn"
@@ -189,13 +189,13 @@ def test_a_model_is_asked_by_the_names_that_roder_has(phrase: Any) -> None:
     assert saying.params.request.model == ModelSelection("Local", "sage:7b")
 
 
-def test_an_extension_is_asked_for_pieces_alone() -> None:
+def test_only_deltas_are_requested_from_an_extension() -> None:
     assert [*STREAM.wire_methods(own_scene())] == [STREAM_TURN]
     assert [*COMPLETE.wire_methods(own_scene())] == []
     assert STREAM.decode_request(WireRequest(STREAM_TURN, TURN), own_scene()).provider_id == "e"
 
 
-def test_an_answer_is_acknowledged_told_piece_by_piece_and_ended() -> None:
+def test_a_response_is_acknowledged_streamed_and_ended() -> None:
     state, saying = own_scene(), WireRequest(STREAM_TURN, TURN)
     assert STREAM.encode_ack is not None
     assert STREAM.encode_event is not None
@@ -214,7 +214,7 @@ def test_an_answer_is_acknowledged_told_piece_by_piece_and_ended() -> None:
     assert state.extra.sent_event_types == {}
 
 
-def test_an_answer_that_fails_ends_with_the_reason() -> None:
+def test_a_response_that_fails_ends_with_the_reason() -> None:
     assert STREAM.encode_end_events is not None
 
     ended = tales(STREAM.encode_end_events(None, RpcError(1, "asleep"), WireRequest(STREAM_TURN, TURN), own_scene()))
@@ -222,7 +222,7 @@ def test_an_answer_that_fails_ends_with_the_reason() -> None:
     assert ended == [("inference/event", '{"streamId":"s-1","event":{"Failed":{"message":"asleep"}}}')]
 
 
-def test_an_error_that_the_answer_goes_on_after_does_not_end_it() -> None:
+def test_an_error_that_the_response_continues_after_does_not_end_it() -> None:
     assert STREAM.encode_event is not None
 
     [(_, params)] = tales([STREAM.encode_event(ProviderFailed("slow"), WireRequest(STREAM_TURN, TURN), own_scene())])
@@ -287,6 +287,6 @@ def test_the_goodbye_is_a_request_with_empty_params() -> None:
 
 
 @pytest.mark.parametrize("method", ["hook.handle", "memory.append", "config.get", "info.get", "settings.editor.open"])
-def test_what_roder_has_no_word_for_is_not_supported(method: str) -> None:
+def test_calls_that_roder_lacks_are_not_supported(method: str) -> None:
     with pytest.raises(NotSupported, match="roder"):
         MAPPING.get_method(method)

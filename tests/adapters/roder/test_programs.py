@@ -67,7 +67,7 @@ def dispatch(prompt: str, **more: Any) -> roder.DispatchParams:
 
 
 @pytest.mark.loops
-async def test_its_tools_are_called_and_fail_as_they_say() -> None:
+async def test_its_tools_are_called_and_fail_with_their_messages() -> None:
     with fail_after(60):
         async with workshop() as shop:
             names = [tool.name for tool in shop.tools]
@@ -83,7 +83,7 @@ async def test_its_tools_are_called_and_fail_as_they_say() -> None:
 
 
 @pytest.mark.loops
-async def test_its_models_answer_whole_and_piece_by_piece() -> None:
+async def test_its_models_respond_whole_and_in_deltas() -> None:
     with fail_after(60):
         async with workshop() as shop:
             [provider] = shop.providers
@@ -111,7 +111,7 @@ async def test_its_models_answer_whole_and_piece_by_piece() -> None:
 
 
 @pytest.mark.loops
-async def test_two_answers_at_once_are_told_apart() -> None:
+async def test_two_concurrent_responses_stay_separate() -> None:
     texts: dict[str, str] = {}
 
     async def ask(shop: Extension, said: str) -> None:
@@ -143,7 +143,7 @@ async def test_its_executors_are_commands() -> None:
 
 
 @pytest.mark.loops
-async def test_a_command_that_is_left_is_cancelled_and_what_it_tells_is_kept() -> None:
+async def test_an_abandoned_command_is_cancelled_and_its_output_preserved() -> None:
     kept, methods = roder.ExtensionEventBuffer(), Registry()
     is_told = anyio.Event()
 
@@ -165,7 +165,7 @@ async def test_a_command_that_is_left_is_cancelled_and_what_it_tells_is_kept() -
 
 
 @pytest.mark.loops
-async def test_its_tasks_and_agents_are_used_by_their_own_words() -> None:
+async def test_its_tasks_and_agents_are_used_by_their_own_methods() -> None:
     with fail_after(60):
         async with workshop() as shop:
             spec = (await shop.peer.call(roder.TASKS_SPEC, roder.TaskSpecParams("build"))).spec
@@ -208,7 +208,7 @@ async def test_a_dispatch_that_takes_too_long_is_cancelled_with_the_reason() -> 
 
 
 @pytest.mark.loops
-async def test_it_hears_of_what_its_filter_lets_through() -> None:
+async def test_it_gets_the_events_that_its_filter_allows() -> None:
     heard: list[Any] = []
     is_told = anyio.Event()
     methods = Registry()
@@ -239,7 +239,7 @@ async def test_it_hears_of_what_its_filter_lets_through() -> None:
 
 
 @pytest.mark.loops
-async def test_what_roder_has_no_word_for_is_refused_before_anything_is_sent() -> None:
+async def test_calls_that_roder_lacks_are_refused_before_anything_is_sent() -> None:
     with fail_after(60):
         async with workshop() as shop:
             with pytest.raises(NotSupported):
@@ -295,7 +295,7 @@ def odd(version: str = "0.2.0", **more: Any) -> ExtensionConnector:
 
 
 @pytest.mark.loops
-async def test_lines_that_are_too_long_or_no_messages_are_passed_over() -> None:
+async def test_overlong_and_invalid_lines_are_skipped() -> None:
     with fail_after(60):
         async with odd(grants=["tools.register"]) as program:
             assert await program.call_tool("odd") == "still here"
@@ -309,7 +309,7 @@ async def test_a_program_of_an_older_version_is_refused() -> None:
     assert caught.value.given == "0.1.0"
 
 
-async def test_a_program_that_ends_at_once_is_told_with_its_last_words() -> None:
+async def test_a_program_that_ends_at_once_is_reported_with_its_stderr() -> None:
     program = "import sys; sys.stderr.write('no key\\n'); sys.exit(3)"
 
     with fail_after(60), pytest.raises(StartFailed) as caught:
@@ -369,7 +369,7 @@ async def test_a_configuration_of_roder_says_how_one_is_started(tmp_path: Path) 
 
 
 @pytest.mark.loops
-async def test_one_that_has_died_stays_dead(tmp_path: Path) -> None:
+async def test_a_dead_program_stays_dead(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "workshop")
     is_over = anyio.Event()
     with fail_after(60):
@@ -504,7 +504,7 @@ if __name__ == "__main__":
 """
 
 
-async def test_a_program_without_an_event_loop_sees_that_its_work_was_given_up(tmp_path: Path) -> None:
+async def test_a_program_without_an_event_loop_sees_that_its_call_was_cancelled(tmp_path: Path) -> None:
     (tmp_path / "patient.py").write_text(PATIENT, encoding="utf-8")
     told: list[Any] = []
     is_told = anyio.Event()

@@ -92,7 +92,7 @@ def test_an_event_becomes_one_of_the_contract(event: str, heard: ProviderEvent) 
         '{"ProviderMetadata":1}',
     ],
 )
-def test_what_the_contract_has_no_word_for_is_passed_over(event: str) -> None:
+def test_events_that_the_contract_lacks_are_ignored(event: str) -> None:
     assert not is_mapped_event_of(told(event), TURN)
     with pytest.raises(msgspec.ValidationError):
         decode_provider_event(told(event))
@@ -107,7 +107,7 @@ def test_what_the_contract_has_no_word_for_is_passed_over(event: str) -> None:
         (Raw(b"[]"), False),
     ],
 )
-def test_events_of_other_turns_are_not_ours(raw: Raw, is_ours: bool) -> None:
+def test_events_of_other_turns_are_ignored(raw: Raw, is_ours: bool) -> None:
     assert is_mapped_event_of(raw, TURN) is is_ours
 
 
@@ -122,7 +122,7 @@ def gathered(*events: ProviderEvent) -> Any:
     return answer
 
 
-def test_the_pieces_of_an_answer_are_put_together_in_order() -> None:
+def test_the_deltas_of_a_response_are_joined_in_order() -> None:
     answer = gathered(
         ThinkingDelta("h"),
         ThinkingDelta("m"),
@@ -147,12 +147,12 @@ def test_the_pieces_of_an_answer_are_put_together_in_order() -> None:
     )
 
 
-def test_an_answer_that_failed_raises_what_it_said() -> None:
+def test_a_response_that_failed_raises_its_message() -> None:
     with pytest.raises(RpcError, match="asleep"):
         gathered(TextDelta("a"), ProviderFailed("asleep")).result()
 
 
-def test_an_answer_of_another_stream_is_refused() -> None:
+def test_a_response_of_another_stream_is_refused() -> None:
     assert PROVIDER_TURN.gather is not None
     with pytest.raises(ValueError, match="s-2"):
         PROVIDER_TURN.gather(TURN).on_response(Raw(b'{"streamId":"s-2"}'))
@@ -185,7 +185,7 @@ def test_an_answer_of_another_stream_is_refused() -> None:
         ),
     ],
 )
-def test_an_event_of_the_contract_is_told_in_roders_words(event: ProviderEvent, said: InferenceEvent | None) -> None:
+def test_an_event_of_the_contract_is_sent_as_one_of_roder(event: ProviderEvent, said: InferenceEvent | None) -> None:
     assert to_inference_event(event) == said
 
 
@@ -196,7 +196,7 @@ WHOLE = ProviderResult(
 )
 
 
-def test_an_answer_that_came_whole_is_told_before_its_end() -> None:
+def test_a_complete_response_is_sent_before_its_end() -> None:
     assert [*to_final_events(WHOLE, set())] == [
         ReasoningDelta("hm"),
         MessageDelta("hello"),
@@ -206,11 +206,11 @@ def test_an_answer_that_came_whole_is_told_before_its_end() -> None:
     ]
 
 
-def test_what_was_told_piece_by_piece_is_not_told_again() -> None:
+def test_streamed_deltas_are_not_sent_again() -> None:
     told_before: set[type] = {TextDelta, ThinkingDelta, ToolUse, Usage}
 
     assert [*to_final_events(WHOLE, told_before)] == [TurnCompleted("stop")]
 
 
-def test_a_result_without_usage_tells_none() -> None:
+def test_a_result_without_usage_sends_none() -> None:
     assert [*to_final_events(ProviderResult.of_text("a"), {TextDelta})] == [TurnCompleted(None)]

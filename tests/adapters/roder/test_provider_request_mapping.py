@@ -64,7 +64,7 @@ def said(text: str) -> dict[str, Any]:
 # -- requests
 
 
-def test_a_request_keeps_all_that_both_have_words_for() -> None:
+def test_a_request_preserves_everything_that_both_protocols_have() -> None:
     asked = to_inference_request(REQUEST, "engine", "model:7b")
 
     assert asked == InferenceRequest(
@@ -117,7 +117,7 @@ def test_all_instructions_become_one_prompt() -> None:
         ({"thinking_budget": "much"}, False, 0),
     ],
 )
-def test_how_much_a_model_may_think_is_found_where_it_stands(metadata: Any, enabled: bool, budget: int) -> None:
+def test_the_reasoning_effort_is_found_in_either_position(metadata: Any, enabled: bool, budget: int) -> None:
     request = InferenceRequest(model=ModelSelection("e", "m"), reasoning=ReasoningConfig(enabled), metadata=metadata)
 
     assert to_provider_request(request, "e", "demo").thinking_budget == budget
@@ -158,13 +158,13 @@ def test_messages_become_items_and_messages_again(message: Message, items: list[
         (None, ""),
     ],
 )
-def test_what_a_tool_has_given_becomes_text(content: Any, text: str) -> None:
+def test_the_output_of_a_tool_becomes_text(content: Any, text: str) -> None:
     block = {"type": "tool_result", "tool_use_id": "1", "content": content, "is_error": True}
 
     assert to_transcript([Message("user", (block,))]) == [ToolResultRecord(id="1", result=text, is_error=True)]
 
 
-def test_the_result_of_a_tool_bears_the_name_of_the_tool_that_was_asked_for() -> None:
+def test_the_result_of_a_tool_has_the_name_of_the_called_tool() -> None:
     result = {"type": "tool_result", "tool_use_id": "1"}
 
     items = to_transcript([Message("assistant", (ASKED,)), Message("user", (result,))])
@@ -173,7 +173,7 @@ def test_the_result_of_a_tool_bears_the_name_of_the_tool_that_was_asked_for() ->
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_a_block_that_nobody_knows_travels_as_metadata_and_is_left_out_again(role: str) -> None:
+def test_an_unknown_block_is_sent_as_metadata_and_removed_again(role: str) -> None:
     items = to_transcript([Message(role, ({"type": "document", "id": 7},))])
 
     assert items == [ProviderMetadata({"type": "document", "id": 7})]
@@ -187,7 +187,7 @@ def test_a_failed_tool_stays_failed() -> None:
     assert message == Message("user", (block,))
 
 
-def test_neighbours_of_one_speaker_are_one_message_and_what_nobody_said_is_left_out() -> None:
+def test_adjacent_messages_of_one_role_are_merged_and_empty_ones_dropped() -> None:
     items: list[TranscriptItem] = [
         ContextCompaction("so far"),
         UserMessage("hi"),
@@ -207,7 +207,7 @@ def test_neighbours_of_one_speaker_are_one_message_and_what_nobody_said_is_left_
     ("arguments", "given"),
     [("", {}), ('{"a":1}', {"a": 1}), ("[1]", {"arguments": [1]}), ("{broken", {"arguments": "{broken"})],
 )
-def test_the_arguments_of_a_tool_are_an_object_whatever_came(arguments: str, given: dict[str, Any]) -> None:
+def test_the_arguments_of_a_tool_are_always_an_object(arguments: str, given: dict[str, Any]) -> None:
     [message] = to_messages([ToolCallRecord("1", "n", arguments)])
 
     assert message.content == ({"type": "tool_use", "id": "1", "name": "n", "input": given},)

@@ -83,7 +83,7 @@ def test_the_file_of_the_program_that_runs_is_found_and_read(places: Path) -> No
     assert side.loaded.manifest.provides == (EventSink("s"),)
 
 
-def test_a_program_without_a_file_is_told_so_and_served(places: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_program_without_a_file_is_reported_and_served(places: Path, caplog: pytest.LogCaptureFixture) -> None:
     side = load_served_manifest(state())
 
     assert not side.has_file
@@ -98,7 +98,7 @@ def test_a_program_without_a_name_is_looked_for_by_its_arguments(places: Path, m
     assert load_served_manifest(state()).has_file
 
 
-def test_a_file_that_cannot_be_used_is_an_answer(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_used_is_a_response(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MANIFEST_VARIABLE, str(places / "nowhere.toml"))
 
     with pytest.raises(RpcError) as caught:
@@ -152,7 +152,7 @@ def agree(provides: tuple[Service, ...], here: LinkState) -> None:
     check_matches_class(RoderManifest(id="demo", name="D", version="1", api_version="*", provides=provides), here)
 
 
-def test_a_manifest_with_the_names_of_the_class_agrees_with_it() -> None:
+def test_a_manifest_with_the_names_of_the_class_matches_it() -> None:
     agree(ALL, state())
     agree((*ALL, EventSink("s"), SubagentDispatcher("d")), state("events/handle", "subagents/dispatch"))
 
@@ -188,7 +188,9 @@ def test_a_manifest_with_the_names_of_the_class_agrees_with_it() -> None:
         ),
     ],
 )
-def test_what_only_one_of_them_has_is_told(provides: tuple[Service, ...], here: LinkState, problem: str) -> None:
+def test_differences_between_manifest_and_class_are_reported(
+    provides: tuple[Service, ...], here: LinkState, problem: str
+) -> None:
     with pytest.raises(RpcError) as caught:
         agree(provides, here)
 
@@ -203,5 +205,5 @@ def test_what_only_one_of_them_has_is_told(provides: tuple[Service, ...], here: 
         ("tasks/execute", TaskExecutor("any")),
     ],
 )
-def test_a_class_that_serves_a_method_itself_has_whatever_the_file_lists(method: str, service: Service) -> None:
+def test_a_class_that_serves_a_method_itself_matches_any_listed_names(method: str, service: Service) -> None:
     agree((service,), state(method, with_all=False))

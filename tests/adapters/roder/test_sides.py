@@ -111,7 +111,7 @@ def work(prompt: str) -> roder.DispatchParams:
 
 
 @pytest.mark.loops
-async def test_tools_give_text_and_data_and_fail_with_their_own_words() -> None:
+async def test_tools_return_text_and_data_and_fail_with_their_own_messages() -> None:
     with fail_after(60):
         async with connected(Notes(), dialect="roder", grants=GRANTS) as (host, _):
             assert await host.call_tool("count", {"text": "abc"}) == "3"
@@ -124,7 +124,7 @@ async def test_tools_give_text_and_data_and_fail_with_their_own_words() -> None:
 
 
 @pytest.mark.loops
-async def test_a_provider_is_asked_with_all_that_the_host_knows() -> None:
+async def test_a_provider_request_has_everything_that_the_host_has() -> None:
     notes = Notes()
     messages = [user("hi"), assistant("ho"), Message("user", ({"type": "text", "text": "hm"},))]
     with fail_after(60):
@@ -181,7 +181,7 @@ async def test_an_author_returns_what_an_agent_came_to() -> None:
 
 
 @pytest.mark.loops
-async def test_events_are_told_to_the_extension_and_by_it() -> None:
+async def test_events_are_sent_to_the_extension_and_by_it() -> None:
     notes, told = Notes(), anyio.Event()
     envelope = roder.EventEnvelope(
         event_id="v", seq=1, timestamp="2026-01-01T00:00:00Z", source="Core", kind="turn.started", event={}
@@ -196,7 +196,7 @@ async def test_events_are_told_to_the_extension_and_by_it() -> None:
 
 
 @pytest.mark.loops
-async def test_what_the_class_comes_to_is_what_the_host_sees() -> None:
+async def test_the_host_sees_the_manifest_of_the_class() -> None:
     with fail_after(60):
         async with connected(Notes(), dialect="roder", grants=GRANTS) as (host, _):
             assert [tool.name for tool in host.tools] == ["count"]
@@ -209,7 +209,7 @@ async def test_what_the_class_comes_to_is_what_the_host_sees() -> None:
 
 
 @pytest.mark.loops
-async def test_an_extension_has_no_word_for_what_its_host_does_not_offer() -> None:
+async def test_an_extension_cannot_use_what_its_host_does_not_offer() -> None:
     notes = Notes()
     with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS):
@@ -221,7 +221,7 @@ async def test_an_extension_has_no_word_for_what_its_host_does_not_offer() -> No
 
 
 @pytest.mark.loops
-async def test_a_call_before_the_first_exchange_is_answered() -> None:
+async def test_a_call_before_the_first_exchange_gets_a_response() -> None:
     ours, theirs = memory_transports()
     params = roder.ToolCallParams(
         provider_id="notes", tool_name="count", call_id="c", thread_id="t", turn_id="u", arguments={"text": "a"}
@@ -307,7 +307,7 @@ async def test_plain_functions_serve_a_host_of_roder_too() -> None:
 
 
 @pytest.mark.loops
-async def test_a_plain_function_sees_that_its_work_was_given_up() -> None:
+async def test_a_plain_function_sees_that_its_call_was_cancelled() -> None:
     plain = Plain()
     with fail_after(60):
         async with connected(plain, dialect="roder", grants=GRANTS) as (host, _):

@@ -25,7 +25,9 @@ def read_manifest(given: Any) -> LoadedManifest:
 
 @pytest.mark.loops
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-async def test_our_sides_say_what_was_said(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_host_and_extension_reproduce_the_recording(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     transcript = load_transcript(path)
     manifest = tmp_path / "roder-extension.toml"
     manifest.write_text(transcript.given["extra"]["manifest"], encoding="utf-8")

@@ -109,7 +109,7 @@ def test_a_requirement_does_not_allow_these(requirement: str, version: Version) 
         (",".join(["0"] * 33), "excessive number of version comparators"),
     ],
 )
-def test_what_is_no_requirement_is_refused_in_cargos_words(requirement: str, problem: str) -> None:
+def test_an_invalid_requirement_is_refused_with_the_message_of_cargo(requirement: str, problem: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_requirement(requirement)
 

@@ -126,12 +126,12 @@ RESULT_TEXT = (
         ),
     ],
 )
-def test_what_travels_has_the_names_of_roder_and_leaves_out_what_roder_does(value: Any, text: str) -> None:
+def test_messages_have_the_member_names_of_roder_and_omit_the_same_members(value: Any, text: str) -> None:
     assert msgspec.json.encode(value).decode() == text
     assert msgspec.json.decode(text, type=type(value)) == value
 
 
-def test_the_result_of_a_tool_must_say_whether_it_is_an_error() -> None:
+def test_the_result_of_a_tool_must_have_an_error_flag() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"content":"c"}', type=ToolCallResult)
 
@@ -171,7 +171,7 @@ def test_an_event_of_a_run_is_read(text: str, event: object) -> None:
 
 
 @pytest.mark.parametrize("raw", [Raw(b'{"dispatchId":"d-2","executionId":"e-2"}'), Raw(b"{}"), Raw(b"1")])
-def test_events_of_other_work_are_not_ours(raw: Raw) -> None:
+def test_events_of_other_work_are_ignored(raw: Raw) -> None:
     assert not DISPATCHES.is_event_of(raw, DISPATCH)
     assert not RUNS.is_event_of(raw, RUN)
 
@@ -243,7 +243,7 @@ def test_the_acknowledgement_of_other_work_is_refused(stream: Any, call: Any, wh
         (CancelReason.FAILED, "dispatch cancelled by host"),
     ],
 )
-def test_a_dispatch_that_is_given_up_is_cancelled_with_the_reason(why: CancelReason, reason: str) -> None:
+def test_an_abandoned_dispatch_is_cancelled_with_the_reason(why: CancelReason, reason: str) -> None:
     assert SUBAGENTS_DISPATCH.cancel is not None
     method, params = SUBAGENTS_DISPATCH.cancel(DISPATCH, why)
 
@@ -252,7 +252,7 @@ def test_a_dispatch_that_is_given_up_is_cancelled_with_the_reason(why: CancelRea
 
 
 @pytest.mark.parametrize("why", CancelReason)
-def test_a_run_that_is_given_up_is_cancelled_by_its_host(why: CancelReason) -> None:
+def test_an_abandoned_run_is_cancelled_by_its_host(why: CancelReason) -> None:
     assert TASKS_EXECUTE.cancel is not None
     method, params = TASKS_EXECUTE.cancel(RUN, why)
 
@@ -274,7 +274,7 @@ def own_event(number: int) -> RoderExtensionEvent:
     return RoderExtensionEvent(extension_id="x", event_kind="k", schema_version=1, payload=number)
 
 
-def test_the_first_256_events_are_kept_until_somebody_asks() -> None:
+def test_the_first_256_events_are_stored_until_they_are_requested() -> None:
     kept = ExtensionEventBuffer()
     for number in range(300):
         kept.add(own_event(number))
@@ -283,7 +283,7 @@ def test_the_first_256_events_are_kept_until_somebody_asks() -> None:
     assert kept.dropped == 44
 
 
-def test_there_is_room_again_after_somebody_asked() -> None:
+def test_there_is_room_again_after_a_request() -> None:
     kept = ExtensionEventBuffer(most=1)
     kept.add(own_event(1))
     kept.drain()

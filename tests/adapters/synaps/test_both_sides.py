@@ -123,7 +123,7 @@ async def test_memory_and_configuration_are_as_simple_as_that_system_has_them() 
         assert demo.changes == []
 
 
-async def test_an_extension_keeps_its_memory_under_the_name_of_its_folder() -> None:
+async def test_the_memory_of_an_extension_is_stored_under_the_name_of_its_folder() -> None:
     plugin = Plugin(id="Demo", extension=PluginExtension(runtime="process", command="python3"))
     store = InMemoryStore()
     async with connected(Demo(), grants=GRANTS, dialect="synaps", extra=plugin, store=store) as (host, _):
@@ -133,23 +133,23 @@ async def test_an_extension_keeps_its_memory_under_the_name_of_its_folder() -> N
         assert [record.namespace for record in store.query(Query("demo"))] == ["demo"]
 
 
-async def test_an_extension_may_ask_while_it_starts() -> None:
+async def test_an_extension_may_call_the_host_while_it_starts() -> None:
     async with connected(Demo(), grants=GRANTS, config={"grants": GRANTS}, dialect="synaps") as (_, demo):
         assert demo.found_at_start == 1
 
 
-async def test_what_the_system_has_no_word_for_is_not_sent() -> None:
+async def test_calls_that_synaps_lacks_are_not_sent() -> None:
     async with connected(Demo(), grants=GRANTS, dialect="synaps") as (host, _):
         assert "synaps" in await host.call_tool("change_carefully")
 
 
-async def test_a_denial_is_told_from_other_bad_params() -> None:
+async def test_a_denial_is_distinguished_from_other_bad_params() -> None:
     async with connected(Demo(), grants=["tools.register", "providers.register"], dialect="synaps") as (host, _):
         denied = f"{Meaning.PERMISSION_DENIED}: permission denied: memory.write required"
         assert await host.call_tool("trespass") == denied
 
 
-async def test_an_error_that_was_not_meant_to_be_told_is_not() -> None:
+async def test_an_internal_error_is_not_sent() -> None:
     async with connected(Demo(), grants=GRANTS, dialect="synaps") as (host, _):
         with pytest.raises(RemoteError) as failed:
             await host.call_tool("fail")
@@ -157,7 +157,7 @@ async def test_an_error_that_was_not_meant_to_be_told_is_not() -> None:
         assert "secret" not in str(failed.value)
 
 
-async def test_answers_commands_and_hooks_come_as_everywhere() -> None:
+async def test_responses_commands_and_hooks_work_as_in_other_dialects() -> None:
     shown: list[WidgetUpsert] = []
     async with connected(Demo(), grants=GRANTS, dialect="synaps") as (host, _):
         host.on(WidgetUpsert)(shown.append)
@@ -201,7 +201,7 @@ async def test_calls_wait_for_each_other() -> None:
         assert slow.most == 1
 
 
-async def test_a_store_that_fails_is_told_with_its_number() -> None:
+async def test_a_store_that_fails_is_reported_with_its_number() -> None:
     class Broken(InMemoryStore):
         def append(self, *arguments: object) -> object:  # type: ignore[override]
             raise OSError("disk on fire")

@@ -83,7 +83,7 @@ def test_a_host_writes_its_requests_to_the_byte(host: Connection) -> None:
         "Content-Length: 7\r\nContent-Length: {}\r\n\r\n",
     ],
 )
-def test_headers_are_read_with_patience(host: Connection, header: str) -> None:
+def test_headers_are_read_leniently(host: Connection, header: str) -> None:
     call, _ = open_call(host)
     assert host.receive(framed('{"jsonrpc":"2.0","id":1,"result":5}', header)) == [call]
 
@@ -106,7 +106,7 @@ def test_a_bad_frame_ends_the_link(host: Connection, data: bytes) -> None:
     assert host.violation is not None
 
 
-def test_a_frame_that_is_cut_off_is_told(host: Connection) -> None:
+def test_a_truncated_frame_is_reported(host: Connection) -> None:
     host.receive(b"Content-Length: 10\r\n\r\n{")
     assert host.receive_eof() is not None
 
@@ -126,19 +126,21 @@ def test_a_frame_that_is_cut_off_is_told(host: Connection) -> None:
         (RpcError(Meaning.INTERNAL, "internal error", {"incident": "1a2b"}), -32000, "internal error"),
     ],
 )
-def test_a_host_has_three_numbers_and_its_own_words(host: Connection, error: RpcError, code: int, message: str) -> None:
+def test_a_host_has_three_error_numbers_and_its_own_messages(
+    host: Connection, error: RpcError, code: int, message: str
+) -> None:
     (request,) = host.receive(framed('{"jsonrpc":"2.0","id":7,"method":"m","params":{}}'))
     assert isinstance(request, InboundRequest)
     answer = msgspec.json.decode(host.reject(request, error).partition(b"\r\n\r\n")[2])
     assert answer == {"jsonrpc": "2.0", "id": 7, "error": {"code": code, "message": message}}
 
 
-def test_an_error_with_a_number_of_its_own_keeps_it() -> None:
+def test_a_custom_error_number_is_preserved() -> None:
     error = RpcError(12, "no", {"a": 1})
     assert encode_error(error) is error
 
 
-def test_an_extension_tells_all_that_is_wrong(extension: Connection) -> None:
+def test_an_extension_reports_all_problems(extension: Connection) -> None:
     (request,) = extension.receive(framed('{"jsonrpc":"2.0","method":"m","params":null,"id":7}'))
     assert isinstance(request, InboundRequest)
     answer = extension.reject(request, InvalidParams([("/a", "first"), ("/b", "second")]))
@@ -156,7 +158,7 @@ def test_an_extension_tells_all_that_is_wrong(extension: Connection) -> None:
         (7, "no license", None),
     ],
 )
-def test_what_an_error_means_is_told_by_its_number_and_its_text(
+def test_the_number_and_the_text_of_an_error_determine_its_meaning(
     code: int, message: str, meaning: Meaning | None, extension: Connection
 ) -> None:
     assert find_meaning(code, message) is meaning
@@ -170,7 +172,7 @@ def test_what_an_error_means_is_told_by_its_number_and_its_text(
 # -- habits
 
 
-def test_hosts_ask_for_one_thing_at_a_time_and_wait_as_long_as_that_system_does() -> None:
+def test_hosts_send_one_request_at_a_time_with_the_timeouts_of_synaps() -> None:
     habits = SYNAPS.host_defaults
     limits = replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits)
     timeouts = replace(DEFAULT_TIMEOUTS, **habits.timeouts)
@@ -182,7 +184,7 @@ def test_hosts_ask_for_one_thing_at_a_time_and_wait_as_long_as_that_system_does(
     assert habits.runs_in_root
 
 
-def test_what_hurts_is_off() -> None:
+def test_harmful_behaviour_is_off_by_default() -> None:
     assert SYNAPS.host_defaults.host_limits["handshake"] > SYNAPS.host_defaults.restart_limits["handshake"] == 10
     assert not SYNAPS.host_defaults.restarts_on_tool_errors
     assert not SYNAPS.host_defaults.kills_before_shutdown

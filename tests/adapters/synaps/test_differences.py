@@ -40,7 +40,7 @@ def write_guard(root: Path, response: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("input", ["ls -l", ["ls", "-l"], 5, True])
-async def test_a_modify_with_an_input_that_is_no_object_is_passed_on(tmp_path: Path, input: Any) -> None:
+async def test_a_modify_with_an_input_that_is_not_an_object_is_passed_on(tmp_path: Path, input: Any) -> None:
     write_guard(tmp_path, {"input": input})
     write_plugin(tmp_path, "shell", SHELL, ["tools.register"])
     grants = {"guard": ["tools.intercept"], "shell": ["tools.register"]}
@@ -96,7 +96,7 @@ serve(handle, [{TOOL}])
 
 
 @pytest.mark.parametrize("keeps_data", [False, True])
-async def test_a_program_gets_the_variables_of_that_system_and_none_of_ours(
+async def test_a_program_gets_the_variables_of_synaps_and_none_of_becket(
     tmp_path: Path, keeps_data: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")

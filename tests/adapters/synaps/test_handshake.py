@@ -46,20 +46,20 @@ def test_permissions_of_the_hosts_own_may_be_declared_where_they_are_granted() -
         )
 
 
-def test_an_extension_is_told_the_name_of_its_folder_whatever_the_host_calls_it() -> None:
+def test_an_extension_gets_the_name_of_its_folder_whatever_id_the_host_uses() -> None:
     plugin = Plugin(id="MyDemo", extension=PluginExtension(runtime="process", command="python3"))
     said = next(client_handshake(HandshakeContext(extension="mydemo", host=HostInfo("becket", "1"), extra=plugin)))
     assert said.params.plugin_id == "MyDemo"
 
 
-def test_an_extension_hears_what_the_contract_would_have_said() -> None:
+def test_an_extension_gets_the_handshake_of_the_contract() -> None:
     heard = SERVER_HANDSHAKE.decode_params({**WORDS, "features": ["cancel"], "unknown": 1}, SCENE)
     assert heard == Initialize(
         synaps_version="0.1.0", extension_protocol_version=1, plugin_id="demo", plugin_root=None, config={"a": [1]}
     )
 
 
-def test_an_extension_answers_without_features() -> None:
+def test_an_extension_responds_without_features() -> None:
     answer = SERVER_HANDSHAKE.encode_result(Initialized(1, Capabilities(), ("cancel",)), SCENE)
     assert msgspec.json.encode(answer) == b'{"protocol_version":1,"capabilities":{}}'
 
@@ -71,6 +71,6 @@ def test_a_host_of_another_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("given", [None, [], {"plugin_id": 5}])
-def test_words_that_cannot_be_understood_are_refused(given: object) -> None:
+def test_a_first_message_that_cannot_be_decoded_is_refused(given: object) -> None:
     with pytest.raises(InvalidParams):
         SERVER_HANDSHAKE.decode_params(given, SCENE)

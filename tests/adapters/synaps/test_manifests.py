@@ -122,7 +122,7 @@ def test_all_that_a_plugin_says_is_understood() -> None:
     assert manifest.sidecar == SidecarEntry(command=("bin/x",), protocol=2, label="Dictation")
 
 
-def test_what_has_no_place_in_a_manifest_is_told_besides() -> None:
+def test_members_that_the_contract_lacks_are_available_as_extra() -> None:
     found = READER.read(
         written({**EXTENSION, "setup": "s.sh"}, help=["h"], commands=[{"name": "sh", "command": "cat"}]),
         "/plugins/demo/.synaps-plugin/plugin.json",
@@ -132,7 +132,7 @@ def test_what_has_no_place_in_a_manifest_is_told_besides() -> None:
     assert (plugin.extension.setup, plugin.help_entries, plugin.commands[0].command) == ("s.sh", ["h"], "cat")
 
 
-def test_a_plugin_without_an_extension_is_none() -> None:
+def test_a_plugin_without_an_extension_is_ignored() -> None:
     assert READER.read(b'{"name":"theme"}', "/plugins/demo/.synaps-plugin/plugin.json") is None
     assert READER.read(b'{"extension":null}', "/plugins/demo/.synaps-plugin/plugin.json") is None
 
@@ -144,7 +144,7 @@ def test_the_id_is_the_name_of_the_folder(name: str, id: str) -> None:
     assert read(EXTENSION, Path("/plugins") / name, name="Another").id == id
 
 
-def test_the_name_of_the_folder_is_told_besides_and_the_file_cannot_choose_another() -> None:
+def test_the_folder_name_is_available_as_extra_and_the_file_cannot_choose_another() -> None:
     found = READER.read(written(EXTENSION, id=7), "/plugins/My_Plugin/.synaps-plugin/plugin.json")
     assert found is not None
     assert (found.manifest.id, found.extra.id) == ("my_plugin", "My_Plugin")
@@ -159,11 +159,11 @@ def test_the_importance_of_a_sidecar_has_bounds(importance: int, kept: int) -> N
 
 
 @pytest.mark.parametrize(("version", "read_as"), [("2.1.0-rc.1", "2.1.0-rc.1"), ("v2", "0.0.0"), (None, "0.0.0")])
-def test_a_version_that_nobody_can_compare_is_none(version: str | None, read_as: str) -> None:
+def test_a_version_that_cannot_be_compared_is_none(version: str | None, read_as: str) -> None:
     assert read(EXTENSION, version=version).version == read_as
 
 
-def test_arguments_are_taken_as_they_are_written(tmp_path: Path) -> None:
+def test_arguments_are_used_as_written(tmp_path: Path) -> None:
     words = ["src/main.py", "../../outside.py", "-x", "a\x00b"]
 
     with pytest.raises(ManifestError):
@@ -186,7 +186,7 @@ def test_two_members_have_second_names() -> None:
 # -- what is refused
 
 
-def test_another_version_of_the_protocol_is_all_that_is_told() -> None:
+def test_only_the_version_is_reported_for_another_protocol_version() -> None:
     text = "Extension 'demo' uses unsupported protocol_version 999 (supported: 1)"
     assert problems({"protocol_version": 999, "command": 5}) == [("/extension/protocol_version", text)]
 
@@ -238,13 +238,13 @@ def test_another_version_of_the_protocol_is_all_that_is_told() -> None:
         ),
     ],
 )
-def test_each_rule_has_the_words_of_the_system_and_a_hint(change: dict[str, Any], pointer: str, text: str) -> None:
+def test_each_rule_has_the_message_of_synaps_and_a_hint(change: dict[str, Any], pointer: str, text: str) -> None:
     found = problems({**EXTENSION, **change})
     assert found == [(pointer, text)]
     assert READER.hint_for(found[0])
 
 
-def test_all_problems_are_told_in_the_order_of_the_system() -> None:
+def test_all_problems_are_reported_in_the_order_of_synaps() -> None:
     found = problems({"runtime": "process", "command": "", "permissions": ["x.y"], "config": [{"key": ""}]})
     assert [pointer for pointer, _ in found] == [
         "/extension/command",
@@ -266,12 +266,12 @@ def test_all_problems_are_told_in_the_order_of_the_system() -> None:
         ("python3", "/extension"),
     ],
 )
-def test_what_is_of_another_shape_is_refused_with_its_place(extension: Any, pointer: str) -> None:
+def test_a_value_of_another_shape_is_refused_with_its_pointer(extension: Any, pointer: str) -> None:
     assert any(found.startswith(pointer) for found, _ in problems(extension))
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"\xff", b"[" * 100_000, b'{"extension": {"\xff": 1}}'])
-def test_what_is_no_json_object_is_refused(data: bytes) -> None:
+def test_a_value_that_is_not_a_json_object_is_refused(data: bytes) -> None:
     with pytest.raises(ManifestError) as bad:
         READER.read(data, "/plugins/demo/.synaps-plugin/plugin.json")
     assert len(bad.value.problems) == 1
@@ -349,7 +349,7 @@ def test_the_variable_of_the_key_comes_before_that_of_the_manifest() -> None:
     assert found.values["token"] == "first"
 
 
-def test_a_default_keeps_its_kind_whatever_its_type_says() -> None:
+def test_a_default_preserves_its_kind_whatever_its_declared_type() -> None:
     entries = {
         "a": ConfigEntry(type=ConfigType.STRING, default=3),
         "b": ConfigEntry(type=ConfigType.NUMBER, default=True),
@@ -358,7 +358,7 @@ def test_a_default_keeps_its_kind_whatever_its_type_says() -> None:
     assert (found.values, found.problems) == ({"a": 3, "b": True}, ())
 
 
-def test_what_is_required_and_nowhere_set_is_told_with_its_variable() -> None:
+def test_a_missing_required_value_is_reported_with_its_variable() -> None:
     entries = {"key": ConfigEntry(type=ConfigType.STRING, required=True)}
     found = resolve_config("demo", entries, variables={}, habits=SYNAPS.host_defaults)
     ((pointer, text),) = found.problems
@@ -366,7 +366,7 @@ def test_what_is_required_and_nowhere_set_is_told_with_its_variable() -> None:
     assert "BECKET_CONFIG__DEMO__KEY" in text
 
 
-def test_other_dialects_do_not_look_at_those_variables() -> None:
+def test_other_dialects_ignore_those_variables() -> None:
     found = resolve_config("demo", ENTRIES, variables={"SYNAPS_EXTENSION_DEMO_ENDPOINT": "x"})
     assert found.values["endpoint"] == "http://x"
 

@@ -47,7 +47,7 @@ def start(name: str, **options: Unpack[ExtensionOptions]) -> ExtensionConnector:
     return connect_extension(command, id=name, **{**asked, **options})
 
 
-async def test_an_extension_that_asks_while_it_is_asked_is_served() -> None:
+async def test_an_extension_that_calls_the_host_during_a_call_is_served() -> None:
     async with start("journal", config={"greeting": "Dear diary"}) as journal:
         assert [tool.name for tool in journal.tools] == ["write", "read", "whoami"]
         assert journal.about is not None
@@ -72,7 +72,7 @@ async def test_it_sees_the_variables_and_the_folder_of_that_system(monkeypatch: 
     assert "XDG_RUNTIME_DIR" in told["variables"]
 
 
-async def test_what_it_remembers_is_kept_in_the_store_of_a_data_folder(tmp_path: Path) -> None:
+async def test_its_memory_is_in_the_store_of_a_data_directory(tmp_path: Path) -> None:
     options: dict[str, Any] = {"grants": {"journal": ALL}, "extensions": TOKEN, "only": ["journal"]}
     with anyio.fail_after(2 * PATIENCE):
         async with Host([PROGRAMS], data=tmp_path, **options) as host:
@@ -122,7 +122,7 @@ async def test_calls_made_at_once_do_not_confuse_a_simple_program() -> None:
             tasks.start_soon(journal.handle_hook, HookEvent.before_tool_call("bash", {}))
 
 
-async def test_a_hook_is_asked_where_its_manifest_says() -> None:
+async def test_a_hook_is_called_as_its_manifest_declares() -> None:
     with anyio.fail_after(PATIENCE):
         async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
             await host.ready("journal")
@@ -239,7 +239,7 @@ def hostile(program: str) -> ExtensionConnector:
     ],
     ids=["print", "no json", "too large", "long header"],
 )
-async def test_what_is_no_frame_ends_the_link_and_every_call(program: str) -> None:
+async def test_an_invalid_frame_ends_the_link_and_every_call(program: str) -> None:
     async with hostile(f"receive(); {program}; receive()") as extension:
         with pytest.raises(ConnectionLost), anyio.fail_after(PATIENCE):
             await extension.call_tool("t")
@@ -252,7 +252,7 @@ async def test_the_end_of_the_program_ends_every_call() -> None:
         assert crashed.value.exit_code == 4
 
 
-async def test_a_flood_of_nonsense_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_flood_of_nonsense_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     program = """
 asked = receive()["id"]
@@ -269,7 +269,7 @@ receive()
     assert len(caplog.records) < 20
 
 
-async def test_a_tool_that_nobody_may_offer_ends_the_program() -> None:
+async def test_a_tool_that_is_not_allowed_ends_the_program() -> None:
     with pytest.raises(BadCapabilities):
         await connect_extension([sys.executable, "-c", ANSWER + "receive()"], id="hostile", dialect="synaps")
 
@@ -277,7 +277,7 @@ async def test_a_tool_that_nobody_may_offer_ends_the_program() -> None:
 # -- our extension, and a host that is not ours
 
 
-def test_a_host_of_that_system_drives_an_extension_of_ours() -> None:
+def test_a_host_of_synaps_drives_an_extension_of_becket() -> None:
     done = subprocess.run(
         [sys.executable, PROGRAMS / "mini_host.py", sys.executable, PROGRAMS / "served.py"],
         capture_output=True,
