@@ -20,7 +20,7 @@ MOST = {
     "adapters": 18,
     "cli": 114,
     "contract": 10,
-    "conversion": 26,
+    "conversion": 27,
     "dialects": 2,
     "extension": 66,
     "framing": 6,

@@ -111,8 +111,9 @@ class Checked:
     choice: str = attrs.field(default="a", validator=attrs.validators.in_(["a", "b"]), alias="pick")
 
     def __attrs_post_init__(self) -> None:
-        if self.number == 13:
-            raise ValueError
+        for _field in attrs.fields(Checked):
+            if self.number == 13:
+                raise ValueError
         if self.number == 14:
             raise LookupError("a bug")
 
@@ -475,6 +476,7 @@ def test_a_converter_makes_nothing_less_strict() -> None:
 
 def test_a_refusal_of_a_converter_or_validator_is_a_problem_of_its_member() -> None:
     assert pointers({"tags": "a", "word": "no number"}, Converted) == ["/word"]
+    assert pointers({"tags": "a", "count": 1, "wrapped": 5}, Converted) == ["/wrapped"]
     assert problems({"number": -1}, Checked) == [("/number", "'number' must be >= 0: -1")]
     assert pointers({"number": 1, "pick": "c"}, Checked) == ["/pick"]
     assert "Attribute" not in problems({"number": 1, "pick": "c"}, Checked)[0][1]

@@ -10,7 +10,6 @@ classes that msgspec does not build as they ask for it: see `type_parts.is_shape
 
 from __future__ import annotations
 
-import re
 from collections.abc import (
     Callable,
     Iterable,
@@ -164,43 +163,48 @@ class StructureHooks:
     # -- classes
 
     def _class_hook(self, type: Any) -> Hook:
-        from cattrs.gen import make_dict_structure_fn
+        from cattrs import ClassValidationError
+        from cattrs.gen import make_dict_structure_fn, override
 
         structure: Hook
+        hooks: dict[str, Hook] = {}
         parameters: Any = getattr(type, "__parameters__", ())
         whole = type[tuple(Any for _ in parameters)] if is_subclass(type, object) and parameters else type
 
         def hook(value: Any, _: Any) -> Any:
-            if not isinstance(value, dict):
+            if not is_object(value):
                 raise build_conversion_error(value, dict)
-            return structure(value, type)
+            try:
+                return structure(value, type)
+            except ClassValidationError as error:
+                name_refused_member(error, value, hooks)
+                raise
 
         self._known[type] = hook  # before its members are looked at: they may be of the same class
         try:
+            hooks |= self._field_hooks(type)
+            overrides: dict[str, Any] = {name: override(struct_hook=hook) for name, hook in hooks.items()}
             structure = make_dict_structure_fn(
                 whole,  # cattrs insists on the parameters of a generic class, though the hooks here know them already
                 self.converter,
                 _cattrs_forbid_extra_keys=self.forbid_unknown,
                 _cattrs_use_alias=True,
                 _cattrs_detailed_validation=True,
-                **self._field_overrides(type),
+                **overrides,
             )
         except BaseException:
             del self._known[type]
             raise
         return hook
 
-    def _field_overrides(self, type: Any) -> dict[str, Any]:
+    def _field_hooks(self, type: Any) -> dict[str, Hook]:
         from dataclasses import InitVar
-
-        from cattrs.gen import override
 
         types = get_field_types(type)
         if any(isinstance(part, InitVar) for part in types.values()):
             raise TypeError(f"JSON cannot become a `{format_type(type)}`: an `InitVar` is no member of it")
         return {
-            field.name: override(struct_hook=self._field_hook(types.get(field.name, Any), field.converter))
-            for field in get_init_fields(type)
+            field.name: self._field_hook(types.get(field.name, Any), field.converter) for field in get_init_fields(type)
         }
 
     def _field_hook(self, type: Any, converter: Any) -> Hook:
@@ -483,16 +487,19 @@ def iter_problems(error: Any, pointer: str = "") -> Iterator[Problem]:
         yield pointer, "is missing"
     elif isinstance(error, RecursionError):
         yield pointer, "is nested too deeply"
+    elif isinstance(error, ValueError | TypeError):  # a converter, a validator or the class has refused it
+        # The validators of attrs put more beside their message, which is nobody's business.
+        yield pointer, str(error.args[0]) if error.args else type(error).__name__
     else:
         aliases = {field.name: field.alias for field in get_init_fields(error.cl)}
         named, others = error.group_exceptions()
         for part, note in named:
             yield from iter_problems(part, join_pointer(pointer, aliases[note.name]))
         for part in others:
-            yield from iter_class_problems(part, pointer, aliases)
+            yield from iter_class_problems(part, pointer)
 
 
-def iter_class_problems(error: Any, pointer: str, aliases: dict[str, str]) -> Iterator[Problem]:
+def iter_class_problems(error: Any, pointer: str) -> Iterator[Problem]:
     """Yields what a class says of its members together: names that it does not know, or what its `__init__` raised."""
     from cattrs import ForbiddenExtraKeysError
 
@@ -500,28 +507,46 @@ def iter_class_problems(error: Any, pointer: str, aliases: dict[str, str]) -> It
         for name in sorted(error.extra_fields):
             yield join_pointer(pointer, name), "is unknown"
     elif isinstance(error, ValueError | TypeError):
-        # The validators of attrs put more beside their message, which is nobody's business.
-        message = str(error.args[0]) if error.args else type(error).__name__
-        alias = aliases.get(find_failing_field(error))
-        yield pointer if alias is None else join_pointer(pointer, alias), message
+        yield from iter_problems(error, pointer)
     else:
         raise error
 
 
-def find_failing_field(error: Exception) -> str:
-    """Returns the member whose converter or validator has raised; empty if it was the class as a whole.
+def name_refused_member(error: Any, value: Any, hooks: dict[str, Hook]) -> None:
+    """Notes on what the `__init__` of a class raised which member it is about, as cattrs does for its own errors."""
+    from cattrs import AttributeValidationNote
 
-    attrs does not tell, but calls each of them in a line of its own of the `__init__` that it writes."""
-    from linecache import getline
+    refusal = error.exceptions[0]
+    if len(error.exceptions) > 1 or hasattr(refusal, "__notes__") or not isinstance(refusal, ValueError | TypeError):
+        return
+    name = find_validated_member(refusal) or find_unconverted_member(refusal, error.cl, value, hooks)
+    if name is not None:
+        refusal.__notes__ = [AttributeValidationNote("", name, Any)]
+
+
+def find_validated_member(refusal: Exception) -> str | None:
+    """Returns the member whose validator raised this: it is called with the attribute."""
     from traceback import walk_tb
 
-    for frame, line in walk_tb(error.__traceback__):
+    import attrs
+
+    for frame, _ in walk_tb(refusal.__traceback__):
         code = frame.f_code
-        if code.co_name in INIT_NAMES and code.co_filename.startswith("<attrs generated"):
-            called = ATTRS_CALL.search(getline(code.co_filename, line))
-            return "" if called is None else called.group(1)
-    return ""
+        for argument in code.co_varnames[: code.co_argcount]:
+            given: Any = frame.f_locals.get(argument)
+            if isinstance(given, attrs.Attribute):
+                return str(given.name)
+    return None
 
 
-INIT_NAMES = ("__init__", "__attrs_init__")
-ATTRS_CALL = re.compile(r"__attr_(?:converter|validator)_(\w+)\(")
+def find_unconverted_member(refusal: Exception, cls: Any, value: Any, hooks: dict[str, Hook]) -> str | None:
+    """Returns the member whose converter raises this when it is called again: attrs does not tell."""
+    for field in get_init_fields(cls):
+        if field.converter is not None and field.alias in value:
+            converter = getattr(field.converter, "converter", field.converter)  # of an `attrs.Converter`
+            try:
+                converter(hooks[field.name](value[field.alias], None))
+            except Exception as error:
+                if type(error) is type(refusal) and error.args == refusal.args:
+                    return field.name
+    return None
