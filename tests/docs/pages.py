@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["PAGES", "ROOT", "Block", "read_blocks", "read_links", "read_page", "read_table", "slug_of"]
+__all__ = ["FENCE", "PAGES", "ROOT", "Block", "read_blocks", "read_links", "read_page", "read_table", "slug_of"]
 
 ROOT = Path(__file__).parents[2]
 WRITTEN_BY_THE_BENCHMARKS = {"benchmarks.md"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tests.docs.pages import PAGES, ROOT, read_blocks, read_links, read_page, slug_of
+from tests.docs.pages import FENCE, PAGES, ROOT, read_blocks, read_links, read_page, slug_of
 
 from becket.host.starting.manifest import parse_manifest
 
@@ -78,3 +79,33 @@ def test_every_manifest_can_be_used(page: Path) -> None:
             parse_manifest(tomllib.loads(block.text), str(block))
         elif block.language == "toml":
             tomllib.loads(block.text)
+
+
+LOGGERS_AND_FILES = {"becket.ext", "becket.lsp", "becket.toml", "becket.check", "roder.toml"}
+HISTORY = {"CHANGELOG.md", "upgrading.md"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in HISTORY], ids=lambda page: page.name)
+def test_every_dotted_name_of_becket_exists(page: Path) -> None:
+    text = FENCE.sub("", read_page(page))
+    named = set(re.findall(r"`(becket(?:\.\w+)+)", text)) - LOGGERS_AND_FILES
+    adapted = set(re.findall(r"`((?:cigen|lsp|morphir|nexo|roder)\.\w+)", text)) - LOGGERS_AND_FILES
+
+    assert [name for name in sorted(named | {f"becket.adapters.{name}" for name in adapted}) if not is_name(name)] == []
+
+
+def is_name(dotted: str) -> bool:
+    """Returns whether a dotted name leads to a module or an attribute."""
+    try:
+        find(dotted)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def find(dotted: str) -> object:
+    try:
+        return import_module(dotted)
+    except ModuleNotFoundError:
+        above, _, name = dotted.rpartition(".")
+        return getattr(find(above), name)

@@ -1,0 +1,74 @@
+"""The page "Upgrading from 0.1" has every public name that is gone, and each new name exists."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.docs.pages import ROOT, read_table
+
+from becket.errors import MissingExtra
+
+PAGE = ROOT / "docs" / "upgrading.md"
+NAMES_OF_0_1 = Path(__file__).with_name("names_of_0_1.txt").read_text(encoding="utf-8").split()
+"""What the modules exported that the documentation of 0.1 named as public."""
+RENAMED = {
+    old.strip("`"): new.strip("`")
+    for heading in ("Modules", "Classes and functions")
+    for old, new in read_table(PAGE, heading)
+}
+REMOVED = "removed"
+MEMBERS = [
+    (kind, name)
+    for _, new in read_table(PAGE, "Methods, attributes and arguments")
+    for kind, name in re.findall(r"`([A-Z]\w+)\.(\w+)`", new)
+]
+
+
+def resolve(dotted: str) -> Any:
+    """Returns the module, or the name in a module, that a dotted name stands for.
+
+    Raises:
+        ImportError, AttributeError: there is none."""
+    try:
+        return import_module(dotted)
+    except ModuleNotFoundError:
+        module, _, name = dotted.rpartition(".")
+        return getattr(import_module(module), name)
+
+
+def exists(dotted: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            resolve(dotted)
+        except (ImportError, AttributeError):
+            return False
+        except MissingExtra:
+            return True
+    return True
+
+
+@pytest.mark.parametrize("new", sorted(set(RENAMED.values()) - {REMOVED}))
+def test_every_new_name_exists(new: str) -> None:
+    assert exists(new)
+
+
+def test_every_public_name_of_0_1_still_works_or_is_on_the_page() -> None:
+    def is_covered(name: str) -> bool:
+        module, _, last = name.rpartition(".")
+        return name in RENAMED or exists(name) or (module in RENAMED and exists(f"{RENAMED[module]}.{last}"))
+
+    assert [name for name in NAMES_OF_0_1 if not is_covered(name)] == []
+
+
+def test_every_new_member_belongs_to_a_class_that_is_there() -> None:
+    sources = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))
+
+    assert len(MEMBERS) > 20
+    assert [kind for kind, _ in MEMBERS if not re.search(rf"^class {kind}\b", sources, flags=re.MULTILINE)] == []
+    assert [name for _, name in MEMBERS if not re.search(rf"\b(def {name}\(|{name}:|{name} =)", sources)] == []
