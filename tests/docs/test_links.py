@@ -81,7 +81,7 @@ def test_every_manifest_can_be_used(page: Path) -> None:
             tomllib.loads(block.text)
 
 
-LOGGERS_AND_FILES = {"becket.ext", "becket.lsp", "becket.toml", "becket.check", "roder.toml"}
+LOGGERS_AND_FILES = {"becket.ext", "becket.lsp", "becket.toml", "becket.check", "morphir.toml", "roder.toml"}
 HISTORY = {"CHANGELOG.md", "upgrading.md"}
 
 
