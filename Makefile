@@ -45,7 +45,7 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help chromium docs release-check language-servers node mcp-kit demo test tests test-all test-plain lint types layers wheel check bench fuzz prove cover clean
+.PHONY: help chromium docs release-check language-servers node mcp-kit schema-suite demo test tests test-all test-plain lint types layers wheel check bench fuzz prove cover clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,14 @@ chromium: .venv-docs/.ready ## Installs a Chromium for the test of the documenta
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 ajv@8 \
 		|| echo "ajv could not be installed: the test that needs it will be skipped" >&2
 
+# The official test suite of JSON Schema is in the source of jsonschema. Its test is skipped where this cannot be had.
+.schema_cache/.ready: | $(TEST_READY)
+	@mkdir -p .schema_cache; $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
+		--dest .schema_cache jsonschema==4.25.1 && tar -xzf .schema_cache/jsonschema-4.25.1.tar.gz -C .schema_cache --strip-components 1 \
+		&& touch $@ || echo "the test suite of JSON Schema could not be had: its test will be skipped" >&2
+
+schema-suite: .schema_cache/.ready ## Downloads the official test suite of JSON Schema
+
 # Some tests speak with the reference servers of MCP. They are skipped where these cannot be had.
 MCP_SERVERS := $(addprefix @modelcontextprotocol/server-,everything@2026 filesystem@2026 memory@2026)
 .node_cache/node_modules/@modelcontextprotocol/server-everything/package.json: | .node_cache/node_modules/ajv/package.json
@@ -138,7 +146,7 @@ demo: $(TEST_READY) ## Runs the demonstration
 test: tests ## Runs all tests on one Python
 
 # What others have written, and some tests speak with, is installed first: that of Node where there is one.
-tests: $(TEST_READY) .venv-lsp/.ready .venv-mcp/.ready $(if $(shell command -v npm 2>/dev/null),$(OF_NODE))
+tests: $(TEST_READY) .venv-lsp/.ready .venv-mcp/.ready .schema_cache/.ready $(if $(shell command -v npm 2>/dev/null),$(OF_NODE))
 	$(PYTEST) $(PARALLEL) $(ARGS)
 
 # The whole suite on 3.11, the part without the slow tests on the others.
@@ -224,5 +232,5 @@ cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage report --include='$(PURE_FILES)' --fail-under=100
 
 clean: ## Removes all that make has made
-	rm -rf .venv .venv-* .node_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build
+	rm -rf .venv .venv-* .node_cache .schema_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -51,6 +51,7 @@ LAZY_PACKAGES = [
     "becket.extension",
     "becket.framing",
     "becket.host",
+    "becket.json_schema",
     "becket.permissions",
     "becket.testing",
 ]

@@ -2,7 +2,7 @@
 
 A schema is copied, held against its meta-schema, and taken apart once: references become the nodes that they lead to,
 patterns are compiled, the words of draft 7 become those of 2020-12. What could cost too much later is refused here.
-How nodes are applied to values is the task of `schema_keywords`.
+How nodes are applied to values is the task of `keywords`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from becket.json_schema.keywords import (
     BoundedPattern,
     SchemaNode,
     StepBudget,
-    build_validator,
     find_problems,
     quote_value,
     sanitize,
@@ -107,7 +106,7 @@ def compile_root(schema: object, *, trusted: bool) -> SchemaNode:
     if not isinstance(root, SchemaNode):
         raise BadSchema([("", "a schema is an object, `true` or `false`")])
     draft = get_draft(root)
-    problems = find_problems(get_meta_validator(draft), root)
+    problems = find_problems(get_meta_schema(draft), root)
     if problems:
         raise BadSchema(problems)
     return SchemaCompiler(draft).compile(root)
@@ -123,9 +122,9 @@ def get_draft(root: SchemaNode) -> Draft:
 
 
 @cache
-def get_meta_validator(draft: Draft) -> Any:
+def get_meta_schema(draft: Draft) -> SchemaNode:
     """Returns what checks schemas of a draft: its meta-schema, which is a schema."""
-    return build_validator(SchemaCompiler(draft).compile(load_meta_schema(draft.uri)))
+    return SchemaCompiler(draft).compile(load_meta_schema(draft.uri))
 
 
 def join_pointer_bounded(pointer: str, name: str) -> str:
@@ -457,7 +456,7 @@ class SchemaCompiler:
 
     def _check_unknown_location(self, node: SchemaNode, pointer: str, document: SchemaDocument) -> None:
         """Takes in a schema from a place where the meta-schema knows of none, and has not looked."""
-        problems = find_problems(get_meta_validator(self._draft), node, self._run)
+        problems = find_problems(get_meta_schema(self._draft), node, self._run)
         for inner, message in problems:
             self._add_problem(pointer + inner, message)
         if not problems:

@@ -1,18 +1,16 @@
 """Keyword checks of JSON Schema, each paid for from a step budget.
 
-The validator is jsonschema's; its functions for the keywords are not used. They put the whole value into every message,
-run patterns on `re`, compare every two elements of an array, and nothing bounds what they do. Those here say in the
-words of `problems` what is wrong and where, take arguments that `schema_compiler` has prepared, and pay for each step
-out of a budget.
+Those of jsonschema put the whole value into every message, run patterns on `re`, compare every two elements of an
+array, and nothing bounds what they do. These say in the words of `problems` what is wrong and where, take arguments
+that `compiler` has prepared, and pay for each step out of the `StepBudget` that is their first argument.
 """
 
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from fractions import Fraction
-from functools import cache
-from importlib import import_module
 from itertools import islice
 from math import isfinite
 from typing import Any, cast
@@ -30,7 +28,6 @@ __all__ = [
     "BoundedPattern",
     "SchemaNode",
     "StepBudget",
-    "build_validator",
     "find_problems",
     "quote_value",
     "sanitize",
@@ -40,7 +37,19 @@ __all__ = [
 SHORT_BUDGET = 5_000  # some milliseconds, in which an event loop may wait
 FULL_BUDGET = 500_000  # about a second; a message of 50,000 values against an ordinary schema takes less
 
-Errors = Iterable[Any]
+
+class Mismatch:
+    """What one keyword has against a value; `path` leads to it from the value that is looked at."""
+
+    __slots__ = ("keyword", "message", "path")
+
+    def __init__(self, message: str, *path: str | int, keyword: str = "") -> None:
+        self.message = message
+        self.path = deque(path)
+        self.keyword = keyword
+
+
+Errors = Iterable[Mismatch]
 KeywordCheck = Callable[[Any, Any, Any], Errors]
 """Takes the run, the prepared argument of the keyword and the value."""
 
@@ -131,10 +140,8 @@ class StepBudget:
         if self._remaining < 0:
             raise BudgetExceeded
 
-    def iter_errors(self, value: Any, node: SchemaNode, name: str | int | None = None) -> Iterator[Any]:
-        """Yields what a schema has against a value, which is the member `name` of the one that is looked at.
-
-        jsonschema's own way makes a new validator for each schema, and takes ten times as long."""
+    def iter_errors(self, value: Any, node: SchemaNode, name: str | int | None = None) -> Iterator[Mismatch]:
+        """Yields what a schema has against a value, which is the member `name` of the one that is looked at."""
         self.spend(node.cost)
         for keyword, argument in node.applied:
             for error in KEYWORDS[keyword](self, argument, value):
@@ -147,45 +154,27 @@ class StepBudget:
         return next(self.iter_errors(value, node), None) is None
 
 
-def build_validator(root: SchemaNode) -> Any:
-    """Returns jsonschema's validator for a compiled schema."""
-    # The registry is empty, and fetches nothing: references are nodes by now.
-    registry: Any = import_module("referencing").Registry()
-    return get_validator_class()(root, registry=registry)
-
-
-@cache
-def get_validator_class() -> Any:
-    def of_jsonschema(check: KeywordCheck) -> Callable[[Any, Any, Any, Any], Errors]:
-        return lambda validator, argument, value, _: check(validator.format_checker, argument, value)
-
-    create: Any = import_module("jsonschema.validators").create
-    keywords = {keyword: of_jsonschema(check) for keyword, check in KEYWORDS.items()}
-    return create(meta_schema={}, validators=keywords, applicable_validators=operator.attrgetter("applied"))
-
-
-def find_problems(engine: Any, value: object, run: StepBudget | None = None) -> list[Problem]:
+def find_problems(root: SchemaNode, value: object, run: StepBudget | None = None) -> list[Problem]:
     """Returns all that is wrong with a value, in the order of the schema; more than a page of it is cut."""
     problems: list[Problem] = []
     try:
-        return collect_problems(engine, value, run or StepBudget(FULL_BUDGET), problems)
+        return collect_problems(root, value, run or StepBudget(FULL_BUDGET), problems)
     except BudgetExceeded:
         return [*problems, ("", f"takes more than {FULL_BUDGET} steps to be checked against its schema")]
 
 
 def collect_problems(
-    engine: Any, value: object, run: StepBudget, problems: list[Problem] | None = None
+    root: SchemaNode, value: object, run: StepBudget, problems: list[Problem] | None = None
 ) -> list[Problem]:
     """The same within the steps of a run; what was found until they were used up stands in `problems`.
 
     Raises:
-        Exhausted: they were.
+        BudgetExceeded: they were.
     """
     found = [] if problems is None else problems
     seen: set[Problem] = set()  # several parts of a schema may say the same
-    # Formats are not asserted: nobody asks for their checker, and its place carries what belongs to this run alone.
     try:
-        for error in engine.evolve(format_checker=run).iter_errors(value):
+        for error in run.iter_errors(value, root):
             problem = sanitize("".join(join_pointer("", str(name)) for name in error.path)), sanitize(error.message)
             if problem in seen:
                 continue
@@ -197,15 +186,6 @@ def collect_problems(
     except RecursionError:
         found.append(("", "is nested too deeply to be checked against its schema"))
     return found
-
-
-def build_error(message: str, *path: str | int, keyword: str = "") -> Any:
-    return get_error_class()(message, path=path, validator=keyword)
-
-
-@cache
-def get_error_class() -> Any:
-    return import_module("jsonschema.exceptions").ValidationError
 
 
 def sanitize(text: str) -> str:
@@ -222,7 +202,7 @@ def check_type(run: StepBudget, types: tuple[str, ...], value: Any) -> Errors:
         return ()
     if kind == "number" and "integer" in types and is_integral(value):
         return ()
-    return (build_error(f"expected `{' | '.join(types)}`, got `{kind}`", keyword="type"),)
+    return (Mismatch(f"expected `{' | '.join(types)}`, got `{kind}`", keyword="type"),)
 
 
 def json_type(value: Any) -> str:
@@ -243,7 +223,7 @@ JSON_TYPES: dict[type, str] = {
 
 def check_enum(run: StepBudget, choices: tuple[frozenset[Hashable], str], value: Any) -> Errors:
     frozen, text = choices
-    return () if to_hashable(value, run) in frozen else (build_error(text, keyword="enum"),)
+    return () if to_hashable(value, run) in frozen else (Mismatch(text, keyword="enum"),)
 
 
 def to_hashable(value: Any, run: StepBudget) -> Hashable:
@@ -294,9 +274,7 @@ def is_integral(number: float) -> bool:
 def build_bound_check(is_beyond: Callable[[Any, Any], bool], words: str) -> KeywordCheck:
     def check(run: StepBudget, limit: float, value: Any) -> Errors:
         return (
-            (build_error(f"must be {words} {quote_value(limit)}"),)
-            if is_number(value) and is_beyond(value, limit)
-            else ()
+            (Mismatch(f"must be {words} {quote_value(limit)}"),) if is_number(value) and is_beyond(value, limit) else ()
         )
 
     return check
@@ -305,7 +283,7 @@ def build_bound_check(is_beyond: Callable[[Any, Any], bool], words: str) -> Keyw
 def check_multiple_of(run: StepBudget, divisor: float, value: Any) -> Errors:
     if not is_number(value) or is_multiple(value, divisor):
         return ()
-    return (build_error(f"must be a multiple of {quote_value(divisor)}"),)
+    return (Mismatch(f"must be a multiple of {quote_value(divisor)}"),)
 
 
 def is_multiple(value: Any, divisor: Any) -> bool:
@@ -327,7 +305,7 @@ def to_fraction(number: Any) -> Fraction:
 def build_min_size_check(kind: Any, what: str) -> KeywordCheck:
     def check(run: StepBudget, least: float, value: Any) -> Errors:
         if isinstance(value, kind) and len(value) < least:
-            return (build_error(f"must have {quote_value(least)} or more {what}"),)
+            return (Mismatch(f"must have {quote_value(least)} or more {what}"),)
         return ()
 
     return check
@@ -336,7 +314,7 @@ def build_min_size_check(kind: Any, what: str) -> KeywordCheck:
 def build_max_size_check(kind: Any, what: str) -> KeywordCheck:
     def check(run: StepBudget, most: float, value: Any) -> Errors:
         if isinstance(value, kind) and len(value) > most:
-            return (build_error(f"must have {quote_value(most)} or fewer {what}"),)
+            return (Mismatch(f"must have {quote_value(most)} or fewer {what}"),)
         return ()
 
     return check
@@ -369,7 +347,7 @@ PATTERN_STEP = 200  # characters times instructions: what re2 does in the time o
 def check_pattern(run: StepBudget, pattern: BoundedPattern, value: Any) -> Errors:
     if not isinstance(value, str) or pattern.search(value, run):
         return ()
-    return (build_error(f"does not match the pattern `{pattern.text}`"),)
+    return (Mismatch(f"does not match the pattern `{pattern.text}`"),)
 
 
 # -- objects
@@ -401,20 +379,20 @@ def check_additional_properties(
 
 
 def check_extra_property(run: StepBudget, node: SchemaNode, value: Any, name: str) -> Errors:
-    return (build_error("is unknown", name),) if node is FALSE_SCHEMA else run.iter_errors(value[name], node, name)
+    return (Mismatch("is unknown", name),) if node is FALSE_SCHEMA else run.iter_errors(value[name], node, name)
 
 
 def check_property_names(run: StepBudget, node: SchemaNode, value: Any) -> Errors:
     for name in iter_property_names(value, run):
         for error in run.iter_errors(name, node):
-            yield build_error(f"is no name: {error.message}", name)
+            yield Mismatch(f"is no name: {error.message}", name)
 
 
 def check_required(run: StepBudget, required: list[str], value: Any) -> Errors:
     if is_object(value):
         for name in required:
             if name not in value:
-                yield build_error("is missing", name)
+                yield Mismatch("is missing", name)
 
 
 def check_dependent_required(run: StepBudget, dependent: dict[str, list[str]], value: Any) -> Errors:
@@ -423,7 +401,7 @@ def check_dependent_required(run: StepBudget, dependent: dict[str, list[str]], v
             run.spend(len(required))
             for name in required:
                 if name not in value:
-                    yield build_error(f"is missing beside {quote_value(cause)}", name)
+                    yield Mismatch(f"is missing beside {quote_value(cause)}", name)
 
 
 def check_dependent_schemas(run: StepBudget, dependent: list[tuple[str, SchemaNode]], value: Any) -> Errors:
@@ -463,9 +441,9 @@ def check_contains(run: StepBudget, argument: tuple[SchemaNode, float, float], v
     if is_array(value):
         count = sum(run.is_valid(element, node) for element in value)
         if count < least:
-            yield build_error(f"must have {quote_value(least)} or more elements that fit `contains`, not {count}")
+            yield Mismatch(f"must have {quote_value(least)} or more elements that fit `contains`, not {count}")
         if count > most:
-            yield build_error(f"must have {quote_value(most)} or fewer elements that fit `contains`, not {count}")
+            yield Mismatch(f"must have {quote_value(most)} or fewer elements that fit `contains`, not {count}")
 
 
 def check_unique_items(run: StepBudget, is_unique: bool, value: Any) -> Errors:
@@ -474,7 +452,7 @@ def check_unique_items(run: StepBudget, is_unique: bool, value: Any) -> Errors:
         for index, element in enumerate(value):
             earlier = first.setdefault(to_hashable(element, run), index)
             if earlier != index:
-                yield build_error(f"is the same as element {earlier}", index)
+                yield Mismatch(f"is the same as element {earlier}", index)
 
 
 # -- schemas that are applied to the same value
@@ -491,7 +469,7 @@ def check_all_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors
 
 def check_any_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors:
     """Yields, where none fits, what the schema that the value was meant for has against it, if that can be told."""
-    failures: list[list[Any]] = []
+    failures: list[list[Mismatch]] = []
     for node in nodes:
         errors = list(islice(run.iter_errors(value, node), MAX_PROBLEMS + 1))
         if not errors:
@@ -503,15 +481,15 @@ def check_any_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors
     if len(meant) == 1:
         yield from meant[0]
     else:
-        yield build_error(f"fits none of {len(nodes)} schemas")
+        yield Mismatch(f"fits none of {len(nodes)} schemas")
 
 
-def is_of_another_type(error: Any) -> bool:
-    return error.validator == "type" and not error.path
+def is_of_another_type(error: Mismatch) -> bool:
+    return error.keyword == "type" and not error.path
 
 
-def has_another_tag(error: Any) -> bool:
-    return error.validator == "enum" and len(error.path) <= 1
+def has_another_tag(error: Mismatch) -> bool:
+    return error.keyword == "enum" and len(error.path) <= 1
 
 
 def check_one_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors:
@@ -519,13 +497,13 @@ def check_one_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors
     if fitting == 0:
         yield from check_any_of(run, nodes, value)
     elif fitting > 1:
-        yield build_error(f"fits {fitting} of {len(nodes)} schemas, of which it must fit one")
+        yield Mismatch(f"fits {fitting} of {len(nodes)} schemas, of which it must fit one")
 
 
 def check_not(run: StepBudget, node: SchemaNode, value: Any) -> Errors:
     if not run.is_valid(value, node):
         return ()
-    return (build_error("is not allowed" if node is TRUE_SCHEMA else "fits a schema that it must not fit"),)
+    return (Mismatch("is not allowed" if node is TRUE_SCHEMA else "fits a schema that it must not fit"),)
 
 
 def check_if(run: StepBudget, branches: tuple[SchemaNode, SchemaNode, SchemaNode], value: Any) -> Errors:

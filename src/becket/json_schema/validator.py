@@ -1,20 +1,20 @@
 """JSON Schema validation (drafts 2020-12 and 7): compile once, check untrusted values.
 
-Drafts 2020-12 and 7, through jsonschema. A schema may come from an extension, and the value from a model: both are
-hostile until proven otherwise. Nothing is ever fetched, every limit has a name (in `schema_compiler` and
-`schema_keywords`, which are imported with jsonschema when the first schema is compiled), and `format` is not asserted.
+Drafts 2020-12 and 7. A schema may come from an extension, and the value from a model: both are hostile until proven
+otherwise. Nothing is ever fetched, every limit has a name (in `compiler` and `keywords`, which are imported when the
+first schema is compiled), and `format` is not asserted.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from becket.errors import InvalidParams, Problem
 
 if TYPE_CHECKING:
-    from becket.json_schema.keywords import FlatObject
+    from becket.json_schema.keywords import FlatObject, SchemaNode
 
 __all__ = ["SchemaMode", "Validator", "compile_schema", "is_ready", "preload"]
 
@@ -33,22 +33,12 @@ class SchemaMode(Enum):
 class Validator:
     """One compiled schema. It holds nothing of the values that it has seen: threads may share it."""
 
-    __slots__ = ("_built", "_flat", "_root")
+    __slots__ = ("_flat", "_is_seen", "_root")
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: SchemaNode) -> None:
         self._root = root
-        self._built: Any = None
         self._flat: FlatObject | None = None
-
-    @property
-    def _validator(self) -> Any:
-        """What applies the schema, built for the first value: most tools of a host are never called."""
-        if self._built is None:
-            from becket.json_schema.keywords import build_flat_object, build_validator
-
-            self._flat = build_flat_object(self._root)
-            self._built = build_validator(self._root)
-        return self._built
+        self._is_seen = False  # whether `_flat` is looked for: most tools of a host are never called
 
     def find_problems(self, value: object) -> list[Problem]:
         """Returns all that is wrong with a JSON value, each with its JSON pointer; empty when nothing is.
@@ -56,16 +46,24 @@ class Validator:
         More than a page of it is cut. A value that takes too many steps to check has that as its problem."""
         from becket.json_schema.keywords import find_problems
 
-        return find_problems(self._validator, value)
+        return find_problems(self._root, value)
 
     def find_problems_within_budget(self, value: object) -> list[Problem] | None:
         """Returns the same within some milliseconds, or None: it takes longer, and belongs into a thread."""
         if self._flat is not None and self._flat.fits(value):
             return []
-        from becket.json_schema.keywords import SHORT_BUDGET, BudgetExceeded, StepBudget, collect_problems
+        from becket.json_schema.keywords import (
+            SHORT_BUDGET,
+            BudgetExceeded,
+            StepBudget,
+            build_flat_object,
+            collect_problems,
+        )
 
+        if not self._is_seen:
+            self._is_seen, self._flat = True, build_flat_object(self._root)
         try:
-            return collect_problems(self._validator, value, StepBudget(SHORT_BUDGET))
+            return collect_problems(self._root, value, StepBudget(SHORT_BUDGET))
         except BudgetExceeded:
             return None
 
