@@ -171,16 +171,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     def insert_meta(self, params: bytes | None, meta: bytes, features: AbstractSet[str]) -> bytes:
         """Returns the params with this JSON of a `CallMeta` in them. Params by position have no room for it."""
+        if params is not None and params.startswith(b'{"') and b'"_meta"' not in params:
+            return b"".join((META_PREFIX, meta, b"},", params[1:]))
         if params is None or params == b"{}":
             if "no_params" in features:
                 mark = b'"no_params":true' if params is None else b'"no_params":false'
                 return b"%b%b%b%b}}}" % (META_PREFIX, meta[:-1], b"," if len(meta) > len(b"{}") else b"", mark)
             return META_PREFIX + meta + (b"}}" if params is None else b"} }")
-        if not params.startswith(b"{"):
-            return params
-        if b'"_meta"' in params or params[1:2] != b'"':  # the latter may be raw, with white space in it
-            return merge_meta(params, meta)
-        return b"%b%b},%b" % (META_PREFIX, meta, params[1:])
+        return merge_meta(params, meta) if params.startswith(b"{") else params
 
 
 def make_dialect(

@@ -33,16 +33,15 @@ class LimitChecker:
         """Returns what is too much in a frame, None if nothing is."""
         # Counted with what stands in strings: most frames are below the limits even so.
         limits = self._limits
-        marks = frame if len(frame) < SMALL_FRAME else frame.translate(None, NON_STRUCTURAL)
-        opened = marks.count(b"{")
-        if OPENING_BRACKET in marks:
-            opened += marks.count(b"[")
-        if len(frame) > self._dense and (
-            opened + marks.count(b",") > limits.nodes or marks.count(b"-") > MAX_SLOW_NUMBERS
-        ):
-            excess = find_node_problem(frame, limits.nodes)
-            if excess is not None:
-                return excess
+        if len(frame) <= self._dense:  # too small for too many values
+            opened = frame.count(b"{") + frame.count(b"[")
+        else:
+            marks = frame.translate(None, NON_STRUCTURAL)
+            opened = marks.count(b"{") + marks.count(b"[")
+            if opened + marks.count(b",") > limits.nodes or marks.count(b"-") > MAX_SLOW_NUMBERS:
+                excess = find_node_problem(frame, limits.nodes)
+                if excess is not None:
+                    return excess
         # Of a number that is too long at least two digits stand so far from each other.
         if TWO_DIGITS in frame[:: self._stride].translate(DIGITS_TO_ZERO):
             excess = find_digit_problem(frame, limits.digits)
@@ -134,10 +133,9 @@ def strip_escapes(frame: Frame) -> bytes:
 
 
 # Counting a byte costs as much as taking all others away: what is to be counted twice or more is reduced first.
-SMALL_FRAME = 4_096
 NON_STRUCTURAL = bytes(byte for byte in range(256) if byte not in b"[{,-")
 
-ESCAPE, QUOTE, OPENING_BRACKET = b'\\"['
+ESCAPE, QUOTE = b'\\"'
 NON_BRACKETS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 BRACES_TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
 

@@ -422,7 +422,7 @@ class Inbound:
                     return self._send_event_with_credit(request, method, params)
                 request.credit -= 1
             if link.progress is None or method != link.progress.method:
-                params = link.dialect.insert_meta(params, b'{"parent":%b}' % request.id, link.features)
+                params = link.dialect.insert_meta(params, b'{"parent":' + request.id + b"}", link.features)
         return wait_drained(link) if link.send_notification(method, params) else READY
 
     async def _send_event_with_credit(self, request: InboundRequest, method: str, params: bytes | None) -> None:

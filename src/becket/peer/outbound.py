@@ -135,8 +135,9 @@ class Outbound:
         create_waiter, time = self._create_future, self._time
         waiter = create_waiter()
         call = OutboundCall(method, waiter, time() + timeout, timeout)
-        if CURRENT_REQUEST.get() is not None or link.features:
-            encoded = self._bind_to_request(call, encoded)
+        current = CURRENT_REQUEST.get()
+        if current is not None or link.features:
+            encoded = self._bind_to_request(call, encoded, current)
         window = self._call_slots
         if len(self._calls) >= window.limit or window.waiters or self._transport.queued:
             await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
@@ -155,9 +156,12 @@ class Outbound:
         except JSON_ERRORS as error:
             raise BadReply(method=method, problem=str(error)) from error
 
-    def _bind_to_request(self, call: OutboundCall, params: bytes | None) -> bytes | None:
+    def _bind_to_request(
+        self, call: OutboundCall, params: bytes | None, current: CurrentRequest | None
+    ) -> bytes | None:
         """Binds a call to the request that it is made within, and returns its params with what travels beside them."""
-        current = current_request()
+        if current is not None and current.request.state is CLOSED:
+            current = None  # a task may outlive the request whose handler started it
         if current is not None:
             self._inherit_chain(call, current)
             if current.request.deadline < call.deadline:
@@ -390,7 +394,9 @@ class Outbound:
             for member in asked
         ]
         encoded = [
-            self._bind_to_request(call, None if member.params is None else encode_json(member.params))
+            self._bind_to_request(
+                call, None if member.params is None else encode_json(member.params), CURRENT_REQUEST.get()
+            )
             for call, member in zip(calls, asked, strict=True)
         ]
         notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]

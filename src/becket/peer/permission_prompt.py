@@ -58,6 +58,8 @@ class PermissionChecker:
             return None
         if request.has_unknown_parent or self._link.is_for_others:
             self._check_parent(gate, request, handler)
+        if not chain and not request.handling and gate.allows_at_once(handler.name, handler.requires):
+            return None
         if gate.consults(chain):
             return partial(self._wait_for_policies, handler, request)
         decision = gate.decide(handler.name, handler.requires, chain, request.handling)

@@ -106,12 +106,21 @@ class Gate:
             decision = self._decide_own(method, requires, (), handling)
         else:
             decisions = self._decisions
-            decision = decisions.get((method, requires)) or self._decide_own(method, requires, ())
+            decision = self._decide_own(method, requires, ())
             if decision.allowed and len(decisions) < MAX_CACHED_DECISIONS:
                 decisions[method, requires] = decision
         if self._audit is not None:
             self.record(decision)
         return decision
+
+    def allows_at_once(self, method: str, requires: str | None) -> bool:
+        """Returns whether `decide` has allowed this under the same grants, without a policy, and records it if so."""
+        decision = self._decisions.get((method, requires))
+        if decision is None:
+            return False
+        if self._audit is not None:
+            self.record(decision)
+        return True
 
     def consults(self, chain: Sequence[Gate] = ()) -> bool:
         """Returns whether a policy has a say about a call, and may take its time."""
