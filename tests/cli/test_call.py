@@ -282,7 +282,7 @@ def test_messages_to_a_program_can_be_recorded_too(calculator: list[str], tmp_pa
         pytest.param(["fail"], 1, "fail: no such luck (17)", id="error"),
         pytest.param(["missing"], 1, "unknown method", id="unknown-method"),
         pytest.param(["die"], 5, "exit code 3", id="crash"),
-        pytest.param(["--dialect", "klingon", "add"], 2, "`klingon` is none of", id="dialect"),
+        pytest.param(["--dialect", "klingon", "add"], 2, "`klingon` is not one of", id="dialect"),
     ],
 )
 def test_how_a_call_of_a_program_fails(calculator: list[str], words: list[str], code: int, said: str) -> None:

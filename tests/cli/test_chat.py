@@ -98,7 +98,7 @@ def test_without_models_the_message_is_plain(tmp_path: Path) -> None:
         done = becket("chat", "--root", str(root), "--no-data", "--yes", *words)
 
         assert (done.returncode, done.stdout) == (ExitCode.NOT_FOUND, "")
-        assert done.stderr.startswith("error: No extension that runs has a model")
+        assert done.stderr.startswith("error: No running extension has a model")
         assert len(done.stderr.splitlines()) == 1
 
 

@@ -38,7 +38,7 @@ def test_a_program_of_another_system_passes(dialect: str, folder: str) -> None:
     done = here("check", "--dialect", dialect, "--folder", str(DIALECT_EXAMPLES / dialect / folder), "--", *command)
 
     assert done.exit_code == ExitCode.DONE, done.output
-    assert done.stderr == f"nothing is wrong: it speaks {dialect}\n"
+    assert done.stderr == f"no errors: a valid {dialect} extension\n"
 
 
 def test_a_program_on_becket_passes_in_every_dialect() -> None:
@@ -97,7 +97,7 @@ def test_the_dialect_is_detected_and_not_confused_with_similar_ones(tmp_path: Pa
     first = done.stdout.splitlines()[0]
     assert "; morphir: yes;" in first
     assert "native: no;" in first
-    assert done.stderr == "nothing is wrong: it speaks morphir\n"
+    assert done.stderr == "no errors: a valid morphir extension\n"
 
 
 # -- what is wrong
@@ -383,7 +383,7 @@ def test_a_program_without_messages_is_not_an_extension() -> None:
     done = here("check", "--dialect", "auto", "--timeout", "0.3", *silent)
 
     assert done.exit_code == ExitCode.FAILED
-    assert done.stderr == "it is no extension: it speaks none of these\n"
+    assert done.stderr == "not an extension: responds to none of these dialects\n"
 
 
 def test_a_folder_with_several_manifests_gives_no_particulars(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_a_recording_never_replaces_another_unless_forced(tmp_path: Path) -> Non
     with recording(path, python("print(1)"), "--overwrite") as talk:
         talk.leave()
 
-    assert said == ["", *(f"records to {tmp_path}/talk.{number}.jsonl\n" for number in (2, 3))]
+    assert said == ["", *(f"recording to {tmp_path}/talk.{number}.jsonl\n" for number in (2, 3))]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["talk.2.jsonl", "talk.3.jsonl", "talk.jsonl"]
     assert any(isinstance(entry, StrayBytes) for entry in load_transcript(path).entries)
 
@@ -364,7 +364,7 @@ def test_a_truncated_recording_is_shown_with_a_note(tmp_path: Path) -> None:
 
     assert (torn.exit_code, empty.exit_code) == (0, 0)
     assert "torn" in torn.stderr
-    assert "nothing was said" in empty.stderr
+    assert "no messages" in empty.stderr
 
 
 @pytest.mark.parametrize(("text", "code"), [(None, 2), ("hello\n", 6)])
@@ -425,7 +425,7 @@ def test_differences_are_reported_with_both_values(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "entry 2: the answer to 1 at /result: it is another",
         "  recorded: [1,2]",
-        "  came:     [1]",
+        "  received: [1]",
     ]
 
 

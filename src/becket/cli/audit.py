@@ -24,12 +24,12 @@ KINDS = ("call", "calls", "grant", "start", "change", "provider", "rotate")
 @click.command()
 @data_dir_options
 @click.option(
-    "--last", "-n", default=20, show_default=True, type=click.IntRange(min=0), help="How many to show; 0: all."
+    "--last", "-n", default=20, show_default=True, type=click.IntRange(min=0), help="Number of records to show; 0: all."
 )
-@click.option("--extension", metavar="ID", help="Only what is about this extension.")
+@click.option("--extension", metavar="ID", help="Only records about this extension.")
 @click.option("--kind", type=click.Choice(KINDS), help="Only records of this kind.")
 @click.option("--denied", is_flag=True, help="Only calls that were denied.")
-@click.option("--verify", is_flag=True, help="Show no records, only what is missing or was changed.")
+@click.option("--verify", is_flag=True, help="Show no records, only missing and changed ones.")
 @json_option
 def audit(
     options: DataDirOptions,
@@ -40,11 +40,11 @@ def audit(
     verify: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Verify the audit of a host and show its last records, the oldest first.
+    """Verify the audit log of a host and show its last records, oldest first.
 
-    Each record holds the one before it in place, and the anchor beside the file the last one: a line that was changed,
-    left out, moved or cut off is found, and the numbers of missing records are shown. The exit code is 1 then. What a
-    crash left of a line is told, and is no fault.
+    Each record has the digest of the one before, and the anchor beside the file has that of the last: changed, removed,
+    moved and truncated lines are detected, and the numbers of missing records are shown. The exit code is then 1. An
+    incomplete last line, left by a crash, is only a warning.
 
     \b
     becket audit --verify
@@ -54,13 +54,13 @@ def audit(
     path = options.data_dir().audit
     has_files = path.parent.is_dir() and (path.exists() or bool(find_rotated(path)))
     if not has_files and read_anchor(path) is None:
-        print_message(f"error: there is no audit: {path} (which host do you mean? --name or --data says it)")
+        print_message(f"error: no audit log: {path} (select a host with --name or --data)")
         return ExitCode.NOT_FOUND
     problems = verify_audit(path)
     is_whole = all(problem.is_torn_end for problem in problems)
     records: deque[AuditRecord] = deque(maxlen=last or None)
     if has_files and not verify:
-        records.extend(record for record in read_audit(path) if is_wanted(record, extension, kind, denied=denied))
+        records.extend(record for record in read_audit(path) if matches(record, extension, kind, denied=denied))
     if as_json:
         shown: dict[str, Any] = {} if verify else {"records": list(records)}
         print_json({"file": str(path), "ok": is_whole, "problems": problems, **shown})
@@ -68,21 +68,20 @@ def audit(
         if not verify:
             print_table(("seq", "time", "kind", "extension", "what"), map(row_of, records))
         for problem in problems:
-            show_problem(problem, is_asked_for=verify)
+            show_problem(problem, on_stdout=verify)
         print_message(
-            "the chain is whole" if is_whole else "the chain is broken: the audit is not the one that was written"
+            "the chain is intact" if is_whole else "the chain is broken: the audit log was changed after it was written"
         )
     return ExitCode.DONE if is_whole else ExitCode.FAILED
 
 
-def show_problem(problem: AuditProblem, *, is_asked_for: bool) -> None:
-    """Prints a problem, to stdout where the problems are what was asked for."""
+def show_problem(problem: AuditProblem, *, on_stdout: bool) -> None:
     level = "warning" if problem.is_torn_end else "error"
     where = f"{problem.path}:{problem.line}" if problem.line else problem.path
-    (print_line if is_asked_for else print_message)(f"{level}: {where}: {problem.problem}")
+    (print_line if on_stdout else print_message)(f"{level}: {where}: {problem.problem}")
 
 
-def is_wanted(record: AuditRecord, extension: str | None, kind: str | None, *, denied: bool) -> bool:
+def matches(record: AuditRecord, extension: str | None, kind: str | None, *, denied: bool) -> bool:
     event = record_members(record)
     return (
         (extension is None or event.get("extension") == extension)

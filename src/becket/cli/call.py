@@ -20,14 +20,14 @@ trace_option = click.option(
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Record what is said to this file; `becket trace show FILE` shows it.",
+    help="Record all messages to this file; `becket trace show FILE` shows them.",
 )
 
 
 @click.command(cls=PassthroughCommand, needs_program=False, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wait no longer.")
-@click.option("--dialect", default="plain", show_default=True, metavar="NAME", help="What the program CMD speaks.")
-@click.option("--hooks/--no-hooks", default=True, help="Consult the hooks of extensions before and after a tool.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Timeout of the call.")
+@click.option("--dialect", default="plain", show_default=True, metavar="NAME", help="Dialect of the program CMD.")
+@click.option("--hooks/--no-hooks", default=True, help="Call the hooks of extensions before and after a tool.")
 @trace_option
 @host_options()
 @click.argument("words", nargs=-1, metavar="EXTENSION NAME [JSON]")
@@ -40,19 +40,19 @@ def call(
     trace: Path | None,
     hooks: bool,
 ) -> None:
-    """Call a tool or a method of EXTENSION and write its result as JSON.
+    """Call a tool or a method of EXTENSION and print its result as JSON.
 
     NAME is a tool of the extension, or else a method such as info.get. JSON is the input of the tool, or the params of
-    the method; null sends none, and `-` reads JSON from stdin. The extension is started for this call, with what it
-    needs, and ended after it; so are extensions with hooks, which may block or change the call of a tool. What they
-    write to stderr is shown on stderr.
+    the method; null sends none, and `-` reads JSON from stdin. The extension and those that it depends on are started
+    for this call and stopped after it; so are extensions with hooks, which may block or change the call of a tool.
+    Their stderr output is shown on stderr.
 
     \b
     becket call notes keep '{"text": "buy milk"}'
     becket call --root extensions --yes notes find '{"text": "milk"}' | jq -r .
     becket call notes info.get
 
-    With `-- CMD` a method of any program that speaks JSON-RPC over its stdin and stdout is called, without a host:
+    With `-- CMD`, call a method of any program that speaks JSON-RPC over stdin and stdout, without a host:
 
     \b
     becket call add '[1, 2]' -- python3 calculator.py
@@ -60,7 +60,7 @@ def call(
     most = 2 if program else 3
     if not most - 1 <= len(words) <= most:
         form = "METHOD [JSON] -- CMD..." if program else "EXTENSION NAME [JSON]"
-        raise click.UsageError(f"It must be: becket call {form}", click.get_current_context())
+        raise click.UsageError(f"Wrong number of arguments, expected: becket call {form}", click.get_current_context())
     given = read_json(words[most - 1]) if len(words) == most else None
     if program:
         result = run_async(call_program, program, words[0], given, timeout, dialect, trace)
@@ -73,14 +73,14 @@ def read_json(text: str) -> Any:
     """Returns the value of an argument, or of stdin for `-`: an object, an array, or null for no params.
 
     Raises:
-        click.BadParameter: it is none.
+        click.BadParameter: it is none of these.
     """
     try:
         value = msgspec.json.decode(sys.stdin.buffer.read() if text == "-" else text)
     except JSON_ERRORS as error:
-        raise click.BadParameter(f"this is no JSON ({error})", param_hint="JSON") from error
+        raise click.BadParameter(f"not valid JSON ({error})", param_hint="JSON") from error
     if not isinstance(value, dict | list | None):
-        raise click.BadParameter("it must be an object, an array or null", param_hint="JSON")
+        raise click.BadParameter("must be an object, an array or null", param_hint="JSON")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -99,7 +99,7 @@ async def call_extension(
             tools = sorted(strip_whitespace(tool.name) for tool in extension.tools)
             if name in tools:
                 if isinstance(given, list):
-                    raise click.BadParameter("the input of a tool is an object", param_hint="JSON")
+                    raise click.BadParameter("the input of a tool must be an object", param_hint="JSON")
                 return await host.call_tool_json(f"{extension.id}:{name}", given, timeout=seconds, hooks=hooks)
             try:
                 return await extension.call(name, given, timeout=seconds)
@@ -119,7 +119,7 @@ async def call_program(
     from becket.peer.peer import Peer
 
     if dialect not in DIALECTS:
-        raise click.BadParameter(f"`{dialect}` is none of {', '.join(sorted(DIALECTS))}", param_hint="--dialect")
+        raise click.BadParameter(f"`{dialect}` is not one of: {', '.join(sorted(DIALECTS))}", param_hint="--dialect")
     command = program if trace is None else build_record_command(trace, program)
     async with Peer.connect_process(command, inherit_env=True, on_stderr=print_message, dialect=dialect) as peer:
         return await peer.call(method, given, timeout=UNSET if timeout is None else timeout)

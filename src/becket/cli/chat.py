@@ -1,7 +1,7 @@
-"""`becket chat`: talks to a model of an extension, once or interactively.
+"""`becket chat`: sends prompts to a model of an extension, once or interactively.
 
-At a terminal this thread reads what is typed, so that lines can be edited and Ctrl-C means what it means in a shell;
-the host lives in another. The conversation is kept in memory and gone at the end.
+On a terminal the main thread reads input, so that line editing and Ctrl-C work as in a shell; the host runs in another
+thread. The conversation is kept in memory only.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = ["chat"]
 
 PROMPT = "> "
 CLEAR_LINE = "\r\x1b[K"
-SIGNAL_POLL_INTERVAL = 0.25  # seconds between two looks for a signal
-HELP = "/clear forgets what was said, /quit or Ctrl-D ends, Ctrl-C stops an answer."
+SIGNAL_POLL_INTERVAL = 0.25  # seconds
+HELP = "/clear clears the conversation, /quit or Ctrl-D ends it, Ctrl-C stops a response."
 
 
 class ChatOptions(Struct, frozen=True, kw_only=True):
-    """How a model is asked."""
+    """Options of `becket chat`."""
 
     model: str | None
     system: str | None
@@ -48,29 +48,29 @@ class ChatOptions(Struct, frozen=True, kw_only=True):
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--model", "-m", metavar="ID", help="extension:provider:model, or a part that only one of them has.")
-@click.option("--system", "-s", metavar="TEXT", help="What the model is told before all else.")
-@click.option("--tools", "use_tools", is_flag=True, help="Let it use the tools of all extensions; it is not streamed.")
-@click.option("--thinking", is_flag=True, help="Show what it thinks, too.")
-@click.option("--temperature", type=click.FloatRange(min=0), metavar="NUMBER", help="How much is left to chance.")
-@click.option("--max-tokens", type=click.IntRange(min=1), metavar="NUMBER", help="The longest answer.")
+@click.option("--model", "-m", metavar="ID", help="extension:provider:model, or any part of it that is unique.")
+@click.option("--system", "-s", metavar="TEXT", help="System prompt.")
+@click.option("--tools", "use_tools", is_flag=True, help="Let the model use the tools of all extensions; no streaming.")
+@click.option("--thinking", is_flag=True, help="Show the model's thinking.")
+@click.option("--temperature", type=click.FloatRange(min=0), metavar="NUMBER", help="Sampling temperature.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="NUMBER", help="Maximum length of a response.")
 @json_option
 @host_options()
 @click.argument("prompt", nargs=-1)
 def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
-    """Talk to a model that an extension provides; its answer is written as it comes.
+    """Chat with a model that an extension provides; its response is streamed.
 
-    With PROMPT, or where stdin is no terminal, it answers once. Else it is a conversation, line by line, which is kept
-    in memory: /clear forgets it, /quit or Ctrl-D ends it, Ctrl-C stops an answer. Without --model there must be one
-    model alone. With --json each event is a JSON object a line, with its kind under `event`; the last one has the
-    result.
+    With PROMPT, or if stdin is not a terminal, the model responds once. Otherwise every line you type is a prompt in a
+    conversation, which is kept in memory: /clear clears it, /quit or Ctrl-D ends it, Ctrl-C stops a response. --model
+    may be omitted if there is only one model. With --json each event is one line with a JSON object, whose `event` is
+    its kind; the last line has the result.
 
     \b
     becket chat --root extensions "I need a holiday"
     git diff | becket chat -m eliza -s "Explain this"
     becket chat -m eliza:eliza:doctor
 
-    What extensions write to stderr is shown on stderr.
+    Extensions' stderr output is shown on stderr.
     """
     how = ChatOptions(**given)
     if not prompt and sys.stdin.isatty() and is_terminal() and not how.as_json:
@@ -78,14 +78,12 @@ def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
         return
     text = (" ".join(prompt) or sys.stdin.read()).strip()
     if not text:
-        raise click.UsageError(
-            "There is nothing to ask: give a PROMPT, or write it to stdin", click.get_current_context()
-        )
+        raise click.UsageError("The prompt is empty: give a PROMPT, or write it to stdin", click.get_current_context())
     run_async(complete_once, options, how, text)
 
 
 async def complete_once(options: HostOptions, how: ChatOptions, text: str) -> None:
-    """Asks a model one thing and writes the answer."""
+    """Sends one prompt to a model and prints the response."""
     from becket.cli.support.logs import show_logs
     from becket.contract.providers import user
 
@@ -96,7 +94,7 @@ async def complete_once(options: HostOptions, how: ChatOptions, text: str) -> No
 
 
 class ChatScreen:
-    """What is written to the terminal: the answer that comes, or the prompt, and log lines between them."""
+    """Writes streamed responses, the prompt and log lines to the terminal without mixing them."""
 
     def __init__(self) -> None:
         from becket.host.live_view import LiveView
@@ -105,7 +103,7 @@ class ChatScreen:
         self.is_prompting = False
 
     def log(self, line: str) -> None:
-        """Writes a line to stderr. The prompt, and what was typed there so far, is written again below it."""
+        """Writes a line to stderr, and repeats the prompt and the text typed so far below it."""
         if self.is_prompting and sys.stderr.isatty():
             click.echo(f"{CLEAR_LINE}{line}\n{PROMPT}{typed_so_far()}", err=True, nl=False)
         else:
@@ -118,7 +116,7 @@ class ChatScreen:
 
 @asynccontextmanager
 async def open_model(options: HostOptions, how: ChatOptions) -> AsyncGenerator[tuple[Host, str], None]:
-    """Starts the extension of the model that is meant, or all of them where they are needed.
+    """Starts the extension of the selected model; all extensions with `--tools` or an incomplete model id.
 
     Raises:
         NotDeclared: there is no such model.
@@ -136,39 +134,39 @@ async def open_model(options: HostOptions, how: ChatOptions) -> AsyncGenerator[t
 
 
 class NoModels(click.ClickException):
-    """There is nobody to talk to."""
+    """No running extension has a model."""
 
     exit_code = ExitCode.NOT_FOUND
 
     def __init__(self) -> None:
-        super().__init__("No extension that runs has a model: name a folder with one that does (--root PATH)")
+        super().__init__("No running extension has a model: name a folder with one that does (--root PATH)")
 
 
-def choose_model(models: Sequence[str], wanted: str | None) -> str:
-    """Returns the one model that is meant: by its id, by a part of it, or because there is no other.
+def choose_model(models: Sequence[str], name: str | None) -> str:
+    """Returns the model with this id or unique part of an id; without a name, the only model.
 
     Raises:
-        NotDeclared, NoModels: there is none.
-        click.UsageError: there is more than one.
+        NotDeclared, NoModels: no model matches.
+        click.UsageError: several models match.
     """
-    if wanted in models:
-        return str(wanted)
-    fitting = [model for model in models if wanted is None or f":{wanted}:" in f":{model}:"]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
+    if name in models:
+        return str(name)
+    matches = [model for model in models if name is None or f":{name}:" in f":{model}:"]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise click.UsageError(
-            f"Which model? --model can be: {', '.join(fitting)}", click.get_current_context(silent=True)
+            f"Which model? --model can be: {', '.join(matches)}", click.get_current_context(silent=True)
         )
     if not models:
         raise NoModels
-    raise NotDeclared("becket", "model", str(wanted), models)
+    raise NotDeclared("becket", "model", str(name), models)
 
 
 async def stream_completion(
     view: LiveView, host: Host, model: str, how: ChatOptions, messages: Sequence[Message]
 ) -> ProviderResult:
-    """Asks a model, writes its answer as it comes, and returns it."""
+    """Sends messages to a model, prints the response while it arrives, and returns it."""
     from becket.cli.support.stream_output import print_event, print_result, show_stream
     from becket.contract.providers import TextDelta, ThinkingDelta
 
@@ -197,7 +195,7 @@ async def stream_completion(
 
 
 def run_interactive(options: HostOptions, how: ChatOptions) -> None:
-    """Talks line by line until somebody has had enough."""
+    """Runs a conversation, one prompt per line, until `/quit` or the end of input."""
     from anyio.from_thread import start_blocking_portal
 
     from becket.cli.support.logs import show_logs
@@ -211,8 +209,8 @@ def run_interactive(options: HostOptions, how: ChatOptions) -> None:
     ):
         print_message(f"{model}. {HELP}")
 
-        def complete(asked: list[Message]) -> Future[ProviderResult]:
-            return portal.start_task_soon(stream_completion, screen.view, host, model, how, asked)
+        def complete(messages: list[Message]) -> Future[ProviderResult]:
+            return portal.start_task_soon(stream_completion, screen.view, host, model, how, messages)
 
         messages: list[Message] = []
         for line in read_typed_lines(screen):
@@ -223,7 +221,7 @@ def run_interactive(options: HostOptions, how: ChatOptions) -> None:
 
 
 def run_turn(complete: Callable[[list[Message]], Future[ProviderResult]], messages: list[Message], line: str) -> None:
-    """Adds a question and its answer to a conversation; of what has failed or was stopped nothing is kept."""
+    """Adds a prompt and its response to a conversation, unless the call fails or is stopped."""
     from becket.contract.providers import Message, user
 
     future = complete([*messages, user(line)])
@@ -239,7 +237,7 @@ def run_turn(complete: Callable[[list[Message]], Future[ProviderResult]], messag
 
 
 def cancel_and_wait(future: Future[Any]) -> None:
-    """Ends what runs in the other thread, and waits until it has ended."""
+    """Cancels a call in the other thread and waits until it has ended."""
     from concurrent.futures import wait
 
     future.cancel()
@@ -247,11 +245,11 @@ def cancel_and_wait(future: Future[Any]) -> None:
 
 
 def read_typed_lines(screen: ChatScreen) -> Iterator[str]:
-    """Yields the lines that are typed, without empty ones, until the end."""
+    """Yields non-empty typed lines until the end of input."""
     import importlib
 
     try:
-        importlib.import_module("readline")  # with it `input` has arrow keys, and remembers lines
+        importlib.import_module("readline")  # gives `input` line editing and history
     except ImportError:
         pass
     while True:
@@ -281,17 +279,17 @@ def typed_so_far() -> str:
 
 @contextmanager
 def raise_on_signals() -> Generator[None]:
-    """Raises Terminated in this thread when somebody asks this program to end."""
+    """Raises `TerminationRequested` in this thread on SIGTERM and SIGHUP."""
 
     def end(number: int, frame: Any) -> None:
         raise TerminationRequested(signal.Signals(number))
 
-    def look(number: int, frame: Any) -> None:
+    def wake(number: int, frame: Any) -> None:
         pass
 
-    handlers: dict[int, Any] = {signal.SIGTERM: end, signal.SIGHUP: end, signal.SIGALRM: look}
+    handlers: dict[int, Any] = {signal.SIGTERM: end, signal.SIGHUP: end, signal.SIGALRM: wake}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    # A signal that comes just before `input` begins to wait would be heeded at the next key; so it looks now and then.
+    # Python would handle a signal that arrives just before `input` blocks only at the next key; the timer wakes it.
     signal.setitimer(signal.ITIMER_REAL, SIGNAL_POLL_INTERVAL, SIGNAL_POLL_INTERVAL)
     try:
         yield

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 AUTO = "auto"
-AUTO_TIMEOUT = 3.0  # seconds for each dialect: most of the silence there is that of the wrong one
-CALL_TIMEOUT = 30.0  # seconds for every response after the handshake, unless given: far more than a tool should take
+AUTO_TIMEOUT = 3.0  # seconds for each dialect; short, because programs do not respond to most of the other dialects
+CALL_TIMEOUT = 30.0  # default seconds for every response after the handshake: far more than a tool should take
 COLOURS = {
     FindingLevel.OK: "green",
     FindingLevel.WARNING: "yellow",
@@ -56,25 +56,25 @@ COLOURS = {
     type=click.Choice([AUTO, *list_dialects()]),
     default=NATIVE.name,
     show_default=True,
-    help="What it speaks; auto tries all, each with a fresh process.",
+    help="Dialect of the program; auto tries each with a new process.",
 )
-@click.option("--id", "id", metavar="ID", help="The id that it is told; read from its manifest or the command.")
-@click.option("--folder", type=FOLDER, metavar="PATH", help="Run it in this folder, its own; its manifest counts too.")
+@click.option("--id", "id", metavar="ID", help="Id of the extension; derived from its manifest or command by default.")
+@click.option("--folder", type=FOLDER, metavar="PATH", help="Folder of the extension: run it there, read its manifest.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help=f"Wait so long for a response; as long as a host of the dialect unless given, {AUTO_TIMEOUT:g} s with auto.",
+    help=f"Timeout for a response; default: that of the dialect's hosts, {AUTO_TIMEOUT:g} s with auto.",
 )
-@click.option("--call-tools", is_flag=True, help="Call all tools, also those that are not marked as read-only.")
+@click.option("--call-tools", is_flag=True, help="Call all tools, not only those that are marked as read-only.")
 @click.option(
     "--command",
     "line",
     metavar="LINE",
-    help="Run this command of it, with arguments; one that is marked as read-only unless given.",
+    help="Command of the extension to run, with arguments; default: one that is marked as read-only.",
 )
-@click.option("--junit", type=FILE, metavar="FILE", help="Write the findings to this file too, as JUnit XML.")
-@click.option("--no-data", is_flag=True, help="Accepted as by other commands: nothing is ever kept.")
+@click.option("--junit", type=FILE, metavar="FILE", help="Also write the findings to this file, as JUnit XML.")
+@click.option("--no-data", is_flag=True, help="No effect, as no data is ever saved; accepted as by other commands.")
 @json_option
 def check(
     words: tuple[str, ...],
@@ -89,11 +89,11 @@ def check(
     no_data: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Start CMD and check whether it is an extension: framing, handshake, responses, stray output, its end.
+    """Start CMD and check whether it is a valid extension: framing, handshake, responses, stray output, shutdown.
 
     Tools that are marked as read-only are called, one of the calls is cancelled, and a command that is marked as
-    read-only is run. It gets the environment that a host would give it, and its manifest counts where it lies beside
-    the program or in --folder. The exit code is 0 where nothing is wrong, and 1 where something is.
+    read-only is run. CMD gets the environment that a host would give it. A manifest beside the program or in --folder
+    is used. The exit code is 1 if there is an error.
 
     \b
     becket check -- python3 notes.py
@@ -104,9 +104,9 @@ def check(
     command = find_program(words, program)
     if timeout is None and dialect == AUTO:
         timeout = AUTO_TIMEOUT
-    asked = CheckRequest(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
+    request = CheckRequest(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
     names = list_dialects() if dialect == AUTO else [dialect]
-    reports = {name: [*run_checks(name, asked.build_subject(name))] for name in names}
+    reports = {name: [*run_checks(name, request.build_subject(name))] for name in names}
     best = choose_dialect(reports)
     if junit is not None:
         from becket.cli.support.junit import write_junit
@@ -134,30 +134,30 @@ def check(
 
 
 def find_program(words: tuple[str, ...], program: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the command line to check: what follows `--`, or all words where there is no `--`.
+    """Returns the command line to check: the words after `--`, or all words without `--`.
 
     Raises:
-        click.UsageError: there is none, or an option is not known.
+        click.UsageError: there is none, or an option is unknown.
     """
     ctx = click.get_current_context()
     unknown = words[:1] if program or (words and words[0].startswith("-")) else ()
     if unknown:
         raise click.UsageError(f"No such option: {unknown[0]}; the program to check follows `--`", ctx)
     if not program and not words:
-        raise click.UsageError("There must be a program, behind `--`: ... -- python3 notes.py", ctx)
+        raise click.UsageError("A program is missing after `--`, such as: ... -- python3 notes.py", ctx)
     return program or words
 
 
 def format_conclusion(best: str, reports: dict[str, list[Finding]]) -> str:
     if has_no_errors(reports[best]):
-        return f"nothing is wrong: it speaks {best}"
+        return f"no errors: a valid {best} extension"
     if len(reports) > 1 and not has_responded(reports[best]):
-        return "it is no extension: it speaks none of these"
-    return f"it is no extension that speaks {best}, as it is"
+        return "not an extension: responds to none of these dialects"
+    return f"not a valid {best} extension: see the errors above"
 
 
 class CheckRequest:
-    """What somebody wants to know."""
+    """Arguments of `becket check`."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class CheckRequest:
         self._folders = TemporaryFolders()
 
     def build_subject(self, dialect: str) -> CheckSubject:
-        """Returns what is checked in one dialect: where its folder has a manifest of it, that tells more."""
+        """Returns the subject of the checks in one dialect, with data of its manifest if there is one."""
         folders = folders_of(self._command) if self._folder is None else [self._folder]
         found, root = next(
             ((found, folder) for folder in folders if (found := find_manifest(folder, dialect)) is not None),
@@ -186,7 +186,7 @@ class CheckRequest:
         )
         id = self._id or (derive_id(self._command) if found is None else found.id)
         if (problem := find_extension_id_problem(id)) is not None:
-            raise click.UsageError(f"no extension can have the id {id!r}: {problem} (--id gives another)")
+            raise click.UsageError(f"invalid id {id!r}: {problem} (give another one with --id)")
         variables = prefer_own_python(os.environ)
         habits = DIALECTS[dialect].host_defaults
         manifest = None if found is None else found.manifest
@@ -220,7 +220,7 @@ def split_line(line: str | None) -> tuple[str, ...] | None:
     """Returns the words of `--command`.
 
     Raises:
-        click.BadParameter: it has none, or a quotation mark is missing.
+        click.BadParameter: it is empty, or a quotation mark is missing.
     """
     if line is None:
         return None
@@ -229,7 +229,7 @@ def split_line(line: str | None) -> tuple[str, ...] | None:
     except ValueError as error:
         raise click.BadParameter(f"{error}: {line}", param_hint="--command") from error
     if not words:
-        raise click.BadParameter("it must be the name of a command, and its arguments", param_hint="--command")
+        raise click.BadParameter("must be the name of a command and its arguments", param_hint="--command")
     return words
 
 
@@ -238,19 +238,19 @@ def find_read_only(commands: Iterable[CommandEntry]) -> tuple[str, ...] | None:
 
 
 def folders_of(command: tuple[str, ...]) -> list[str]:
-    """Returns the folders of files that a command line names; a manifest may lie beside them."""
+    """Returns the folders of the files in a command line: they may have a manifest."""
     return [str(Path(word).absolute().parent) for word in command if os.path.isfile(word)]
 
 
 def resolve_check_config(
     id: str, manifest: Manifest, variables: Mapping[str, str], habits: HostDefaults
 ) -> Mapping[str, Any]:
-    """Returns what is known of its configuration without a host that keeps some."""
+    """Returns the configuration of an extension without stored values."""
     return resolve_config(id, manifest.config, variables=variables, habits=habits).values
 
 
 def find_manifest(folder: str, dialect: str) -> Candidate | None:
-    """Returns the extension that a folder is by its manifest; None where it has none of this dialect, or several."""
+    """Returns the extension in a folder, or None unless there is exactly one manifest of this dialect."""
     from becket.host.starting.discovery import DiscoverySettings, discover_extensions
     from becket.host.starting.manifest_formats import MANIFEST_READERS
 
@@ -260,7 +260,7 @@ def find_manifest(folder: str, dialect: str) -> Candidate | None:
 
 
 def choose_dialect(reports: dict[str, list[Finding]]) -> str:
-    """Returns the dialect that the program speaks best; of equals the first."""
+    """Returns the dialect with the best report; the first of equals."""
     return max(
         reports,
         key=lambda name: (
@@ -272,7 +272,7 @@ def choose_dialect(reports: dict[str, list[Finding]]) -> str:
 
 
 def is_conclusive(name: str, findings: list[Finding]) -> bool:
-    """Returns whether no other dialect is meant: what answers and declares nothing of its own may mean another."""
+    """Returns whether the findings are specific to this dialect: a program that declares nothing may speak another."""
     if name == NATIVE.name:
         return any(finding.check == "handshake" and "; features " in finding.text for finding in findings)
     return all(finding.text != NOTHING_DECLARED for finding in findings)

@@ -24,23 +24,23 @@ if_revision_option = click.option(
     "--if-revision",
     type=click.IntRange(min=0),
     metavar="NUMBER",
-    help="Only if nobody has changed it since; 0: only if there is none.",
+    help="Only if the value still has this revision; 0: only if there is no value.",
 )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def config() -> None:
-    """Look into the configuration of extensions that a host keeps, and change it.
+    """Show and change the configuration of extensions that a host stores.
 
-    These are the values that stand above the defaults of the manifest. They can be looked at while the host runs, and
-    changed when it does not.
+    Stored values override the defaults of the manifest. They can be shown at any time, and changed while the host is
+    not running.
 
     \b
     becket config list                 all values of all extensions
     becket config get eliza pace
     becket config set eliza pace 0.01
-    becket config unset eliza pace     back to the default
-    becket config set --secret notes token -    from stdin, and never shown
+    becket config unset eliza pace     restore the default
+    becket config set --secret notes token -    read a secret from stdin
     """
 
 
@@ -80,7 +80,7 @@ def list_values(options: DataDirOptions, extension: str | None, as_json: bool) -
 @click.argument("extension")
 @click.argument("key")
 def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int:
-    """Write the value of a KEY of EXTENSION; with --json also its revision. A secret is shown as `***`.
+    """Print the value of a KEY of EXTENSION; with --json also its revision. A secret is shown as `***`.
 
     \b
     becket config get eliza pace
@@ -95,7 +95,7 @@ def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int
         found = store.get_config(extension, key)
     if found.value is None:
         line = options.command_lines().keep("config", "list", extension)
-        print_message(f"error: {extension} keeps no value of `{key}` (`{line}` shows which it keeps)")
+        print_message(f"error: {extension} has no stored value of `{key}` (`{line}` lists its values)")
         return ExitCode.NOT_FOUND
     value = HIDDEN if strip_whitespace(key) in open_secrets(options).keys_of(extension) else found.value
     if as_json:
@@ -107,7 +107,7 @@ def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int
 
 @config.command("set")
 @if_revision_option
-@click.option("--secret", is_flag=True, help="Keep it out of the store, and never show it.")
+@click.option("--secret", is_flag=True, help="Save it in the file of secrets, and never show it.")
 @data_dir_options
 @click.argument("extension")
 @click.argument("key")
@@ -115,10 +115,10 @@ def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int
 def set_value(
     options: DataDirOptions, extension: str, key: str, value: str, if_revision: int | None, secret: bool
 ) -> int:
-    """Keep a VALUE under a KEY of EXTENSION, which sees it at its next start. With `-` it is read from stdin.
+    """Store a VALUE under a KEY of EXTENSION, for its next start. `-` reads it from stdin.
 
-    The host must not run meanwhile. A key whose manifest says `secret = true` needs no --secret once a host has seen
-    the manifest, or where --config names a file that leads to it.
+    The host must not be running. --secret is not needed for a key that the manifest declares with `secret = true`, if a
+    host has read this manifest before, or finds it through the file of --config.
 
     \b
     becket config set eliza pace 0.01
@@ -145,9 +145,9 @@ def set_value(
 @click.argument("extension")
 @click.argument("key")
 def unset(options: DataDirOptions, extension: str, key: str, if_revision: int | None) -> int:
-    """Remove the value of a KEY of EXTENSION: the default of its manifest holds again.
+    """Remove the value of a KEY of EXTENSION, which restores the default of its manifest.
 
-    The host must not run meanwhile.
+    The host must not be running.
 
     \b
     becket config unset eliza pace
@@ -162,7 +162,7 @@ def unset(options: DataDirOptions, extension: str, key: str, if_revision: int | 
 
 
 def open_secrets(options: DataDirOptions) -> Secrets:
-    """Returns the secrets of a host, with the keys of all manifests that its configuration file leads to."""
+    """Returns the secrets of a host, including the secret keys of extensions that its configuration file finds."""
     from becket.host.starting.secrets import Secrets
 
     secrets = Secrets(options.data_dir().secrets)
@@ -177,7 +177,7 @@ def open_secrets(options: DataDirOptions) -> Secrets:
 
 
 def hide_secrets(secrets: Secrets, extension: str, values: dict[str, str]) -> dict[str, str]:
-    """Returns values as they are shown."""
+    """Returns values with secrets replaced by `***`."""
     from becket.host.redaction import HIDDEN
 
     secret = secrets.keys_of(extension)
@@ -185,11 +185,9 @@ def hide_secrets(secrets: Secrets, extension: str, values: dict[str, str]) -> di
 
 
 def report_change(ok: bool, extension: str, key: str, revision: int | None, what: str) -> int:
-    """Says what has become of a change, and returns the exit code for it."""
+    """Prints the outcome of a change and returns the exit code for it."""
     if ok:
         print_message(f"{extension}: `{key}` {what}, revision {revision}")
         return ExitCode.DONE
-    print_message(
-        f"error: {extension}: `{key}` was changed by somebody else: it has the revision {revision}. Nothing was kept"
-    )
+    print_message(f"error: {extension}: `{key}` was not changed: its revision is {revision}, not the given one")
     return ExitCode.FAILED

@@ -50,14 +50,14 @@ COLOURS = {Severity.ERROR: "red", Severity.WAITING: "cyan", Severity.WARNING: "y
 
 @click.command()
 @host_options(roots="argument")
-@click.option("--start", is_flag=True, help="Start also those that may, and look whether they are well.")
+@click.option("--start", is_flag=True, help="Also start the extensions that may start, and report how that fails.")
 @json_option
 def doctor(options: HostOptions, start: bool, as_json: bool) -> ExitCode:
-    """Say what is wrong with the extensions in ROOTS and with the files of the host, and what to do.
+    """Report problems of the extensions in ROOTS and of the host's files, and how to fix them.
 
-    Each problem is told with its file, the reason and a hint. The exit code is 1 where there is an error: an extension
-    that cannot start, a file that cannot be used. An extension that waits for consent is no error. With --yes all are
-    looked at as if consent were given; nothing is written down.
+    Each problem has its file, the reason and a hint. The exit code is 1 if there is an error: an extension that cannot
+    start, or an invalid file. An extension that waits for consent is not an error. --yes assumes consent for all
+    extensions, and records none.
 
     \b
     becket doctor extensions
@@ -82,13 +82,13 @@ def doctor(options: HostOptions, start: bool, as_json: bool) -> ExitCode:
 
 
 class ProblemCollector:
-    """What was found so far."""
+    """Collects problems."""
 
     def __init__(self) -> None:
         self.problems: list[Diagnostic] = []
 
     def collect(self, action: Callable[[], Any], code: ProblemCode) -> Any:
-        """Returns what comes of it; where it fails on a file, that is a finding."""
+        """Returns the result of `action`; if it fails on a file, records the problems and returns None."""
         try:
             return action()
         except (BadFile, StoreUnavailable) as error:
@@ -105,21 +105,21 @@ def build_file_diagnostics(error: BadFile | StoreUnavailable, code: ProblemCode)
             code=code,
             path=error.path,
             problem=f"{pointer}: {message}" if pointer else message,
-            hint="mend it",
+            hint="fix the file",
         )
 
 
-# -- the files of the host
+# -- files of the host
 
 
-def find_file_problems(places: DataDir, lines: CommandLines) -> Iterator[Diagnostic]:
-    """Yields what is wrong with what a host keeps. A host that was never started keeps nothing, which is well."""
-    folder = places.folder
+def find_file_problems(data_dir: DataDir, lines: CommandLines) -> Iterator[Diagnostic]:
+    """Yields problems of a host's data directory. A missing directory is not a problem: the host was never started."""
+    folder = data_dir.folder
     if not folder.is_dir():
         return
     if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         hint = shlex.join(["chmod", "700", str(folder)])
-        problem = "others on this machine may look into it"
+        problem = "other users of this machine can access it"
         yield Diagnostic(
             code=ProblemCode.DATA_EXPOSED, path=str(folder), problem=problem, hint=hint, severity=Severity.WARNING
         )
@@ -127,22 +127,24 @@ def find_file_problems(places: DataDir, lines: CommandLines) -> Iterator[Diagnos
         yield Diagnostic(
             code=ProblemCode.DATA_NOT_WRITABLE,
             path=str(folder),
-            problem="cannot be written",
-            hint="give it to the user who runs the host",
+            problem="is not writable",
+            hint="change its owner to the user who runs the host",
         )
-    yield from find_pending_revocations(places, lines)
-    if places.secrets.exists() and places.secrets.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        hint = shlex.join(["chmod", "600", str(places.secrets)])
-        problem = "others on this machine may read the secrets in it"
-        yield Diagnostic(code=ProblemCode.DATA_EXPOSED, path=str(places.secrets), problem=problem, hint=hint)
-    trust = load_trust(places)
+    yield from find_pending_revocations(data_dir, lines)
+    if data_dir.secrets.exists() and data_dir.secrets.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        hint = shlex.join(["chmod", "600", str(data_dir.secrets)])
+        problem = "other users of this machine can read the secrets in it"
+        yield Diagnostic(code=ProblemCode.DATA_EXPOSED, path=str(data_dir.secrets), problem=problem, hint=hint)
+    trust = load_trust(data_dir)
     if trust.error is not None:
         yield Diagnostic(
-            code=ProblemCode.TRUST_INVALID, problem=trust.error, hint="mend it; until then no provider is trusted"
+            code=ProblemCode.TRUST_INVALID,
+            problem=trust.error,
+            hint="fix the file; until then no provider is trusted",
         )
-    if places.audit.exists() or read_anchor(places.audit) is not None:
-        for broken in verify_audit(places.audit):
-            hint = "the next start takes it off" if broken.is_torn_end else "find out who has changed it"
+    if data_dir.audit.exists() or read_anchor(data_dir.audit) is not None:
+        for broken in verify_audit(data_dir.audit):
+            hint = "the next start removes it" if broken.is_torn_end else "find out who changed it"
             severity = Severity.WARNING if broken.is_torn_end else Severity.ERROR
             where = f"{broken.path}:{broken.line}" if broken.line else broken.path
             yield Diagnostic(
@@ -150,18 +152,18 @@ def find_file_problems(places: DataDir, lines: CommandLines) -> Iterator[Diagnos
             )
 
 
-def find_pending_revocations(places: DataDir, lines: CommandLines) -> Iterator[Diagnostic]:
+def find_pending_revocations(data_dir: DataDir, lines: CommandLines) -> Iterator[Diagnostic]:
     try:
-        pending = load_pending(places.grants)
+        pending = load_pending(data_dir.grants)
     except BadFile:
-        return  # the grants cannot be read either, which is told with them
+        return  # the grants are unreadable too, and reported on their own
     for extension, names in pending.items():
-        problem = f"revocation not persistent: {', '.join(names)}: it is not in the file yet"
-        hint = f"see that it can be written, then: {lines.revoke(extension, names)}"
+        problem = f"revocation not persistent: {', '.join(names)}: not written to the file yet"
+        hint = f"make the file writable, then: {lines.revoke(extension, names)}"
         yield Diagnostic(
             code=ProblemCode.REVOCATION_NOT_PERSISTENT,
             extension=extension,
-            path=str(places.grants),
+            path=str(data_dir.grants),
             problem=problem,
             hint=hint,
         )
@@ -171,19 +173,19 @@ def find_pending_revocations(places: DataDir, lines: CommandLines) -> Iterator[D
 
 
 def find_problems_of_inheriting(dialects: Collection[str]) -> Iterator[Diagnostic]:
-    """Yields a warning for each dialect whose extensions get variables of the host that none of them has named."""
+    """Yields a warning for each dialect whose extensions inherit the host's variables without declaring them."""
     for dialect in sorted(dialects):
         problem = f"`inherit_environment` lets every extension of `{dialect}` see variables of the host"
-        hint = "take it out, and give an extension what it needs: `environment.pass` under [extensions.ID]"
+        hint = "remove it, and pass single variables to an extension: `environment.pass` under [extensions.ID]"
         yield Diagnostic(code=ProblemCode.VARIABLES_VISIBLE, problem=problem, hint=hint, severity=Severity.WARNING)
 
 
 def find_extension_problems(survey: HostSurvey, lines: CommandLines) -> Iterator[Diagnostic]:
-    """Yields what keeps extensions from starting, and what will surprise once they run."""
+    """Yields why extensions do not start, and notes and warnings about those that do."""
     yield from survey.report.diagnostics
     yield from survey.problems
     if len(survey.hook_order) > 1:
-        hint = "`order` of `[hooks]` in the host's configuration sets another"
+        hint = "`order` under `[hooks]` in the host's configuration changes it"
         yield Diagnostic(
             code=ProblemCode.HOOK_ORDER, problem=describe_order(survey.hook_order), hint=hint, severity=Severity.NOTE
         )
@@ -192,13 +194,13 @@ def find_extension_problems(survey: HostSurvey, lines: CommandLines) -> Iterator
         match survey.start_decisions[candidate.id]:
             case StartRefused(reasons=reasons):
                 yield from reasons
-            case NeedsConsent() as asked:
-                for reason in asked.build_refusal.reasons:
+            case NeedsConsent() as decision:
+                for reason in decision.build_refusal.reasons:
                     yield replace(reason, path=path)
             case StartAllowed(undecided=undecided) if undecided:
                 names = ", ".join(undecided)
                 hint = lines.grant(candidate.id, undecided)
-                problem = f"asks for what was neither given nor denied: {names}"
+                problem = f"requests permissions that are neither granted nor denied: {names}"
                 yield Diagnostic(
                     code=ProblemCode.PERMISSION_UNDECIDED,
                     extension=candidate.id,
@@ -211,7 +213,7 @@ def find_extension_problems(survey: HostSurvey, lines: CommandLines) -> Iterator
                 pass
         if variables := survey.variables[candidate.id].names:
             problem = f"sees variables outside the base list: {', '.join(variables)}"
-            hint = f"`{lines.look('list')}` names them too, and the audit those of each start"
+            hint = f"`{lines.look('list')}` lists them too, and the audit log those of each start"
             yield Diagnostic(
                 code=ProblemCode.VARIABLES_VISIBLE,
                 extension=candidate.id,
@@ -226,7 +228,7 @@ def find_extension_problems(survey: HostSurvey, lines: CommandLines) -> Iterator
 async def find_start_problems(
     options: HostOptions, more: dict[str, Any], known: Collection[Diagnostic]
 ) -> list[Diagnostic]:
-    """Starts all that may start, and returns what is wrong with them then, beside what is known without a start.
+    """Starts all extensions that may start and returns problems that were not known before.
 
     `more` are arguments of the host."""
     codes = {(problem.extension, problem.code) for problem in known}
@@ -249,14 +251,14 @@ async def find_start_problems(
 
 
 def check_line(candidate: Candidate) -> str:
-    """Returns the command that looks at the program of an extension, with nothing secret in it."""
+    """Returns the `becket check` command for an extension, with secrets redacted."""
     words = ["becket", "check", "--folder", candidate.folder]
     if candidate.manifest.dialect != "native":
         words += ["--dialect", candidate.manifest.dialect]
     return shlex.join([*words, "--", *redact_command(candidate.manifest.command)])
 
 
-# -- showing
+# -- output
 
 
 def print_report(problems: list[Diagnostic], survey: HostSurvey | None, as_json: bool) -> None:
@@ -283,15 +285,15 @@ def count_severity(number: int, severity: Severity) -> str:
 
 def print_problem(problem: Diagnostic) -> None:
     where = ": ".join(escape(part) for part in (problem.extension, problem.path) if part)
-    said = escape(without_id(problem.extension or "", problem.problem))
-    said = f": {where}: {said}" if where else f": {said}"
+    text = escape(without_id(problem.extension or "", problem.problem))
+    text = f": {where}: {text}" if where else f": {text}"
     hint = f"    {escape(problem.hint)}" if problem.hint else ""
     if is_terminal():
         from rich.text import Text
 
-        line = Text(str(problem.severity), style=COLOURS[problem.severity]).append(said, style="default")
+        line = Text(str(problem.severity), style=COLOURS[problem.severity]).append(text, style="default")
         console().print(line, soft_wrap=True)
     else:
-        print_line(f"{problem.severity}{said}")
+        print_line(f"{problem.severity}{text}")
     if hint:
         print_line(hint)

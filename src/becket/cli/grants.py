@@ -1,4 +1,4 @@
-"""`becket grant` and `becket revoke`: edit `grants.toml` and record it in the audit."""
+"""`becket grant` and `becket revoke`: edit `grants.toml` and record the change in the audit log."""
 
 from __future__ import annotations
 
@@ -52,9 +52,11 @@ PERMISSIONS = click.argument("permissions", nargs=-1, shell_complete=complete_pe
 @click.command()
 @click.argument("extension")
 @PERMISSIONS
-@click.option("--root", "-r", "roots", multiple=True, type=ROOT, metavar="PATH", help="Look for the extension here.")
-@click.option("--variable", "variables", multiple=True, metavar="NAME", help="Let it see this variable; repeatable.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before all is granted that the extension asks for.")
+@click.option(
+    "--root", "-r", "roots", multiple=True, type=ROOT, metavar="PATH", help="Folder to search for the extension."
+)
+@click.option("--variable", "variables", multiple=True, metavar="NAME", help="Pass this variable to it; repeatable.")
+@click.option("--yes", "-y", is_flag=True, help="Grant everything that the extension requests, without a prompt.")
 @data_dir_options
 @json_option
 def grant(
@@ -66,12 +68,12 @@ def grant(
     yes: bool,
     as_json: bool,
 ) -> ExitCode | None:
-    """Give EXTENSION these PERMISSIONS, for the files that it has now.
+    """Grant EXTENSION these PERMISSIONS, for its current files.
 
-    Without PERMISSIONS and variables: all that its manifest asks for, once you have agreed. The extension is looked for
-    in the roots that were given, in those of the configuration, or in the current folder; where it is not found, what
-    is named holds for the files that it has when it starts next. A running host takes them over, and starts an
-    extension that it has refused before.
+    Without PERMISSIONS and --variable, grant everything that its manifest requests, after a prompt. The extension is
+    searched for in the given roots, in those of the configuration, or in the current folder; if it is not found, the
+    grant applies to the files that it has at its next start. A running host applies the change, and starts an extension
+    that it has refused before.
 
     \b
     becket grant notes memory.read memory.write
@@ -79,24 +81,24 @@ def grant(
     becket grant notes --root extensions
     """
     names = [parse_permission(name) for name in permissions]
-    places = options.data_dir()
+    data_dir = options.data_dir()
     candidate = find_candidate(options, roots, extension)
-    consent = None if candidate is None else describe_consent(candidate, places)
-    approval = None if candidate is None or consent is None else describe_approval(candidate, consent, places)
+    consent = None if candidate is None else describe_consent(candidate, data_dir)
+    approval = None if candidate is None or consent is None else describe_approval(candidate, consent, data_dir)
     if not (names or variables):
         if consent is None or approval is None:
-            print_message(f"error: {extension} was not found: name the permissions, or say where it is with --root")
+            print_message(f"error: {extension} was not found: name the permissions, or its folder with --root")
             return ExitCode.NOT_FOUND
-        if not (yes or prompt_consent(consent, approval, places)):
+        if not (yes or prompt_consent(consent, approval, data_dir)):
             print_message(f"{extension}: nothing was granted")
             return ExitCode.DENIED
         names = [parse_permission(name) for name in consent.permissions]
         variables = consent.variables.requested
     digest = "" if consent is None else consent.digest
-    entry = edit_permissions(places, extension, names, given=True, digest=digest, variables=variables)
+    entry = edit_permissions(data_dir, extension, names, given=True, digest=digest, variables=variables)
     if approval is not None:
-        save_approval(places.approval_of(extension), approval)
-    print_entry(extension, entry, places, as_json)
+        save_approval(data_dir.approval_of(extension), approval)
+    print_entry(extension, entry, data_dir, as_json)
     return None
 
 
@@ -106,34 +108,34 @@ def grant(
 @data_dir_options
 @json_option
 def revoke(options: DataDirOptions, extension: str, permissions: tuple[str, ...], as_json: bool) -> ExitCode | None:
-    """Take these PERMISSIONS away from EXTENSION, whoever else gives them.
+    """Deny EXTENSION these PERMISSIONS, even if the configuration grants them.
 
-    Without PERMISSIONS: forget all that was agreed to or refused, so that consent is asked for anew when it starts
-    next. A running host takes it over, and ends what runs on them.
+    Without PERMISSIONS, remove its approval or refusal, so that its next start needs consent again. A running host
+    applies the change, and ends calls and streams that depend on revoked permissions.
 
     \b
     becket revoke notes memory.write
     becket revoke notes
     """
     names = [parse_permission(name) for name in permissions]
-    places = options.data_dir()
+    data_dir = options.data_dir()
     if names:
-        entry = edit_permissions(places, extension, names, given=False)
+        entry = edit_permissions(data_dir, extension, names, given=False)
     else:
-        before = load_grants(places.grants).get(extension)
+        before = load_grants(data_dir.grants).get(extension)
         if before is None:
-            print_message(f"error: nothing was granted to {extension} in {places.grants}")
+            print_message(f"error: nothing was granted to {extension} in {data_dir.grants}")
             return ExitCode.NOT_FOUND
-        edit_grants(places.grants, extension, lambda _: None)
-        places.approval_of(extension).unlink(missing_ok=True)
-        record_change(places, extension, before.allow, given=False, withdraws=bool(before.refused))
+        edit_grants(data_dir.grants, extension, lambda _: None)
+        data_dir.approval_of(extension).unlink(missing_ok=True)
+        record_change(data_dir, extension, before.allow, given=False, withdraws=bool(before.refused))
         entry = GrantEntry()
-    print_entry(extension, entry, places, as_json)
+    print_entry(extension, entry, data_dir, as_json)
     return None
 
 
 def find_candidate(options: DataDirOptions, roots: tuple[Path, ...], extension: str) -> Candidate | None:
-    """Returns the extension as a host would find it, with what the configuration says of it."""
+    """Returns the extension as a host would find it, with its entry in the configuration."""
     config = options.load_config()
     if config is None:
         host = Host(roots or (Path(),), data=None)
@@ -143,8 +145,8 @@ def find_candidate(options: DataDirOptions, roots: tuple[Path, ...], extension: 
     return next((candidate for candidate in host.discover().candidates if candidate.id == extension), None)
 
 
-def describe_consent(candidate: Candidate, places: DataDir) -> NeedsConsent:
-    """Returns what a consent to an extension with all that it asks for is about.
+def describe_consent(candidate: Candidate, data_dir: DataDir) -> NeedsConsent:
+    """Returns the consent that is needed to grant everything an extension requests.
 
     Raises:
         BadFile: its files cannot be read.
@@ -157,34 +159,34 @@ def describe_consent(candidate: Candidate, places: DataDir) -> NeedsConsent:
         version=manifest.version,
         command=found.command or manifest.command,
         runs_in=found.runs_in,
-        digest=digest_candidate(candidate, without=[str(places.folder)]),
+        digest=digest_candidate(candidate, without=[str(data_dir.folder)]),
         permissions=manifest.permissions,
         variables=variables_of(candidate),
         programs=found.programs,
     )
 
 
-def describe_approval(candidate: Candidate, consent: NeedsConsent, places: DataDir) -> Approval:
-    return consent.approval(list_files(candidate, consent.digest, without=[str(places.folder)]))
+def describe_approval(candidate: Candidate, consent: NeedsConsent, data_dir: DataDir) -> Approval:
+    return consent.approval(list_files(candidate, consent.digest, without=[str(data_dir.folder)]))
 
 
-def prompt_consent(consent: NeedsConsent, approval: Approval, places: DataDir) -> bool:
-    """Asks the person at the terminal; where there is none, it is no."""
+def prompt_consent(consent: NeedsConsent, approval: Approval, data_dir: DataDir) -> bool:
+    """Prompts for consent; returns False if there is no terminal."""
     from becket.cli.support.prompt import is_interactive
 
-    last = load_grants(places.grants).get(consent.extension, GrantEntry()).digest
-    before = load_approval(places.approval_of(consent.extension))
+    last = load_grants(data_dir.grants).get(consent.extension, GrantEntry()).digest
+    before = load_approval(data_dir.approval_of(consent.extension))
     consent = replace(consent, approved_digest=last if last != consent.digest else "")
     question = describe_request(consent.request(find_changes(before, approval, digest=last)))
     if not is_interactive():
-        print_message(f"{question}\nthere is nobody to ask: look at it, then add --yes")
+        print_message(f"{question}\ncannot prompt without a terminal: review this, then add --yes")
         return False
     print_message(question)
     return click.confirm("yes", err=True)
 
 
 def variables_of(candidate: Candidate) -> ExtensionVariables:
-    """Returns the variables that an extension asks for and sets, by itself and by what the operator says of it."""
+    """Returns the variables that an extension requests and sets, in its manifest and in the host's configuration."""
     manifest, operator = candidate.manifest, candidate.operator
     dialect = DIALECTS.get(manifest.dialect)
     return list_variables(
@@ -197,7 +199,7 @@ def variables_of(candidate: Candidate) -> ExtensionVariables:
 
 
 def edit_permissions(
-    places: DataDir,
+    data_dir: DataDir,
     extension: str,
     names: Iterable[str],
     *,
@@ -205,7 +207,7 @@ def edit_permissions(
     digest: str = "",
     variables: Iterable[str] = (),
 ) -> GrantEntry:
-    """Changes the entry of an extension and writes that into the audit; returns what holds now."""
+    """Changes the entry of an extension, records that in the audit log, and returns the new entry."""
     names = list(names)
     refused: list[str] = []
 
@@ -214,14 +216,14 @@ def edit_permissions(
         refused.append("" if changed.refused else entry.refused)
         return changed
 
-    entry = edit_grants(places.grants, extension, edit)
-    record_change(places, extension, names, given=given, withdraws=any(refused))
+    entry = edit_grants(data_dir.grants, extension, edit)
+    record_change(data_dir, extension, names, given=given, withdraws=any(refused))
     return entry or GrantEntry()
 
 
-def record_change(places: DataDir, extension: str, names: Iterable[str], *, given: bool, withdraws: bool) -> None:
-    """Writes into the audit which grants have changed, and whether this `withdraws` a refusal."""
-    file = AuditFile(places.audit)  # a host that runs may write to it as well
+def record_change(data_dir: DataDir, extension: str, names: Iterable[str], *, given: bool, withdraws: bool) -> None:
+    """Records changed grants in the audit log, and whether this `withdraws` a refusal."""
+    file = AuditFile(data_dir.audit)  # a running host may write to it at the same time
     try:
         if withdraws:
             file.write(ConsentRefused(extension, OPERATOR, withdrawn=True), now_ms())
@@ -231,11 +233,11 @@ def record_change(places: DataDir, extension: str, names: Iterable[str], *, give
         file.close()
 
 
-def print_entry(extension: str, entry: GrantEntry, places: DataDir, as_json: bool) -> None:
+def print_entry(extension: str, entry: GrantEntry, data_dir: DataDir, as_json: bool) -> None:
     if as_json:
         shown: dict[str, Any] = {"extension": extension, "allow": entry.allow, "deny": entry.deny}
         shown |= {"variables": entry.variables, "digest": entry.digest, "refused": bool(entry.refused)}
-        print_json({**shown, "file": str(places.grants)})
+        print_json({**shown, "file": str(data_dir.grants)})
         return
     allowed, denied = (", ".join(names) or "nothing" for names in (entry.allow, entry.deny))
     variables = f"; variables: {', '.join(entry.variables)}" if entry.variables else ""

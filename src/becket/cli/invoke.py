@@ -1,4 +1,4 @@
-"""`becket invoke`: runs one command of an extension and draws its output live."""
+"""`becket invoke`: runs one command of an extension and shows its output live."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["invoke"]
 def invoke(
     options: HostOptions, extension: str, command: str, args: tuple[str, ...], as_json: bool, trace: Path | None
 ) -> None:
-    """Run a COMMAND of EXTENSION, and draw what it puts out while it runs.
+    """Run a COMMAND of EXTENSION and show its output while it runs.
 
-    Options of becket may stand anywhere before `--`; all that follows `--` is for the command. Where stdout is no
-    terminal the output is plain text. With --json it is one JSON object a line, with its kind under `event`; the last
-    one has the result. Events that cannot be decoded are skipped and counted. What the extension writes to stderr is
-    shown on stderr.
+    Options of becket may stand anywhere before `--`; everything after `--` is passed to the command. If stdout is not
+    a terminal, the output is plain text. With --json each event is one line with a JSON object, whose `event` is its
+    kind; the last line has the result. Events that cannot be decoded are skipped and counted. The extension's stderr
+    output is shown on stderr.
 
     \b
     becket invoke --root extensions census census "$PWD/src"
@@ -41,7 +41,7 @@ def invoke(
 async def invoke_command(
     options: HostOptions, id: str, command: str, args: tuple[str, ...], as_json: bool, trace: Path | None
 ) -> None:
-    """Starts an extension for one run of a command and shows it."""
+    """Starts an extension, runs one command and shows its output."""
     from becket.cli.support.host_session import open_extension
     from becket.cli.support.logs import show_logs
     from becket.cli.support.stream_output import print_result, show_stream

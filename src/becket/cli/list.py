@@ -26,9 +26,9 @@ HEADERS = ("extension", "version", "dialect", "starts", "permissions", "variable
 def list_extensions(options: HostOptions, as_json: bool) -> None:
     """List the extensions in ROOTS, or in the current folder, and whether each would start.
 
-    The variables are those that each would see besides the few that all see. What was found and is not listed, or does
-    not start, is named on stderr with the reason. Nothing is started and nobody is asked; with --yes all are listed as
-    if consent were given.
+    The variables are those that an extension would see in addition to the base list. Extensions that are skipped or
+    would not start are listed on stderr with the reason. This command neither starts extensions nor prompts; --yes
+    assumes consent for all extensions.
 
     \b
     becket list extensions
@@ -56,9 +56,7 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
     broken = survey.report.invalid
     if broken or not found:
         doctor = options.command_lines().look("doctor")
-        print_message(
-            f"{pluralize(len(found), 'extension')}, {pluralize(broken, 'manifest')} that cannot be used (try: {doctor})"
-        )
+        print_message(f"{pluralize(len(found), 'extension')}, {pluralize(broken, 'invalid manifest')} (try: {doctor})")
 
 
 def row_of(candidate: Candidate, admission: StartDecision, variables: Sequence[str]) -> tuple[str, ...]:
@@ -92,7 +90,7 @@ def build_object(
 
 
 def would_start(admission: StartDecision) -> str:
-    """Returns whether an extension would start: yes, no, or only after consent that is asked for."""
+    """Returns whether an extension would start: `yes`, `no`, or `ask` (after consent)."""
     match admission:
         case StartAllowed():
             return "yes"
@@ -103,7 +101,7 @@ def would_start(admission: StartDecision) -> str:
 
 
 def refusal_reason(admission: StartDecision) -> str:
-    """Returns why an extension would not start, empty where it would."""
+    """Returns why an extension would not start; an empty string if it would."""
     match admission:
         case StartAllowed():
             return ""

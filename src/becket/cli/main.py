@@ -1,6 +1,6 @@
 """Entry point: loads the requested command lazily and prints its errors.
 
-A command is a function that returns an exit code, or None where all is well. It raises what it fails with.
+A command is a function that returns an exit code, or None for success, and raises an exception when it fails.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from becket.errors import BadFile, BecketError
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS: Final = {
-    "run": ("becket.cli.run:run", "Start a host on folders of extensions and show how they do."),
+    "run": ("becket.cli.run:run", "Start a host on folders of extensions and show their status."),
     "list": ("becket.cli.list:list_extensions", "List the extensions in folders, without starting them."),
-    "doctor": ("becket.cli.doctor:doctor", "Say what is wrong with extensions, and what to do."),
+    "doctor": ("becket.cli.doctor:doctor", "Report problems of extensions, and how to fix them."),
     "call": ("becket.cli.call:call", "Call a method or a tool of an extension: JSON in, JSON out."),
-    "invoke": ("becket.cli.invoke:invoke", "Run a command of an extension and draw its output live."),
-    "chat": ("becket.cli.chat:chat", "Talk to a model that an extension provides."),
-    "check": ("becket.cli.check:check", "Drive any program through the handshake and report what is wrong."),
-    "trace": ("becket.cli.trace:trace", "Record a conversation, show it, replay it."),
-    "new": ("becket.cli.new:new", "Write a working extension with its test into a folder."),
-    "mcp": ("becket.cli.mcp:mcp", "Offer extensions to clients of MCP, as servers."),
-    "memory": ("becket.cli.memory:memory", "Look into what extensions have remembered."),
-    "config": ("becket.cli.config:config", "Look into the configuration of extensions, and change it."),
-    "grant": ("becket.cli.grants:grant", "Give an extension permissions."),
-    "revoke": ("becket.cli.grants:revoke", "Take permissions away from an extension."),
-    "audit": ("becket.cli.audit:audit", "Verify the audit of a host and show it."),
+    "invoke": ("becket.cli.invoke:invoke", "Run a command of an extension and show its output live."),
+    "chat": ("becket.cli.chat:chat", "Chat with a model that an extension provides."),
+    "check": ("becket.cli.check:check", "Start a program and check whether it is a valid extension."),
+    "trace": ("becket.cli.trace:trace", "Record, show and replay the messages between a host and an extension."),
+    "new": ("becket.cli.new:new", "Create a working extension with its test in a folder."),
+    "mcp": ("becket.cli.mcp:mcp", "Serve extensions to MCP clients."),
+    "memory": ("becket.cli.memory:memory", "Show and remove the records that extensions have stored."),
+    "config": ("becket.cli.config:config", "Show and change the configuration of extensions."),
+    "grant": ("becket.cli.grants:grant", "Grant permissions to an extension."),
+    "revoke": ("becket.cli.grants:revoke", "Revoke permissions of an extension."),
+    "audit": ("becket.cli.audit:audit", "Verify and show the audit log of a host."),
     "schema": ("becket.cli.schema:schema", "List and print the JSON Schemas of the contract."),
 }
-"""Each command: where it is, which is loaded when the command is used, and what it does in a line."""
-# What a group without a command raises; click before 8.2 has no such error, and prints the help by itself.
+"""Maps the name of each command to its function, which is loaded on use, and to its one-line summary."""
+# Raised by a group without a command; click before 8.2 has no such error and prints the help itself.
 NO_ARGUMENTS: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
@@ -51,7 +51,7 @@ class CommandGroup(click.Group):
     """The group of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Returns the names of all commands, in the order in which they are shown."""
+        """Returns the names of all commands in display order."""
         return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -66,7 +66,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command that is meant, or says which one may have been."""
+        """Returns the command of this name; for an unknown name the error suggests a similar one."""
         from becket.conversion.suggestions import did_you_mean
 
         name = args[0]
@@ -95,7 +95,7 @@ class CommandGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Runs a command and exits with its code; what it fails with is told on stderr."""
+        """Runs a command and exits with its code; prints its error to stderr."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         is_debugging = "--debug" in (sys.argv[1:] if args is None else args)[:1]
@@ -131,7 +131,7 @@ class CommandGroup(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Parses the command line; `--help` and `--version` are written here."""
-        words = tuple(args)  # which parsing takes away
+        words = tuple(args)  # parsing consumes `args`
         with noticing_the_reader():
             ctx = super().make_context(info_name, args, parent, **extra)
         ctx.meta[WORDS] = words
@@ -144,7 +144,7 @@ class CommandGroup(click.Group):
 
 
 class ReaderGone(Exception):
-    """Nobody reads the output any more. Not an OSError: click exits with 1 for those, as for a failure."""
+    """The reader of the output has closed it. Not an OSError: click exits with 1 for those."""
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def noticing_the_reader() -> Generator[None]:
 
 
 def discard_unread_output() -> None:
-    """Sends what is buffered to the null device: Python would try to write it at the exit, and complain."""
+    """Redirects buffered output to the null device; otherwise Python fails to write it at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -172,7 +172,7 @@ def find_hint(error: click.ClickException) -> str:
 
 
 def format_error(error: BaseException) -> Iterator[str]:
-    """Yields what to tell about an error; one line for each problem where there are many."""
+    """Yields the lines that describe an error, one for each problem."""
     from becket.conversion.files.reader import describe_os_error
 
     match error:
@@ -190,7 +190,7 @@ def format_error(error: BaseException) -> Iterator[str]:
             yield describe_os_error(error)
         case _:
             again = shlex.join(["becket", "--debug", *sys.argv[1:]])
-            yield f"a mistake in becket itself: {type(error).__name__}: {error} (`{again}` shows where)"
+            yield f"a bug in becket: {type(error).__name__}: {error} (`{again}` shows the traceback)"
 
 
 def print_error(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
@@ -207,18 +207,18 @@ def print_error(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
-@click.option("--debug", is_flag=True, help="Show a traceback when something fails. Stands before the command.")
+@click.option("--debug", is_flag=True, help="Show a traceback on errors. Must precede the command.")
 def cli(debug: bool) -> None:
-    """Joins a program and its extensions: child processes, in any language, that speak JSON-RPC 2.0.
+    """Runs and tests extensions: child processes, in any language, that speak JSON-RPC 2.0 with a host.
 
     \b
-    becket new notes              a working extension with its test
-    becket check -- ./notes/run   is it one?
-    becket run .                  a host for all extensions in this folder
+    becket new notes              create a working extension with its test
+    becket check -- ./notes/run   check that it is a valid extension
+    becket run .                  run a host with all extensions in this folder
     """
 
 
 def main() -> NoReturn:
-    """Runs the command line of this process, which `becket.cli.entry` has prepared."""
+    """Runs the command line of this process; `becket.cli.entry` prepares signals and streams first."""
     cli.main(prog_name="becket")
-    raise AssertionError("it exits")
+    raise AssertionError("cli.main exits")

@@ -24,12 +24,12 @@ __all__ = ["find_server", "mcp"]
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def mcp() -> None:
-    """Offer extensions to clients of MCP, the Model Context Protocol.
+    """Serve extensions to clients of MCP, the Model Context Protocol.
 
     \b
-    becket mcp serve notes.py          the extension that a file defines
-    becket mcp serve notes:Notes       the same, by the name of its module
-    becket mcp serve extensions        the tools of all extensions in a folder, as one server
+    becket mcp serve notes.py          serve the extension that a file defines
+    becket mcp serve notes:Notes       the same, by module and class
+    becket mcp serve extensions        serve the tools of all extensions in a folder as one server
     """
 
 
@@ -37,26 +37,26 @@ def mcp() -> None:
 @host_options(roots="option")
 @click.argument("what", nargs=-1, metavar="[FILE | MODULE:CLASS | FOLDER...]")
 def serve(options: HostOptions, what: tuple[str, ...]) -> None:
-    """Be an MCP server, over stdin and stdout.
+    """Run an MCP server over stdin and stdout.
 
-    Given a file, or a module and a class, the `ExtensionServer` in it is served by itself: its tools, its commands as
-    prompts, and what it has of MCP's own methods. Given folders, a host is started on all extensions in them, in
-    whatever language and dialect; their tools are those of the server, with the permissions, hooks and restarts of the
-    host. Nobody can be asked meanwhile: grant before, or with the options.
+    With a file, or a module and a class, its `ExtensionServer` is served on its own: its tools, its commands as
+    prompts, and the MCP methods that it implements. With folders, a host starts all extensions in them, in any language
+    and dialect, and serves their tools with its permissions, hooks and restarts. There is no prompt for consent: grant
+    permissions beforehand, or with options.
 
-    Put it into the settings of a client like this:
+    Settings of a client:
 
     \b
     {"mcpServers": {"notes": {"command": "becket", "args": ["mcp", "serve", "/path/to/notes.py"]}}}
     """
     if sys.stdin.isatty():
-        raise click.UsageError("A client of MCP starts this and speaks with it: put it into the client's settings.")
+        raise click.UsageError("This is to be started by an MCP client, not from a terminal: add it to its settings.")
     if len(what) == 1 and not os.path.isdir(what[0]):
         serve_class(what[0])
     roots = tuple(Path(one) for one in what)
     missing = [str(root) for root in roots if not root.is_dir()]
     if missing:
-        raise click.BadParameter(f"there is no folder {missing[0]}", param_hint="FOLDER")
+        raise click.BadParameter(f"no such folder: {missing[0]}", param_hint="FOLDER")
     run_async(serve_folders, options, roots)
 
 
@@ -76,9 +76,9 @@ def find_server(named: str) -> ExtensionServer:
     place, _, name = named.partition(":")
     is_file = place.endswith(".py")
     if is_file and not os.path.isfile(place):
-        raise click.BadParameter(f"there is no file {place}", param_hint="FILE")
+        raise click.BadParameter(f"no such file: {place}", param_hint="FILE")
     if not is_file and not name:
-        raise click.BadParameter(f"{named} is no folder, no file `.py` and no MODULE:CLASS", param_hint="WHAT")
+        raise click.BadParameter(f"{named} is neither a folder, nor a `.py` file, nor MODULE:CLASS", param_hint="WHAT")
     with guard_author_code(place):
         module = load_file(Path(place)) if is_file else load_module(place)
         found = dict(find_servers_in(module))
@@ -86,12 +86,12 @@ def find_server(named: str) -> ExtensionServer:
         if len(chosen) == 1:
             return chosen[0]()
     names = ", ".join(found) or "none"
-    raise click.BadParameter(f"name one class of {place}: it has {names}", param_hint="WHAT")
+    raise click.BadParameter(f"name one class of {place}, which has: {names}", param_hint="WHAT")
 
 
 @contextmanager
 def guard_author_code(place: str) -> Generator[None, None, None]:
-    """Runs what an author has written: what it prints is not for the client, and what it raises is no fault of ours."""
+    """Runs an author's code: redirects its prints to stderr, and reports its errors as those of the file."""
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -103,12 +103,12 @@ def guard_author_code(place: str) -> Generator[None, None, None]:
 def load_file(path: Path) -> ModuleType:
     from importlib.util import module_from_spec, spec_from_file_location
 
-    sys.path.insert(0, str(path.resolve().parent))  # as if it were run by itself
+    sys.path.insert(0, str(path.resolve().parent))  # as if it were run as a script
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[path.stem] = module  # annotations are looked up there
+    sys.modules[path.stem] = module  # annotations are resolved there
     spec.loader.exec_module(module)
     return module
 
@@ -129,11 +129,11 @@ def find_servers_in(module: ModuleType) -> Iterator[tuple[str, type[ExtensionSer
             yield name, kind
 
 
-# -- all of some folders
+# -- folders
 
 
 async def serve_folders(options: HostOptions, roots: tuple[Path, ...]) -> None:
-    """Starts a host and serves its tools until the client is gone."""
+    """Starts a host and serves its tools until the client disconnects."""
     from becket.adapters.mcp.dialect import MCP
     from becket.adapters.mcp.host_server import McpHostServer
     from becket.peer.peer import Peer
@@ -142,7 +142,7 @@ async def serve_folders(options: HostOptions, roots: tuple[Path, ...]) -> None:
     async with options.build_host(**more) as host:
         for problem in host.problems:
             print_message(str(problem))
-        face = McpHostServer(host)
-        limits = MCP.limits
-        async with Peer.connect_stdio(dialect=MCP, methods=face.build_registry(), name="client", limits=limits) as peer:
-            await face.notify_tool_changes(peer)
+        server = McpHostServer(host)
+        registry = server.build_registry()
+        async with Peer.connect_stdio(dialect=MCP, methods=registry, name="client", limits=MCP.limits) as peer:
+            await server.notify_tool_changes(peer)

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     MomentType = click.ParamType[int]
 else:
-    MomentType = click.ParamType  # older ones take no parameter
+    MomentType = click.ParamType  # not generic in older versions
 
 __all__ = ["format_time", "memory"]
 
-MAX_CONTENT_WIDTH = 70  # characters of a record that a table shows
+MAX_CONTENT_WIDTH = 70  # characters of a record in a table
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class TimeParam(MomentType):
-    """A time on the command line, in milliseconds since 1970: a date, a date and a time, or how long ago."""
+    """A time in milliseconds since 1970, given as a date, a date with a time, or an age."""
 
     name = "TIME"
 
@@ -41,7 +41,7 @@ class TimeParam(MomentType):
             try:
                 moment = datetime.fromisoformat(text).astimezone()
             except ValueError:
-                self.fail(f"`{text}` is no time: give 2024-05-31, 2024-05-31T12:00, or 90m, 2h, 3d for so long ago")
+                self.fail(f"`{text}` is not a time: give 2024-05-31, 2024-05-31T12:00, or an age such as 90m, 2h, 3d")
         return max(0, int(moment.timestamp() * 1000))
 
 
@@ -52,35 +52,37 @@ limit_option = click.option(
     default=20,
     show_default=True,
     metavar="NUMBER",
-    help="At most so many.",
+    help="Maximum number of records.",
 )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def memory() -> None:
-    """Look into what extensions have remembered, also while their host runs.
+    """Show and remove the records that extensions have stored. The host may be running, except for `forget`.
 
     \b
-    becket memory list                       who remembers how much
-    becket memory list notes --since 2h      the newest records of one
-    becket memory search notes buy milk      those that have all these words, the best first
-    becket memory show notes 17              one record, whole
-    becket memory forget notes --up-to 17    remove the oldest
-    becket memory verify                     look for damage
+    becket memory list                       number and size of records by extension
+    becket memory list notes --since 2h      the newest records of an extension
+    becket memory search notes buy milk      records that have all these words, best match first
+    becket memory show notes 17              one record in full
+    becket memory forget notes --up-to 17    remove the oldest records
+    becket memory verify                     check the store for damage
     """
 
 
 @memory.command("list")
-@click.option("--contains", metavar="TEXT", help="Only records with this text, in upper or lower case.")
-@click.option("--tag", metavar="PREFIX", help="Only records with a tag that begins so.")
-@click.option("--since", type=TimeParam(), help="Not before this time: 2024-05-31T12:00, or 2h for so long ago.")
-@click.option("--until", type=TimeParam(), help="Not after this time.")
+@click.option("--contains", metavar="TEXT", help="Only records with this text, ignoring case.")
+@click.option("--tag", metavar="PREFIX", help="Only records with a tag that begins with this.")
+@click.option(
+    "--since", type=TimeParam(), help="Only records since this time: 2024-05-31T12:00, or 2h for 2 hours ago."
+)
+@click.option("--until", type=TimeParam(), help="Only records until this time.")
 @limit_option
 @json_option
 @data_dir_options
 @click.argument("extension", required=False)
 def list_records(options: DataDirOptions, extension: str | None, limit: int, as_json: bool, **conditions: Any) -> None:
-    """List the newest records of EXTENSION; without it, who remembers how much.
+    """List the newest records of EXTENSION; without it, the number and size of records by extension.
 
     \b
     becket memory list notes --since 2h --tag shop
@@ -121,7 +123,7 @@ def list_usage(options: DataDirOptions, as_json: bool) -> None:
 @click.argument("extension")
 @click.argument("words", nargs=-1, required=True)
 def search(options: DataDirOptions, extension: str, words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Find the records of EXTENSION that have all WORDS, the best first.
+    """Find the records of EXTENSION that have all WORDS, best match first.
 
     \b
     becket memory search notes buy milk
@@ -138,7 +140,7 @@ def search(options: DataDirOptions, extension: str, words: tuple[str, ...], limi
 @click.argument("extension")
 @click.argument("id", type=click.IntRange(min=0))
 def show(options: DataDirOptions, extension: str, id: int, as_json: bool) -> int:
-    """Show the record ID of EXTENSION whole, with its tags and what else belongs to it.
+    """Show the record ID of EXTENSION in full, with its tags and metadata.
 
     \b
     becket memory show notes 17
@@ -148,7 +150,7 @@ def show(options: DataDirOptions, extension: str, id: int, as_json: bool) -> int
     record = load_record(options.data_dir().store, extension, id)
     if record is None:
         line = options.command_lines().keep("memory", "list", extension)
-        print_message(f"error: {extension} has no record {id} (`{line}` shows which)")
+        print_message(f"error: {extension} has no record {id} (`{line}` lists its records)")
         return ExitCode.NOT_FOUND
     if as_json:
         print_json(record)
@@ -163,13 +165,13 @@ def show(options: DataDirOptions, extension: str, id: int, as_json: bool) -> int
 
 @memory.command()
 @click.option("--up-to", type=click.IntRange(min=0), metavar="ID", help="Only records up to this one.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not prompt.")
 @data_dir_options
 @click.argument("extension")
 def forget(options: DataDirOptions, extension: str, up_to: int | None, yes: bool) -> int | None:
-    """Remove all records of EXTENSION, or those up to an id. They cannot be brought back.
+    """Remove all records of EXTENSION, or those up to an id. This cannot be undone.
 
-    The host must not run meanwhile.
+    The host must not be running.
 
     \b
     becket memory forget notes --up-to 17
@@ -180,7 +182,7 @@ def forget(options: DataDirOptions, extension: str, up_to: int | None, yes: bool
         what = "all records" if up_to is None else f"the records up to {up_to}"
         if not yes:
             if not sys.stdin.isatty():
-                raise click.UsageError("There is nobody to ask: give --yes")
+                raise click.UsageError("Cannot prompt, because stdin is not a terminal: give --yes")
             click.confirm(f"Remove {what} of {extension}?", abort=True, err=True)
         count = store.forget(extension, up_to=up_to)
     print_message(f"{extension}: {count} removed")
@@ -188,14 +190,16 @@ def forget(options: DataDirOptions, extension: str, up_to: int | None, yes: bool
 
 
 @memory.command()
-@click.option("--accept", is_flag=True, help="Report no more what was found lost earlier. The host must not run.")
+@click.option(
+    "--accept", is_flag=True, help="Accept known losses: do not report them again. The host must not be running."
+)
 @json_option
 @data_dir_options
 def verify(options: DataDirOptions, accept: bool, as_json: bool) -> int:
-    """Read the whole store and list what in it was lost or changed since it was acknowledged.
+    """Read the whole store and list data that was lost or changed after it was acknowledged.
 
-    That takes about 10 seconds for 100,000 records; the host may run meanwhile. Damaged records can be removed with
-    `becket memory forget`, damaged values with `becket config set`; a damaged index is made anew by itself.
+    This takes about 10 seconds for 100,000 records; the host may be running. Remove damaged records with `becket memory
+    forget`, replace damaged values with `becket config set`; a damaged index is rebuilt automatically.
 
     \b
     becket memory verify
@@ -216,7 +220,7 @@ def verify(options: DataDirOptions, accept: bool, as_json: bool) -> int:
     else:
         for one in found:
             print_line(escape(str(one)))
-        print_message(f"damage: {len(found)} found" if found else "all is well")
+        print_message(f"damage: {len(found)} found" if found else "no damage found")
     return ExitCode.FAILED if found else ExitCode.DONE
 
 
@@ -224,7 +228,7 @@ def verify(options: DataDirOptions, accept: bool, as_json: bool) -> int:
 
 
 def print_records(records: Sequence[Record], as_json: bool) -> None:
-    """Writes records in the order in which they come."""
+    """Prints records in the given order."""
     if as_json:
         print_json(records)
         return
@@ -241,10 +245,10 @@ def print_records(records: Sequence[Record], as_json: bool) -> None:
 
 
 def format_time(time_ms: int | None) -> str:
-    """Returns a time for people, in their own time zone; nothing for no time."""
+    """Returns a time in the local time zone; an empty string for None."""
     if time_ms is None:
         return ""
     try:
         return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(sep=" ", timespec="seconds")
     except (OverflowError, ValueError, OSError):
-        return f"{time_ms} ms"  # no year that a calendar has
+        return f"{time_ms} ms"  # outside the range of datetime

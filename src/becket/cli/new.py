@@ -29,19 +29,19 @@ LAUNCHER: Final = "run"
 
 @click.command()
 @click.argument("folder", type=FOLDER)
-@click.option("--id", "id", metavar="ID", help="Its id; the name of the folder unless given.")
+@click.option("--id", "id", metavar="ID", help="Id of the extension; default: the name of the folder.")
 @click.option(
     "--template",
     type=click.Choice([*TEMPLATES]),
     default=next(iter(TEMPLATES)),
     show_default=True,
-    help="What it has to begin with.",
+    help="What the extension offers at first.",
 )
 @json_option
 def new(folder: Path, id: str | None, template: str, as_json: bool) -> None:
-    """Write a working extension with its manifest, its test and the program that starts it into FOLDER.
+    """Create a working extension in FOLDER: a manifest, the code, a launcher and a test.
 
-    The folder must not be there yet, or be empty.
+    The folder must be empty or not exist.
 
     \b
     becket new greeter
@@ -66,17 +66,17 @@ def new(folder: Path, id: str | None, template: str, as_json: bool) -> None:
         print_line(str(folder / name))
     print_message(
         f"cd {shlex.quote(str(folder))}\n"
-        "python -m unittest                # its test\n"
-        "becket check -- ./run             # is it an extension?\n"
-        "becket run --yes --development    # a host of it"
+        "python -m unittest                # run its test\n"
+        "becket check -- ./run             # check that it is a valid extension\n"
+        "becket run --yes --development    # run it in a host"
     )
 
 
 def build_files(id: str, template: str = "tool") -> dict[str, str]:
-    """Returns the files of an extension with this id, made from a template.
+    """Returns the files of an extension with this id, built from a template.
 
     Raises:
-        click.UsageError: none can have it.
+        click.UsageError: the id is invalid.
     """
     chosen = TEMPLATES[template]
     parts = re.findall("[a-z0-9]+", id)
@@ -88,7 +88,7 @@ def build_files(id: str, template: str = "tool") -> dict[str, str]:
         name = f"Extension{name}"
     names = {
         "id": id,
-        "quoted_id": json.dumps(id, ensure_ascii=False),  # so that the manifest's own rules refuse it
+        "quoted_id": json.dumps(id, ensure_ascii=False),  # quoted, so that `parse_manifest` rejects an invalid one
         "module": module,
         "name": name,
         "command": parts[0] if parts else "show",
@@ -101,7 +101,7 @@ def build_files(id: str, template: str = "tool") -> dict[str, str]:
     try:
         parse_manifest(parse_toml(manifest.encode(), FILE_NAME), FILE_NAME)
     except BadFile as error:
-        raise click.UsageError(f"`{id}` {error.problems[0][1]} (--id gives another)") from error
+        raise click.UsageError(f"`{id}` {error.problems[0][1]} (give another one with --id)") from error
     return {
         FILE_NAME: manifest,
         f"{module}.py": write(chosen.code),
@@ -113,12 +113,12 @@ def build_files(id: str, template: str = "tool") -> dict[str, str]:
 
 
 def names_in(*programs: str) -> set[str]:
-    """Returns the names of classes that programs import or define, which that of the extension must not hide."""
+    """Returns the class names that programs import or define; the extension's class must have another."""
     imported = [line for program in programs for line in re.findall(r"^from \S+ import (.+)", program, re.MULTILINE)]
     defined = [name for program in programs for name in re.findall(r"^class (\w+)", program, re.MULTILINE)]
     return {*defined, *re.findall(r"\w+", " ".join(imported))}
 
 
 def is_importable(module: str) -> bool:
-    """Returns whether a file of this name would hide a module that is installed."""
+    """Returns whether a file of this name would shadow an installed module."""
     return module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None

@@ -46,25 +46,27 @@ __all__ = ["run"]
 
 @click.command()
 @host_options(roots="argument")
-@click.option("--once", is_flag=True, help="Start all, print how they do, and end; for scripts.")
+@click.option("--once", is_flag=True, help="Start all extensions, print their status, and exit; for scripts.")
 @click.option("--watch", type=click.Choice(["report", "reload"]), help="What to do when files of an extension change.")
-@click.option("--logs", is_flag=True, help="Tell what extensions log among the events, instead of on stderr.")
-@click.option("--trace", type=FILE, metavar="FILE", help="Record what is said: FILE with the id of each extension.")
+@click.option("--logs", is_flag=True, help="Show extensions' log lines as events instead of on stderr.")
+@click.option(
+    "--trace", type=FILE, metavar="FILE", help="Record all messages; each extension's file has its id in the name."
+)
 @json_option
 def run(
     options: HostOptions, once: bool, watch: str | None, logs: bool, trace: Path | None, as_json: bool
 ) -> ExitCode | None:
     """Start a host on the extensions in ROOTS, or in the current folder.
 
-    On a terminal there is a table of all extensions with their state, calls a second, latency and restarts; elsewhere
-    one line for each event, or with --json one JSON object. Ctrl-C ends it in good order.
+    A terminal shows a table of all extensions with their state, calls per second, latency and restarts. Otherwise each
+    event is printed as one line of text, or of JSON with --json. Ctrl-C stops the extensions and exits.
 
     \b
     becket run extensions --grant notes=memory.read
     becket run --config host.toml --watch reload
     becket run extensions --json --logs | jq 'select(.event == "extension_logged")'
     becket run extensions --trace run.jsonl       # run.notes.jsonl, ...: see becket trace show
-    becket run extensions --once --json --yes     # 0 if all of them start
+    becket run extensions --once --json --yes     # exits with 0 if all extensions start
     """
     more: dict[str, Any] = {} if watch is None else {"watch": watch}
     if trace is not None:
@@ -101,7 +103,7 @@ async def run_once(options: HostOptions, more: dict[str, Any], as_json: bool) ->
 
 
 async def wait_for_all(host: Host) -> None:
-    """Waits until each extension runs or has failed to."""
+    """Waits until each extension runs or has failed to start."""
     async with anyio.create_task_group() as tasks:
         for id in host:
             tasks.start_soon(wait_for_one, host, id)
@@ -111,16 +113,16 @@ async def wait_for_one(host: Host, id: str) -> None:
     try:
         await host.ready(id)
     except BecketError:
-        pass  # its status tells
+        pass  # reported by its status
 
 
 def report_none_found(host: Host) -> ExitCode:
     roots = ", ".join(str(root) for root in host.roots)
-    print_message(f"error: there is no extension to start in: {roots} (try: {host.command_lines.look('doctor')})")
+    print_message(f"error: no extension to start in: {roots} (try: {host.command_lines.look('doctor')})")
     return ExitCode.NOT_FOUND
 
 
-# -- until it is ended
+# -- until closed
 
 
 async def run_until_closed(options: HostOptions, more: dict[str, Any], as_json: bool, logs: bool) -> ExitCode:
@@ -149,7 +151,7 @@ async def run_until_closed(options: HostOptions, more: dict[str, Any], as_json: 
 
 
 class LineDisplay:
-    """A line for each event."""
+    """Prints one line per event."""
 
     log: Callable[[str], None] | None = None
     read_answer = staticmethod(read_answer)
@@ -158,7 +160,7 @@ class LineDisplay:
         self._as_json = as_json
 
     def on_event(self, event: HostEvent) -> None:
-        """Writes an event down."""
+        """Prints an event."""
         if self._as_json:
             print_json_line(build_event_object(event, now_ms()))
         elif (text := format_event(event)) is not None:
@@ -166,5 +168,5 @@ class LineDisplay:
 
     @asynccontextmanager
     async def active(self, host: Host) -> AsyncGenerator[None, None]:
-        """Does nothing more."""
+        """Does nothing; the counterpart of `Screen.active`."""
         yield

@@ -23,7 +23,7 @@ def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -
 @click.argument("name", required=False, shell_complete=complete_name)
 @json_option
 def schema(name: str | None, as_json: bool) -> ExitCode | None:
-    """List the schemas of the contract, or print the one of this NAME.
+    """List the JSON Schemas of the contract, or print the one with this NAME.
 
     \b
     becket schema
@@ -36,8 +36,8 @@ def schema(name: str | None, as_json: bool) -> ExitCode | None:
         for one in () if as_json else names:
             print_line(one)
         return None
-    if name not in names:  # a name from outside never becomes a path
-        print_message(f"error: there is no schema `{name}`, there are: {', '.join(names)}")
+    if name not in names:  # so that an arbitrary name never becomes a path
+        print_message(f"error: no schema `{name}`; schemas: {', '.join(names)}")
         return ExitCode.NOT_FOUND
     file = f"{name}.json" if name == OPENRPC else f"{name}.schema.json"
     data = schema_folder().joinpath(file).read_bytes()

@@ -19,6 +19,7 @@ from becket.cli.support.output import (
     console,
     is_terminal,
     json_option,
+    pluralize,
     print_json,
     print_json_line,
     print_line,
@@ -36,17 +37,19 @@ if TYPE_CHECKING:
 
 __all__ = ["build_record_command", "trace", "wrap_each_command"]
 
-LONGEST_LABEL = 1_000  # characters of params that a diagram keeps of each step
-SHORT = 60  # characters of params that a table shows
-PLAIN_WIDTH = 120  # columns of a diagram that is no picture on a terminal
+LONGEST_LABEL = 1_000  # characters of content per step in a diagram
+SHORT = 60  # characters of content per row in a table
+PLAIN_WIDTH = 120  # columns of a diagram that is not drawn on a terminal
 READ_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--follow", "-f", is_flag=True, help="Show the traffic of a running host, until Ctrl-C.")
-@click.option("--extension", "-e", "extensions", multiple=True, metavar="ID", help="Follow only this one; repeatable.")
-@click.option("--full", is_flag=True, help="With --follow: params and results whole, and pings.")
+@click.option(
+    "--extension", "-e", "extensions", multiple=True, metavar="ID", help="Follow only this extension; repeatable."
+)
+@click.option("--full", is_flag=True, help="With --follow: do not truncate params and results, and show pings.")
 @json_option
 @data_dir_options
 @click.pass_context
@@ -58,21 +61,21 @@ def trace(
     full: bool,
     as_json: bool,
 ) -> ExitCode | None:
-    """Record a conversation between a host and a child, show it, and replay it; or follow that of a running host.
+    """Record, show and replay the messages between a host and an extension; or follow those of a running host.
 
     \b
-    becket trace --follow                                 all that a running `becket run` and its extensions send
+    becket trace --follow                                 all messages of a running `becket run`
     becket trace --follow --data state -e notes --json
-    becket trace record notes.jsonl -- python3 notes.py   between any host and this program
-    becket trace show notes.jsonl                         a table of all messages
-    becket trace show --diagram notes.jsonl               who said what to whom
-    becket trace replay notes.jsonl -- python3 notes.py   does it still answer the same?
+    becket trace record notes.jsonl -- python3 notes.py   record messages between any host and this program
+    becket trace show notes.jsonl                         show a table of all messages
+    becket trace show --diagram notes.jsonl               draw a sequence diagram
+    becket trace replay notes.jsonl -- python3 notes.py   check that it still responds the same
 
-    A host in Python is followed where it was started with `Host(live_trace=True)`.
+    --follow works on a host in your own program if it was started with `Host(live_trace=True)`.
     """
     if ctx.invoked_subcommand is not None:
         if follow:
-            raise click.UsageError(f"--follow stands without `{ctx.invoked_subcommand}`", ctx)
+            raise click.UsageError(f"--follow cannot be used with `{ctx.invoked_subcommand}`", ctx)
         return None
     if not follow:
         click.echo(ctx.get_help())
@@ -85,17 +88,16 @@ def trace(
 
 
 def build_record_command(path: Path, command: Sequence[str]) -> list[str]:
-    """Returns the command that runs another one and records what passes, in place of what is in that file."""
-    # It runs in the folder of the extension, whose files are none of ours: -P.
+    """Returns the command that runs `command` and records its messages to a file, which it overwrites."""
+    # -P: it runs in the folder of the extension, whose files must not shadow our imports.
     becket = [sys.executable, "-P", "-m", "becket"]
     return [*becket, "trace", "record", "--overwrite", str(path.absolute()), "--", *command]
 
 
 def wrap_each_command(path: Path) -> Callable[[str, Sequence[str]], Sequence[str]]:
-    """Returns what puts a recorder in front of every start of every extension.
+    """Returns a function that wraps the command of every start of every extension in a recorder.
 
-    Each conversation has a file of its own, named after `path` and the extension: `trace.notes.jsonl`, and with its
-    number if it is not the first."""
+    Each start has its own file, named after `path` and the extension: `trace.notes.jsonl`, `trace.notes.2.jsonl`."""
     starts: Counter[str] = Counter()
 
     def wrap(id: str, command: Sequence[str]) -> Sequence[str]:
@@ -113,21 +115,21 @@ def wrap_each_command(path: Path) -> Callable[[str, Sequence[str]], Sequence[str
 @click.option("--overwrite", is_flag=True, help="Replace FILE if there is one, instead of adding a number.")
 @click.argument("file", type=NEW_FILE)
 def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
-    """Run CMD, pass on all that goes in and out, and record it to FILE.
+    """Run CMD, relay its stdin and stdout, and record them to FILE.
 
-    To the host it is as if CMD itself ran: put this in front of the command in a manifest, or in the settings of any
-    other host. Where FILE is there already (a host starts its extensions again) a number is added to its name.
+    The host sees no difference: put this in front of the command in a manifest, or in the settings of any other host.
+    If FILE exists, for example because a host has restarted the extension, a number is added to its name.
 
     \b
     command = ["becket", "trace", "record", "/tmp/notes.jsonl", "--", "python3", "notes.py"]
 
-    The file holds all that was said, secrets included: it is for your eyes.
+    The file holds all messages, including secrets: do not share it.
     """
     from becket.cli.support.relay import exit_like, open_recording, relay
 
     path, opened = open_recording(file, overwrite=overwrite)
     if path != file:
-        print_message(f"records to {path}")
+        print_message(f"recording to {path}")
     with opened:
         try:
             exit_code = relay(program, opened)
@@ -144,19 +146,19 @@ def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
 dialect_option = click.option(
     "--dialect",
     metavar="NAME",
-    help="What was spoken, such as synaps; told by the recording or its first words unless given.",
+    help="Dialect of the messages, such as synaps; detected from the recording by default.",
 )
 
 
 @trace.command()
 @dialect_option
-@click.option("--diagram", "-d", is_flag=True, help="Draw who said what to whom, time downwards.")
-@click.option("--full", is_flag=True, help="Show params and results whole, however long.")
+@click.option("--diagram", "-d", is_flag=True, help="Draw a sequence diagram.")
+@click.option("--full", is_flag=True, help="Do not truncate params and results.")
 @click.option("--method", "-m", multiple=True, metavar="NAME", help="Show only this method; repeatable.")
 @json_option
 @click.argument("file", type=READ_FILE)
 def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tuple[str, ...], as_json: bool) -> None:
-    """Show what was said in the conversation in FILE: as a table, or drawn.
+    """Show the messages recorded in FILE, as a table or a diagram.
 
     \b
     becket trace show notes.jsonl
@@ -167,7 +169,7 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
 
     notes: set[str] = set()
 
-    def read() -> Iterator[TranscriptStep]:  # a table is read twice: for its widths, then for its rows
+    def read() -> Iterator[TranscriptStep]:  # called twice for a table: for its column widths, then for its rows
         for step in read_file(file, dialect, notes):
             if not method or step.method in method:
                 yield step if full or as_json else without_meta(step)
@@ -184,7 +186,7 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
 
 
 def read_file(file: Path, dialect: str | None, notes: set[str]) -> Iterator[TranscriptStep]:
-    """Yields the steps of a conversation in constant memory; `notes` gets what is odd about the file."""
+    """Yields the steps of a transcript in constant memory; adds remarks about the file to `notes`."""
     from becket.testing.transcripts.decoder import TranscriptDecoder
     from becket.testing.transcripts.file import TranscriptReader, bounded_lines
     from becket.testing.transcripts.steps import read_steps
@@ -193,20 +195,20 @@ def read_file(file: Path, dialect: str | None, notes: set[str]) -> Iterator[Tran
         reader = TranscriptReader(bounded_lines(opened, str(file)), str(file))
         yield from read_steps(reader, TranscriptDecoder(choose_dialect(dialect, reader.head)).decode)
     if reader.is_cut:
-        notes.add(f"{file}: its last line is torn: whoever recorded it was ended")
+        notes.add(f"{file}: the last line is incomplete: the recorder was killed")
     elif not reader.head.entries:
-        notes.add(f"{file}: nothing was said")
+        notes.add(f"{file}: no messages")
 
 
 def with_short_content(step: TranscriptStep) -> TranscriptStep:
-    """Returns a step with no more content than a line of a diagram can show, unless its content must be parsed."""
+    """Returns a step with its content truncated for a diagram, unless the content must be parsed."""
     if step.kind in ("error", "exit") or len(step.content) <= LONGEST_LABEL:
         return step
     return msgspec.structs.replace(step, content=step.content[:LONGEST_LABEL])
 
 
 def choose_dialect(name: str | None, transcript: Transcript) -> Dialect:
-    """Returns the dialect that somebody has named, or that the transcript tells."""
+    """Returns the dialect of this name, or the one detected from the transcript."""
     from becket.dialects import find_dialect
 
     try:
@@ -270,24 +272,24 @@ def print_styled(kind: StepKind | None, line: str) -> None:
 
 @trace.command(cls=PassthroughCommand)
 @dialect_option
-@click.option("--timeout", default=5.0, show_default=True, metavar="SECONDS", help="Wait so long for each message.")
+@click.option("--timeout", default=5.0, show_default=True, metavar="SECONDS", help="Timeout for each message.")
 @click.option(
     "--ignore",
     "-i",
     multiple=True,
     metavar="POINTER",
-    help="Do not compare this, such as /result/thrown; `*` is any name. Repeatable.",
+    help="Do not compare this member, such as /result/thrown; `*` matches any name. Repeatable.",
 )
 @json_option
 @click.argument("file", type=READ_FILE)
 def replay(
     file: Path, program: tuple[str, ...], dialect: str | None, timeout: float, ignore: tuple[str, ...], as_json: bool
 ) -> int:
-    """Say to CMD what the host says in FILE, and compare its answers with the recorded ones.
+    """Send the host's messages in FILE to CMD, and compare its responses with the recorded ones.
 
-    Its calls are answered with the recorded answers, so it needs no host. Messages that may come at the same time may
-    come in any order; ids of its own calls, time that was left, and notifications that begin with `$/` do not count.
-    The exit code is 1 where something differs.
+    Calls that CMD makes get the recorded responses, so no host is needed. Concurrent messages may arrive in any order.
+    Not compared: ids of CMD's own calls, remaining time, and notifications that begin with `$/`. The exit code is 1 if
+    there are differences.
 
     \b
     becket trace replay notes.jsonl -- python3 notes.py
@@ -297,10 +299,9 @@ def replay(
 
     for pointer in ignore:
         if not pointer.startswith("/"):
-            raise click.BadParameter(f"`{pointer}` is no JSON pointer: it begins with a slash", param_hint="--ignore")
+            raise click.BadParameter(f"`{pointer}` is not a JSON pointer: it must begin with /", param_hint="--ignore")
     transcript = load_transcript(file)
-    spoken = choose_dialect(dialect, transcript)
-    played: Replay = run_async(run_replay, transcript, program, spoken, timeout, ignore)
+    played: Replay = run_async(run_replay, transcript, program, choose_dialect(dialect, transcript), timeout, ignore)
     if as_json:
         print_json({"compared": played.compared, "differences": played.differences})
     else:
@@ -329,9 +330,5 @@ def format_difference(difference: Difference) -> str:
     if difference.expected is not None:
         lines.append(f"  recorded: {difference.expected}")
     if difference.found is not None:
-        lines.append(f"  came:     {difference.found}")
+        lines.append(f"  received: {difference.found}")
     return "\n".join(escape(line) for line in lines)
-
-
-def pluralize(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

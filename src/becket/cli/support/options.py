@@ -27,26 +27,26 @@ Command = Callable[..., Any]
 ReadAnswer = Callable[[str], Awaitable[str | None]]
 DEFAULT_NAME = "becket"
 DEFAULT_PROMPT_TIMEOUT = 60.0  # seconds for a person to answer
-LOOKING = ("list", "doctor")  # commands that start nothing, so that consent for them alone would be of no use
-WORDS = "becket.words"  # under which the context has the words of the command line
-INHERITING = ("cigen", "morphir", "nexo")  # dialects whose own hosts pass variables on; a test compares the two
+LOOKING = ("list", "doctor")  # commands that start nothing: consent for one of these runs would have no effect
+WORDS = "becket.words"  # key in the click context: the words of the command line
+INHERITING = ("cigen", "morphir", "nexo")  # dialects whose own hosts pass their environment on; checked by a test
 
 
-# -- where a host keeps its files
+# -- data directory of a host
 
 
 class DataDirOptions(Struct, frozen=True, kw_only=True):
-    """Which host is meant."""
+    """Options that select a host and its data directory."""
 
     name: str | None = None
     data: Path | None = None
     config_file: Path | None = None
 
     def load_config(self) -> HostConfig | None:
-        """Returns what the configuration file says, None where none was named.
+        """Returns the configuration file's content, or None without `--config`.
 
         Raises:
-            BadFile: it cannot be used; all problems, each with its JSON pointer.
+            BadFile: the file is invalid; lists all problems, each with its JSON pointer.
         """
         if self.config_file is None:
             return None
@@ -55,11 +55,11 @@ class DataDirOptions(Struct, frozen=True, kw_only=True):
         return load_host_config(self.config_file)
 
     def data_dir(self) -> DataDir:
-        """Returns where this host keeps its files.
+        """Returns the data directory of the host.
 
         Raises:
-            BadFile: the configuration file cannot be used.
-            click.UsageError: this host keeps none.
+            BadFile: the configuration file is invalid.
+            click.UsageError: the configuration disables the data directory.
         """
         from becket.host.data_dir import DataDir, default_data_dir
 
@@ -69,26 +69,26 @@ class DataDirOptions(Struct, frozen=True, kw_only=True):
         if config is not None and self.name is None:
             folder = config.data_folder()
             if folder is None:
-                raise click.UsageError(f"`data` is false in {self.config_file}: this host keeps nothing")
+                raise click.UsageError(f"`data` is false in {self.config_file}: this host has no data directory")
             return DataDir(folder)
         return DataDir(default_data_dir(self.name or DEFAULT_NAME))
 
     def command_lines(self) -> CommandLines:
-        """Returns the commands that hints name, with the options in use."""
+        """Returns the command lines for hints, with the options in use."""
         from becket.host.command_lines import CommandLines
 
-        return CommandLines(options=self._place_words())
+        return CommandLines(options=self._data_dir_words())
 
-    def _place_words(self) -> tuple[str, ...]:
+    def _data_dir_words(self) -> tuple[str, ...]:
         given = (("--config", self.config_file), ("--name", self.name), ("--data", self.data))
         return tuple(word for option, value in given if value is not None for word in (option, str(value)))
 
 
-# -- what a host is started with
+# -- options of a host
 
 
 class HostOptions(DataDirOptions, frozen=True, kw_only=True):
-    """All that the command line says about a host."""
+    """All options of a host."""
 
     roots: tuple[Path, ...] = ()
     no_data: bool = False
@@ -100,12 +100,12 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
     inherit_environment: tuple[str, ...] = ()
 
     def arguments(self, *, read_answer: ReadAnswer | None = None) -> dict[str, Any]:
-        """Returns the arguments for `Host`: what the configuration file says, with what was said here above it.
+        """Returns the arguments for `Host`; options take precedence over the configuration file.
 
-        Somebody at the terminal is asked where there is one, by `read_answer` where the command draws there itself.
+        On a terminal the user is prompted for consent; a command that draws on the terminal passes `read_answer`.
 
         Raises:
-            BadFile: the configuration file cannot be used.
+            BadFile: the configuration file is invalid.
         """
         config = self.load_config()
         arguments: dict[str, Any] = {} if config is None else config.arguments()
@@ -125,7 +125,7 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
         return arguments
 
     def log_config(self) -> LogConfig:
-        """Returns what is to be logged, and how."""
+        """Returns the log settings."""
         from becket.host.host_config import LogConfig
 
         config = self.load_config()
@@ -145,24 +145,24 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
 
         if self.yes:
             return approve_all
-        patience = DEFAULT_PROMPT_TIMEOUT if config is None else config.ask
-        return build_terminal_prompt(patience, read_answer) if patience and is_interactive() else None
+        timeout = DEFAULT_PROMPT_TIMEOUT if config is None else config.ask
+        return build_terminal_prompt(timeout, read_answer) if timeout and is_interactive() else None
 
     def command_lines(self) -> CommandLines:
-        """Returns the commands that hints name, with the options in use."""
+        """Returns the command lines for hints, with the options in use."""
         from becket.host.command_lines import CommandLines
 
         config = self.load_config()
-        is_kept = self.data is not None or self.name is not None or config is None or config.data_folder() is not None
-        keeps = is_kept and not self.no_data
-        options = (*self._place_words(), *(["--no-data"] if self.no_data else []))
+        has_data = self.data is not None or self.name is not None or config is None or config.data_folder() is not None
+        keeps = has_data and not self.no_data
+        options = (*self._data_dir_words(), *(["--no-data"] if self.no_data else []))
         roots = tuple(map(str, self.roots))
         return CommandLines(
             roots=roots, options=options, keeps_consent=keeps, consent="" if keeps else consent_line(roots, options)
         )
 
     def build_host(self, *, read_answer: ReadAnswer | None = None, **more: Any) -> Host:
-        """Returns the host that is meant, not started yet: `async with options.open() as host`."""
+        """Returns the host, not started yet: `async with options.build_host() as host`."""
         from becket.host.host import Host
 
         arguments = self.arguments(read_answer=read_answer)
@@ -171,7 +171,7 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
 
 
 def consent_line(roots: Sequence[str], options: Sequence[str]) -> str:
-    """Returns the command line of this program again, with consent; `becket run` where it only looks."""
+    """Returns the current command line with `--yes` added, or `becket run --yes` for a command that starts nothing."""
     ctx = click.get_current_context(silent=True)
     words = [] if ctx is None else [*ctx.meta.get(WORDS, ())]
     if ctx is None or ctx.info_name in LOOKING or ctx.info_name not in words:
@@ -183,7 +183,7 @@ def consent_line(roots: Sequence[str], options: Sequence[str]) -> str:
 if TYPE_CHECKING:
     GrantType = click.ParamType[tuple[str, str]]
 else:
-    GrantType = click.ParamType  # older ones take no parameter
+    GrantType = click.ParamType  # not generic in older versions
 
 
 class GrantParam(GrantType):
@@ -226,25 +226,25 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 ROOT = click.Path(path_type=Path, file_okay=False, exists=True)
 FILE = click.Path(path_type=Path, dir_okay=False)
 DATA_DIR_OPTIONS = (
-    click.option("--name", metavar="NAME", help="The name of the host; its files are kept under it."),
-    click.option("--data", type=FOLDER, metavar="PATH", help="Keep the host's files in this folder."),
-    click.option("--config", "config_file", type=FILE, metavar="FILE", help="Take what is said in this TOML file."),
+    click.option("--name", metavar="NAME", help="Name of the host; also names its data directory."),
+    click.option("--data", type=FOLDER, metavar="PATH", help="Data directory of the host."),
+    click.option("--config", "config_file", type=FILE, metavar="FILE", help="Configuration of the host, a TOML file."),
 )
 HOST_OPTIONS = (
     *DATA_DIR_OPTIONS,
-    click.option("--no-data", is_flag=True, help="Keep all in memory: nothing survives the end."),
+    click.option("--no-data", is_flag=True, help="Keep all data in memory; nothing is saved."),
     click.option(
-        "--grant", "grants", type=GrantParam(), multiple=True, help="Give an extension a permission; repeatable."
+        "--grant", "grants", type=GrantParam(), multiple=True, help="Grant an extension a permission; repeatable."
     ),
-    click.option("--yes", "-y", is_flag=True, help="Agree to whatever extensions ask for."),
+    click.option("--yes", "-y", is_flag=True, help="Consent to everything that extensions request."),
     click.option("--only", multiple=True, metavar="ID", help="Start only this extension; repeatable."),
     click.option("--disable", multiple=True, metavar="ID", help="Do not start this extension; repeatable."),
-    click.option("--development", is_flag=True, help="Start also what has changed since it was agreed to."),
+    click.option("--development", is_flag=True, help="Start also extensions that have changed since consent."),
     click.option(
         "--inherit-environment",
         type=click.Choice(INHERITING),
         multiple=True,
-        help="Give extensions of this dialect the host's variables, as hosts of their own system do; repeatable.",
+        help="Pass the host's environment to extensions of this dialect, as its own hosts do; repeatable.",
     ),
 )
 ROOTS = {
@@ -262,15 +262,15 @@ ROOTS = {
 
 
 def host_options(*, roots: Literal["argument", "option"] = "option") -> Callable[[Command], Command]:
-    """Gives a command all options of a host; its function gets them as one `HostOptions`, before all else.
+    """Adds all options of a host to a command, whose function gets one `HostOptions` as its first argument.
 
-    `roots` says how the folders are given: as arguments, or with `--root` where the command has other arguments. Where
-    none is given the current folder is looked through."""
+    `roots` selects how folders are given: as arguments, or with `--root` if the command has other arguments. The
+    default is the current folder."""
     return lambda function: collect_options(HostOptions, (ROOTS[roots], *HOST_OPTIONS))(function)
 
 
 def data_dir_options(function: Command) -> Command:
-    """Gives a command the options that say where a host keeps its files; its function gets one `DataDirOptions`."""
+    """Adds the options of a data directory to a command, whose function gets one `DataDirOptions` first."""
     return collect_options(DataDirOptions, DATA_DIR_OPTIONS)(function)
 
 
@@ -291,11 +291,11 @@ def collect_options(
     return decorate
 
 
-# -- the loop
+# -- event loop
 
 
 class TerminationRequested(Exception):
-    """Somebody has asked this program to end, by a signal."""
+    """This program received a signal that ends it."""
 
     def __init__(self, signal: signal.Signals) -> None:
         self.signal = signal
@@ -303,11 +303,11 @@ class TerminationRequested(Exception):
 
 
 def run_async(function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-    """Runs an async function until it is done and returns what it returns.
+    """Runs an async function and returns its result.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; what ran was cancelled and has cleaned up.
-        Terminated: SIGTERM, or SIGHUP where that is not ignored; as for Ctrl-C.
+        KeyboardInterrupt: on Ctrl-C, after the function was cancelled and has cleaned up.
+        TerminationRequested: on SIGTERM, or SIGHUP unless it is ignored; likewise after cleanup.
     """
     import anyio
 
@@ -320,26 +320,26 @@ async def run_until_signal(function: Callable[..., Awaitable[T]], arguments: tup
 
     from becket.host.signals import STOP_SIGNALS, without_ignored
 
-    heard: list[signal.Signals] = []
+    received: list[signal.Signals] = []
     results: list[T] = []
     failures: list[Exception] = []
     async with anyio.create_task_group() as tasks:
 
-        async def watch(*, task_status: TaskStatus[None]) -> None:
+        async def receive_signals(*, task_status: TaskStatus[None]) -> None:
             with anyio.open_signal_receiver(*without_ignored(STOP_SIGNALS)) as signals:
                 task_status.started()
                 async for number in signals:
-                    heard.append(number)
+                    received.append(number)
                     tasks.cancel_scope.cancel()
 
-        await tasks.start(watch)
+        await tasks.start(receive_signals)
         try:
             results.append(await function(*arguments))
-        except Exception as error:  # raised again below: a group around it would say nothing more
+        except Exception as error:  # raised again below, without an exception group around it
             failures.append(error)
         tasks.cancel_scope.cancel()
-    if heard:
-        raise TerminationRequested(heard[0])
+    if received:
+        raise TerminationRequested(received[0])
     if failures:
         raise failures[0]
     return results[0]
