@@ -119,7 +119,7 @@ def test_data_that_a_tool_has_stored_is_there_at_the_next_call(tmp_path: Path) -
     ("words", "code", "said"),
     [
         pytest.param(["notes", "keep", '{"txt": "a"}'], 2, "/text: is missing", id="wrong-input"),
-        pytest.param(["notes", "keep", "[]"], 2, "the input of a tool is an object", id="array"),
+        pytest.param(["notes", "keep", "[]"], 2, "the input of a tool must be an object", id="array"),
         pytest.param(["notes", "burn"], 3, "notes has no tool or method 'burn', it has: count, find, keep", id="tool"),
         pytest.param(["nobody", "keep"], 3, "no extension 'nobody', it has: census, dice", id="extension"),
     ],

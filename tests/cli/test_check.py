@@ -518,7 +518,7 @@ def test_a_program_that_echoes_its_input_is_not_an_extension() -> None:
     told = json.loads(here("check", "--json", "--timeout", "1", "--", "cat").stdout)
 
     assert not told["ok"]
-    assert "send back" in str(told["reports"])
+    assert "echo its stdin" in str(told["reports"])
 
 
 @pytest.mark.parametrize("program", ["no-such-program", __file__])

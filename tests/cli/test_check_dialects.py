@@ -123,7 +123,7 @@ def test_a_program_that_ends_at_once_is_reported_with_its_stderr(tmp_path: Path)
         (
             "answer",
             "error",
-            "it ended with exit code 1 before it responded to `initialize`, its last words: no luck",
+            "it exited with code 1 before it responded to `initialize`, last line of stderr: no luck",
         )
     ]
 
@@ -161,13 +161,13 @@ def test_text_on_stdout_is_a_warning_where_its_own_hosts_pass_over_it(tmp_path: 
 
 def test_a_program_that_outlives_its_stdin_is_a_warning(tmp_path: Path) -> None:
     assert wrong(tmp_path, "def at_end(): time.sleep(60)") == [
-        ("stdin", "warning", "it goes on 2 s after its stdin has ended")
+        ("stdin", "warning", "it still runs 2 s after the end of its stdin")
     ]
 
 
 def test_a_program_that_ends_badly_is_a_warning(tmp_path: Path) -> None:
     assert wrong(tmp_path, "def at_end(): sys.exit(3)") == [
-        ("stdin", "warning", "it ended with exit code 3 when its stdin has ended")
+        ("stdin", "warning", "it exited with code 3 when its stdin ended")
     ]
 
 

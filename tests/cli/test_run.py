@@ -151,7 +151,7 @@ def test_each_event_is_a_line_until_a_signal_ends_all_in_good_order(root: Path, 
         assert re.match(r"\d\d:\d\d:\d\d quiet: started in [\d.]+ s, process \d+\n", line)
         os.kill(int(line.split()[-1]), signal.SIGKILL)
         lines.until("quiet: killed by SIGKILL")
-        lines.until("quiet: runs again")
+        lines.until("quiet: restarted")
         assert lines.end(number) == code
         lines.until("quiet: stopped")
 
@@ -180,7 +180,7 @@ def test_grants_of_another_command_are_taken_over(root: Path, tmp_path: Path) ->
         assert becket("grant", "greedy", "--yes", "--root", str(root), "--data", data).returncode == ExitCode.DONE
         lines.until("greedy: started")
         assert becket("revoke", "greedy", "memory.read", "--data", data).returncode == ExitCode.DONE
-        lines.until("greedy: memory.read taken away by grants.toml")
+        lines.until("greedy: memory.read revoked by grants.toml")
 
 
 TALKER = QUIET.replace("quiet", "talker").replace(
@@ -214,7 +214,7 @@ def test_messages_of_each_extension_are_recorded_in_a_file_for_each_start(root: 
     with Lines("run", str(root), "--no-data", "--trace", str(tmp_path / "traces" / "run.jsonl")) as lines:
         pid = int(lines.until("quiet: started").split()[-1])
         os.kill(pid, signal.SIGKILL)
-        lines.until("quiet: runs again")
+        lines.until("quiet: restarted")
         lines.end(signal.SIGINT)
 
     names = ["run.quiet.2.jsonl", "run.quiet.jsonl", "run.talker.jsonl"]
@@ -259,7 +259,7 @@ def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
         pid = re.findall(r"process (\d+)", terminal.text)[0]
         os.kill(int(pid), signal.SIGKILL)
         terminal.expect("quiet: killed by SIGKILL")
-        terminal.expect("quiet: runs again")
+        terminal.expect("quiet: restarted")
         terminal.expect_seen("| quiet ~ ready ~ 1")
         terminal.type(CTRL_C)
         assert terminal.end() == ExitCode.INTERRUPTED
@@ -374,7 +374,7 @@ def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_termina
         terminal.type("nx\x7f\x7f\x1b[Ay")
         terminal.expect_seen("""
             |~ quiet: killed by SIGKILL
-            |~ quiet: runs again after ~
+            |~ quiet: restarted after ~
             |
             | extension   state     restarts   note
             | ───────────────────────────────────────────────

@@ -41,10 +41,10 @@ def test_each_message_is_a_line_with_an_arrow() -> None:
         '  1.5 ms |<................................ told {"a":1} ..|',
         "  1.50 s |<---------------------- #1 add after 1.50 s: 3 --|",
         "  1.50 s |-- #2 sub: error -32601 no\\x1b such ------------>|",
-        "  1.50 s |<------------------------ no message: not JSON --|",
-        "  1.50 s |<---------------------- no frame: hello\\x1b[2J --|",
-        "  1.50 s |.. no more will come ...........................>|",
-        "  1.50 s | the child has ended: killed by SIGTERM          +",
+        "  1.50 s |<--------------------- not a message: not JSON --|",
+        "  1.50 s |<------------------- not a frame: hello\\x1b[2J --|",
+        "  1.50 s |.. end of stream ...............................>|",
+        "  1.50 s | the child has exited: killed by SIGTERM         +",
     ]
 
 

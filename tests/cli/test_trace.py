@@ -253,7 +253,7 @@ def test_a_recording_that_cannot_be_written_does_not_disturb_the_conversation() 
         code, errors = talk.leave()
 
     assert code == 0
-    assert errors.count("the recording ends here") == 1
+    assert errors.count("recording stopped") == 1
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_conversation_is_shown_as_a_table(tmp_path: Path) -> None:
     assert lines[0].split() == ["NO", "AT", "TO", "KIND", "ID", "METHOD", "TOOK", "BYTES", "CONTENT"]
     assert lines[1].split() == ["1", "1.0", "ms", "child", "call", "1", "add", "-", str(len(ADD)), '{"x":[1,2]}']
     assert lines[3].split() == ["3", "3.0", "ms", "host", "answer", "1", "add", "2.0", "ms", str(len(SUM)), "3"]
-    assert lines[6].endswith("the child has ended: exit code 0")
+    assert lines[6].endswith("the child has exited: exit code 0")
 
 
 def test_params_are_truncated_unless_all_is_requested(tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_a_missing_message_times_out_and_the_rest_is_compared(tmp_path: Path) ->
     done = becket("trace", "replay", "--timeout", "0.2", path, "--", *python(ECHO))
 
     assert done.returncode == 1
-    assert "the notification hello: it did not come within 0.2 s" in done.stdout
+    assert "the notification hello: not received within 0.2 s" in done.stdout
     assert "1 message compared, 1 difference" in done.stderr
 
 

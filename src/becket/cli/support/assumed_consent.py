@@ -1,5 +1,4 @@
-"""What `--yes` means where nothing is to change: extensions are looked at as if consent were given, and no file is
-written."""
+"""`--yes` of commands that change nothing: treats extensions as if consent were given, and writes no file."""
 
 from __future__ import annotations
 
@@ -17,38 +16,38 @@ __all__ = ["assume_consent", "give_assumed"]
 
 
 def assume_consent(survey: HostSurvey) -> HostSurvey:
-    """Returns a survey in which every extension that waits for consent has it."""
+    """Returns a survey in which every extension that needs consent has it."""
     return replace(survey, start_decisions={id: assume(one) for id, one in survey.start_decisions.items()})
 
 
-def assume(admission: StartDecision) -> StartDecision:
-    match admission:
+def assume(decision: StartDecision) -> StartDecision:
+    match decision:
         case NeedsConsent():
             return StartAllowed(
-                extension=admission.extension,
-                command=admission.command,
-                cwd=admission.cwd,
-                digest=admission.digest,
-                grants=Grants(frozenset(admission.held).union(admission.permissions)),
+                extension=decision.extension,
+                command=decision.command,
+                cwd=decision.cwd,
+                digest=decision.digest,
+                grants=Grants(frozenset(decision.held).union(decision.permissions)),
             )
         case StartAllowed(undecided=undecided, grants=grants):
-            return replace(admission, grants=Grants(grants.allow.union(undecided), grants.deny), undecided=())
+            return replace(decision, grants=Grants(grants.allow.union(undecided), grants.deny), undecided=())
         case StartRefused():
-            return admission
+            return decision
 
 
 def give_assumed(arguments: Mapping[str, Any], survey: HostSurvey) -> dict[str, Any]:
-    """Returns arguments of `Host` with which it starts what it would start with consent, for this run alone.
+    """Returns arguments for a `Host` that starts extensions as with consent, for this run only.
 
-    What is given by arguments is never written to the file of grants."""
+    Grants in arguments are never written to the grants file."""
     grants: dict[str, Grants] = dict(arguments.get("grants") or {})
     extensions: dict[str, ExtensionConfig] = dict(arguments.get("extensions") or {})
-    for id, admission in survey.start_decisions.items():
-        agreed = assume(admission)
-        if not isinstance(agreed, StartAllowed):
+    for id, decision in survey.start_decisions.items():
+        assumed = assume(decision)
+        if not isinstance(assumed, StartAllowed):
             continue
         before = grants.get(id, Grants())
-        grants[id] = Grants(before.allow | agreed.grants.allow, before.deny | agreed.grants.deny)
+        grants[id] = Grants(before.allow | assumed.grants.allow, before.deny | assumed.grants.deny)
         if requested := survey.variables[id].requested:
             config = extensions.get(id, ExtensionConfig())
             extensions[id] = replace(config, allow_variables=(*config.allow_variables, *requested))

@@ -1,7 +1,7 @@
-"""The cases of `becket check` as data: what is sent to a program, and which verdict follows from what is observed.
+"""The cases of `becket check` as data: which messages are sent, and the verdict for each possible observation.
 
-Nothing is run here. `checks` sends the steps frame by frame to programs that speak becket's own dialects, and
-`spoken_checks` sends them as a host of another system. Strings that begin with `$` stand for what is known at run time.
+Pure. `checks` runs the cases frame by frame for becket's own dialects; `dialect_checks` runs them through the host's
+code for foreign dialects. Strings that begin with `$` are placeholders for values known at run time.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ __all__ = [
 ]
 
 NO_SUCH_METHOD: Final = "becket.check/no_such_method"
-RUN_ID: Final = "check-1"  # of the command that is run
-PINGS: Final = {NATIVE.name: NATIVE.ping or "", "mcp": "ping"}  # by dialect; the others have none
+RUN_ID: Final = "check-1"  # `request_id` of the command
+PINGS: Final = {NATIVE.name: NATIVE.ping or "", "mcp": "ping"}  # ping methods by dialect; other dialects have none
 
 
-# -- what is sent
+# -- steps
 
 
 class SendRequest(Struct, frozen=True, omit_defaults=True, tag_field="send", tag="request"):
-    """A request; the last one of a case is the one whose response is observed."""
+    """A request; the response to the last one of a case is observed."""
 
     method: str
     params: Any = None
@@ -61,17 +61,17 @@ class SendNotification(Struct, frozen=True, omit_defaults=True, tag_field="send"
 
 
 class SendCancel(Struct, frozen=True, tag_field="send", tag="cancel"):
-    """The cancellation of the request before it, as the dialect says it."""
+    """Cancels the previous request, with the dialect's cancellation message."""
 
 
 class CloseStdin(Struct, frozen=True, tag_field="send", tag="close_stdin"):
-    """The end of the program's stdin; then its exit is observed."""
+    """Closes the program's stdin; then its exit is observed."""
 
 
 Step = SendRequest | SendNotification | SendCancel | CloseStdin
 
 
-# -- what is observed, and what follows from it
+# -- observations and verdicts
 
 
 class Observed(StrEnum):
@@ -84,36 +84,36 @@ class Observed(StrEnum):
     WRONG_FRAMING = "wrong framing"
     """It did not respond in time, and wrote frames of another kind."""
     WRONG_BYTES = "wrong bytes"
-    """It did not respond in time, and wrote something that is no frame."""
+    """It did not respond in time, and wrote bytes that are not a frame."""
     CRASH = "crash"
-    """It ended instead of a response."""
+    """It exited before it responded."""
     EXIT = "exit"
-    """It ended as it should."""
+    """It exited with an expected exit code."""
     BAD_EXIT = "bad exit"
-    """It ended with another exit code than it should."""
+    """It exited with an unexpected exit code."""
     RUNNING = "running"
-    """It did not end in time."""
+    """It did not exit in time."""
     NOT_STARTED = "not started"
     INVALID = "invalid"
-    """What it sent breaks a rule of the contract."""
+    """It sent data that violates the contract."""
     ODDITY = "oddity"
-    """What it sent breaks a rule that hosts do not insist on."""
+    """It sent data that violates a rule which hosts do not enforce."""
     CLEAN = "clean"
-    """All that it wrote is well-formed."""
+    """Everything it wrote is well-formed."""
     STRAY = "stray"
-    """It wrote text to stdout that is no message."""
+    """It wrote text to stdout that is not a message."""
     SKIPPED_STRAY = "skipped stray"
-    """The same, where hosts of the dialect skip such text."""
+    """The same, in a dialect whose hosts skip such text."""
     BAD_FRAME = "bad frame"
     BAD_MESSAGE = "bad message"
     UNKNOWN_CALL = "unknown call"
     """It called a method that no host has."""
     UNMARKED = "unmarked"
-    """Nothing was sent: what there is may have effects."""
+    """Nothing was sent, because no tool or command is marked as read-only."""
 
 
 class Observation(Struct, frozen=True):
-    """What was observed in one case, with the facts that its verdict names."""
+    """What was observed in one case, with the values for the text of its verdict."""
 
     observed: Observed
     facts: Mapping[str, object] = {}
@@ -121,7 +121,7 @@ class Observation(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """What follows from an observation; for errors only where the error has this `meaning`, if there is one here."""
+    """The finding for an observation; with a `meaning`, only for errors of this meaning."""
 
     observed: Observed
     level: FindingLevel
@@ -131,10 +131,10 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
 
 
 class Case(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One case: the first verdict that fits what is observed counts.
+    """One case; its first verdict that matches the observation applies.
 
-    `needs` is another case that must have had a response, `feature` what both sides must have announced. A case with
-    `own_process` has a process of its own, which has done the handshake and nothing else."""
+    `needs` is another case that must have had a response, `feature` a feature that both peers must have announced. A
+    case with `own_process` runs in a new process after the handshake."""
 
     id: str
     title: str
@@ -146,7 +146,7 @@ class Case(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def has_only_faults(self) -> bool:
-        """Whether nothing is reported in this case where nothing is wrong."""
+        """Whether this case reports nothing if there is no fault."""
         return all(verdict.level is not FindingLevel.OK for verdict in self.verdicts)
 
 
@@ -162,9 +162,9 @@ def judge(case: Case, observation: Observation) -> Finding:
 # -- the cases
 
 FLUSH: Final = "read stdin, respond on stdout, and flush after each message"
-HEADERS: Final = "behind `Content-Length: N` and a blank line, a JSON-RPC message of N bytes"
+HEADERS: Final = "write `Content-Length: N`, a blank line, and a JSON-RPC message of N bytes"
 STDERR: Final = "stdout belongs to the protocol: print to stderr"
-OUTLIVES: Final = "end the program when reading stdin gives nothing more: else it outlives a host that has died"
+OUTLIVES: Final = "exit at the end of stdin: otherwise the program outlives a host that has died"
 REJECT: Final = f"respond with the error {ERROR_CODES[Meaning.UNKNOWN_METHOD]}"
 
 OK, WARNING, ERROR, SKIPPED = FindingLevel.OK, FindingLevel.WARNING, FindingLevel.ERROR, FindingLevel.SKIPPED
@@ -176,7 +176,7 @@ START: Final = Case(
             Observed.NOT_STARTED,
             ERROR,
             "`{program}` cannot be started: {problem}",
-            "look at its path, and whether it is executable",
+            "check its path, and that it is executable",
         ),
     ),
 )
@@ -196,7 +196,7 @@ def build_first_case(method: str, title: str, *, params: Any) -> Case:
                 Observed.WRONG_FRAMING,
                 ERROR,
                 "it did not respond to `{method}`; it wrote: {wrote}",
-                "it seems to write {found}; this dialect has {expected}",
+                "it seems to write {found}; this dialect uses {expected}",
             ),
             Verdict(Observed.WRONG_BYTES, ERROR, "it did not respond to `{method}`; it wrote: {wrote}", HEADERS),
             Verdict(Observed.SILENCE, ERROR, "it did not respond to `{method}` within {seconds} s{wrote}", FLUSH),
@@ -207,7 +207,7 @@ def build_first_case(method: str, title: str, *, params: Any) -> Case:
 
 HANDSHAKE: Final = Case(
     id="handshake",
-    title="What it declares keeps the rules of the contract.",
+    title="Its declaration follows the contract.",
     needs="answer",
     verdicts=(
         Verdict(Observed.RESULT, OK, "{declared}"),
@@ -218,31 +218,31 @@ HANDSHAKE: Final = Case(
 )
 METHODS: Final = Case(
     id="methods",
-    title="It rejects a request of a method that it does not have.",
+    title="It rejects a request for an unknown method.",
     needs="answer",
     sends=(SendRequest(NO_SUCH_METHOD, {}),),
     verdicts=(
-        Verdict(Observed.ERROR, OK, "it rejects a method that it does not have", meaning=Meaning.UNKNOWN_METHOD),
-        Verdict(Observed.ERROR, WARNING, "it rejects a method that it does not have with the error {code}", REJECT),
-        Verdict(Observed.RESULT, ERROR, "it responds to a method that it does not have with a result", REJECT),
-        Verdict(Observed.CRASH, ERROR, "it {ended} when a method was called that it does not have", REJECT),
-        Verdict(Observed.SILENCE, ERROR, "it does not respond to a method that it does not have", REJECT),
+        Verdict(Observed.ERROR, OK, "it rejects unknown methods", meaning=Meaning.UNKNOWN_METHOD),
+        Verdict(Observed.ERROR, WARNING, "it rejects unknown methods with the error {code}", REJECT),
+        Verdict(Observed.RESULT, ERROR, "it responds to an unknown method with a result", REJECT),
+        Verdict(Observed.CRASH, ERROR, "it {ended} when an unknown method was called", REJECT),
+        Verdict(Observed.SILENCE, ERROR, "it does not respond to an unknown method", REJECT),
     ),
 )
 NOTIFICATIONS: Final = Case(
     id="notifications",
-    title="It ignores a notification that it does not know.",
+    title="It ignores an unknown notification.",
     needs="methods",
     sends=(SendNotification(NO_SUCH_METHOD, {}), SendRequest(NO_SUCH_METHOD, {})),
     verdicts=(
-        Verdict(Observed.ERROR, OK, "it ignores notifications that it does not know"),
-        Verdict(Observed.RESULT, OK, "it ignores notifications that it does not know"),
+        Verdict(Observed.ERROR, OK, "it ignores unknown notifications"),
+        Verdict(Observed.RESULT, OK, "it ignores unknown notifications"),
         *(
             Verdict(
                 observed,
                 ERROR,
-                "it does not respond any more after an unknown notification",
-                "ignore notifications that are not known",
+                "it no longer responds after an unknown notification",
+                "ignore unknown notifications",
             )
             for observed in (Observed.CRASH, Observed.SILENCE)
         ),
@@ -256,57 +256,55 @@ PING: Final = Case(
     sends=(SendRequest(PINGS[NATIVE.name]),),
     verdicts=(
         Verdict(Observed.RESULT, OK, "it responded to a ping in {ms} ms"),
-        Verdict(
-            Observed.ERROR, ERROR, "it rejects the ping that it has announced: {message}", "respond with any result"
-        ),
+        Verdict(Observed.ERROR, ERROR, "it announces pings but rejects one: {message}", "respond with any result"),
         Verdict(Observed.CRASH, ERROR, "it {ended} when it was pinged{last_output}"),
         Verdict(
             Observed.SILENCE,
             ERROR,
             "it did not respond to a ping within {seconds} s",
-            "a host ends an extension that does not respond to pings: does it block its event loop?",
+            "a host kills an extension that does not respond to pings: check for code that blocks the event loop",
         ),
     ),
 )
 
 
 def calls(what: str, named: str, *, unknown: FindingLevel = FindingLevel.ERROR) -> tuple[Verdict, ...]:
-    """Returns the verdicts on a call of a tool or of a command, which may fail: by its own reasons, not by these."""
+    """Returns the verdicts on a call of a tool or command. An error of the tool's own is a valid response."""
     return (
         Verdict(Observed.RESULT, OK, f"{named} responded in {{ms}} ms"),
         Verdict(
             Observed.ERROR,
             unknown,
-            f"{named} is declared, and is rejected as unknown: {{message}}",
-            f"serve every {what} that is declared",
+            f"{named} is declared but rejected as unknown: {{message}}",
+            f"handle every declared {what}",
             meaning=Meaning.UNKNOWN_METHOD,
         ),
         Verdict(
             Observed.ERROR,
             WARNING,
             f"{named} failed: {{message}} (its input was {{input}})",
-            "its log has the reason; a tool that cannot do what is asked for responds with an error of its own",
+            "its log has the reason; a tool should report expected failures with errors of its own",
             meaning=Meaning.INTERNAL,
         ),
         Verdict(
             Observed.ERROR,
             WARNING,
-            f"{named} rejects an input that fits what it declares: {{message}} (the input was {{input}})",
-            "let its schema say what it needs, with `examples` where a value must be a special one",
+            f"{named} rejects an input that matches its schema: {{message}} (the input was {{input}})",
+            "describe the input fully in the schema, with `examples` for values that a schema cannot describe",
             meaning=Meaning.INVALID_PARAMS,
         ),
         Verdict(Observed.ERROR, OK, f"{named} responded with an error: {{message}}"),
-        Verdict(Observed.INVALID, ERROR, f"{named}: {{problem}}", "`becket schema` says what is expected"),
+        Verdict(Observed.INVALID, ERROR, f"{named}: {{problem}}", "`becket schema` shows what is expected"),
         Verdict(Observed.CRASH, ERROR, f"it {{ended}} when {named} was called{{last_output}}"),
         Verdict(Observed.SILENCE, ERROR, f"{named} did not respond within {{seconds}} s (its input was {{input}})"),
     )
 
 
 def tools(unknown: FindingLevel) -> Case:
-    """Returns the case of calls of tools. In other systems a tool may pass on that its host has no such method."""
+    """Returns the case that calls tools. In foreign dialects a tool may pass on `unknown method` from its host."""
     return Case(
         id="tools",
-        title="Its tools respond to an input that fits their schemas.",
+        title="Its tools respond to an input that matches their schemas.",
         needs="handshake",
         sends=TOOL_CALLS,
         verdicts=(
@@ -330,33 +328,33 @@ def tools(unknown: FindingLevel) -> Case:
 TOOL_CALLS: Final = (SendRequest(TOOL_CALL.name, {"name": "$tool", "input": "$input"}),)
 CANCEL: Final = Case(
     id="cancel",
-    title="It responds to a call that was cancelled.",
+    title="It responds to a cancelled call.",
     needs="tools",
     feature="cancel",
     sends=(*TOOL_CALLS, SendCancel()),
     verdicts=(
-        Verdict(Observed.RESULT, OK, "a cancelled call of `{tool}` was responded to"),
-        Verdict(Observed.ERROR, OK, "a cancelled call of `{tool}` was responded to"),
+        Verdict(Observed.RESULT, OK, "it responded to a cancelled call of `{tool}`"),
+        Verdict(Observed.ERROR, OK, "it responded to a cancelled call of `{tool}`"),
         Verdict(Observed.CRASH, ERROR, "it {ended} when a call of `{tool}` was cancelled{last_output}"),
         Verdict(
             Observed.SILENCE,
             ERROR,
-            "a cancelled call of `{tool}` was not responded to within {seconds} s",
+            "it did not respond to a cancelled call of `{tool}` within {seconds} s",
             f"respond with the result, or with the error {ERROR_CODES[Meaning.CANCELLED]}",
         ),
     ),
 )
 CANCEL_OF_OTHERS: Final = Case(
     id="cancel",
-    title="It responds to a call after another one was cancelled.",
+    title="It responds to a call after a cancelled one.",
     needs="tools",
     sends=(*CANCEL.sends, *TOOL_CALLS),
     verdicts=(
-        Verdict(Observed.RESULT, OK, "`{tool}` responds after a call of it was cancelled"),
-        Verdict(Observed.ERROR, OK, "`{tool}` responds after a call of it was cancelled"),
-        Verdict(Observed.INVALID, OK, "`{tool}` responds after a call of it was cancelled"),
+        Verdict(Observed.RESULT, OK, "`{tool}` responds after a cancelled call"),
+        Verdict(Observed.ERROR, OK, "`{tool}` responds after a cancelled call"),
+        Verdict(Observed.INVALID, OK, "`{tool}` responds after a cancelled call"),
         Verdict(Observed.CRASH, ERROR, "it {ended} when a call of `{tool}` was cancelled{last_output}"),
-        Verdict(Observed.SILENCE, ERROR, "`{tool}` does not respond any more after a call of it was cancelled"),
+        Verdict(Observed.SILENCE, ERROR, "`{tool}` no longer responds after a cancelled call"),
     ),
 )
 COMMANDS: Final = Case(
@@ -377,16 +375,16 @@ COMMANDS: Final = Case(
 
 
 def end_of_stdin(lasting: FindingLevel) -> Case:
-    """Returns the case of a host that has died: its children see nothing but the end of their stdin."""
+    """Returns the case of a host that has died: its children notice only the end of stdin."""
     return Case(
         id="stdin",
-        title="It ends when its stdin ends.",
+        title="It exits when its stdin ends.",
         needs="answer",
         sends=(CloseStdin(),),
         verdicts=(
-            Verdict(Observed.EXIT, OK, "it ends when its stdin ends"),
-            Verdict(Observed.BAD_EXIT, WARNING, "it {ended} when its stdin has ended", "exit with 0: it is a good end"),
-            Verdict(Observed.RUNNING, lasting, "it goes on {seconds} s after its stdin has ended", OUTLIVES),
+            Verdict(Observed.EXIT, OK, "it exits when its stdin ends"),
+            Verdict(Observed.BAD_EXIT, WARNING, "it {ended} when its stdin ended", "exit with 0: this is no error"),
+            Verdict(Observed.RUNNING, lasting, "it still runs {seconds} s after the end of its stdin", OUTLIVES),
         ),
     )
 
@@ -401,7 +399,7 @@ FRAMING: Final = Case(
 )
 STDOUT: Final = Case(
     id="stdout",
-    title="It prints nothing to stdout beside messages.",
+    title="It prints nothing but messages to stdout.",
     verdicts=(
         Verdict(Observed.STRAY, ERROR, "something wrote to stdout: {wrote}", STDERR),
         Verdict(Observed.SKIPPED_STRAY, WARNING, "something wrote to stdout: {wrote}", STDERR),
@@ -409,54 +407,54 @@ STDOUT: Final = Case(
 )
 MESSAGES: Final = Case(
     id="messages",
-    title="Its messages are those of JSON-RPC 2.0.",
-    verdicts=(Verdict(Observed.BAD_MESSAGE, ERROR, "{problem}", "`becket schema envelope` says what a message is"),),
+    title="Its messages are valid JSON-RPC 2.0.",
+    verdicts=(Verdict(Observed.BAD_MESSAGE, ERROR, "{problem}", "`becket schema envelope` shows what is expected"),),
 )
 CALLS: Final = Case(
     id="calls",
-    title="It calls nothing that a host does not have.",
+    title="It calls only methods that a host has.",
     verdicts=(
         Verdict(
             Observed.UNKNOWN_CALL,
             WARNING,
-            "it calls methods that the contract does not have: {methods}",
-            "only a host with methods of its own serves them",
+            "it calls methods that are not in the contract: {methods}",
+            "only a host that defines these methods handles them",
         ),
     ),
 )
 SHUTDOWN_CASE: Final = Case(
     id="shutdown",
-    title="It ends on request.",
+    title="It exits on request.",
     needs="answer",
     own_process=True,
     sends=(SendRequest(SHUTDOWN.name), CloseStdin()),
     verdicts=(
-        # Many end without a response, which is as good.
-        *(Verdict(observed, OK, "it ends on request") for observed in (Observed.RESULT, Observed.EXIT)),
+        # Many programs exit without a response, which is fine.
+        *(Verdict(observed, OK, "it exits on request") for observed in (Observed.RESULT, Observed.EXIT)),
         Verdict(Observed.BAD_EXIT, WARNING, "it {ended} instead of a response", "exit with 0"),
         Verdict(
             Observed.ERROR,
             WARNING,
             f"it rejects `{SHUTDOWN.name}`",
-            f"respond to `{SHUTDOWN.name}` with any result; until then it is ended by closing its stdin",
+            f"respond to `{SHUTDOWN.name}` with any result; without it, hosts close its stdin to stop it",
         ),
         Verdict(
             Observed.RUNNING,
             ERROR,
-            "it does not end on request",
-            f"end the program after `{SHUTDOWN.name}`, and when its stdin ends",
+            "it does not exit on request",
+            f"exit after `{SHUTDOWN.name}`, and when stdin ends",
         ),
     ),
 )
 GOODBYE: Final = Case(
     id="goodbye",
-    title="It ends on request.",
+    title="It exits on request.",
     needs="handshake",
     own_process=True,
     sends=(SendRequest(SHUTDOWN.name), CloseStdin()),
     verdicts=(
-        Verdict(Observed.EXIT, OK, "it ends on request"),
-        Verdict(Observed.RUNNING, WARNING, "it does not end on request", "end the program then"),
+        Verdict(Observed.EXIT, OK, "it exits on request"),
+        Verdict(Observed.RUNNING, WARNING, "it does not exit on request", "exit after the shutdown message"),
     ),
 )
 
@@ -476,7 +474,7 @@ NATIVE_CASES: Final = (
     CALLS,
     SHUTDOWN_CASE,
 )
-"""Programs that speak the contract in its own dialect."""
+"""For programs that speak the native dialect."""
 PLAIN_CASES: Final = (
     START,
     build_first_case(NO_SUCH_METHOD, "It responds to a request.", params={}),
@@ -485,7 +483,7 @@ PLAIN_CASES: Final = (
     end_of_stdin(ERROR),
     *WIRE,
 )
-"""Programs that speak JSON-RPC without a handshake."""
+"""For programs that speak JSON-RPC without a handshake."""
 ADAPTER_CASES: Final = (
     START,
     build_first_case("$opening", "It responds to the handshake of its dialect.", params="$introduction"),
@@ -499,7 +497,7 @@ ADAPTER_CASES: Final = (
     FRAMING,
     GOODBYE,
 )
-"""Programs of other systems: the requests are those of the contract, which an adapter maps to their protocol."""
+"""For programs of foreign systems; an adapter maps the requests of the contract to their protocol."""
 
 
 def cases_of(dialect: str) -> tuple[Case, ...]:

@@ -43,22 +43,21 @@ __all__ = ["list_dialects", "run_checks"]
 NATIVE_CHECKS: Final = {NATIVE.name: NATIVE, PLAIN.name: PLAIN}
 MEANINGS: Final = {number: meaning for meaning, number in ERROR_CODES.items()}
 FRAMINGS: Final = {ContentLength: "Content-Length headers", JsonLines: "JSON lines", LengthPrefixed: "length prefixes"}
-SCHEMAS: Final = "`becket schema initialize` and `becket schema capabilities` say what is expected"
-ASK_FOR_IT: Final = "ask for the permission in `permissions` of the manifest: without it no host starts the extension"
+SCHEMAS: Final = "`becket schema initialize` and `becket schema capabilities` show what is expected"
+REQUEST_PERMISSION: Final = "add it to `permissions` in the manifest: without it no host starts the extension"
 MOST_SHOWN: Final = 64  # characters of an id
 RESPONSES: Final = (Observed.RESULT, Observed.ERROR)
 
 
 def list_dialects() -> list[str]:
-    """Returns the names of all dialects of extensions, in the order in which they are tried: the one that fits most
-    comes last."""
+    """Returns the names of all dialects of extensions in the order of trial: the least specific comes last."""
     known = NATIVE_CHECKS.keys() | set(ADAPTERS)
     added = [name for name in DIALECTS if name not in known and DIALECTS[name].load_mapping is not None]
     return [NATIVE.name, *ADAPTERS, *added, PLAIN.name]
 
 
 def run_checks(name: str, subject: CheckSubject) -> Iterator[Finding]:
-    """Runs the cases of a dialect, and yields what was found."""
+    """Runs the cases of a dialect and yields the findings."""
     if name in NATIVE_CHECKS:
         return check_own(NATIVE_CHECKS[name], subject)
     from becket.cli.support.dialect_checks import check_foreign_dialect
@@ -76,7 +75,7 @@ def check_own(dialect: Dialect, subject: CheckSubject) -> Iterator[Finding]:
             for case in others:
                 if not case.own_process:
                     yield from conversation.run(case)
-        # What was wrong on the wire is known when the process has ended.
+        # Violations on the wire are complete once the process has ended.
         for case in others:
             yield from (judge(case, seen) for seen in observe_wire(case, probe))
         for case in others:
@@ -90,21 +89,21 @@ def check_own(dialect: Dialect, subject: CheckSubject) -> Iterator[Finding]:
 
 
 class Conversation:
-    """One process, and what was said so far."""
+    """Runs cases with one process and records which got a response."""
 
     def __init__(self, probe: Probe, subject: CheckSubject) -> None:
         self._probe = probe
         self._subject = subject
         self._responded: set[str] = set()
         self._opening: ProbeResponse | None = None
-        self._called: dict[str, Any] = {}  # the tool that was called first, with its input
+        self._called: dict[str, Any] = {}  # the first tool that responded, with its input
 
     def has_response_to(self, case: str) -> bool:
-        """Returns whether there was a response in this case."""
+        """Returns whether the program responded in this case."""
         return case in self._responded
 
     def run(self, case: Case) -> Iterator[Finding]:
-        """Runs a case, where it can be run; the first one opens the conversation."""
+        """Runs a case if its requirements are met."""
         if case.needs and (case.needs not in self._responded or self._probe.has_ended()):
             return
         if case.feature and case.feature not in self._initialized.features:
@@ -134,7 +133,7 @@ class Conversation:
     # -- sending
 
     def _send(self, case: Case, timeout: float, values: dict[str, Any]) -> Observation:
-        """Sends the steps of a case and returns what comes of it."""
+        """Sends the steps of a case and returns the observation."""
         id, method, answer, exit_code = 0, "", None, None
         for step in case.sends:
             match step:
@@ -161,10 +160,10 @@ class Conversation:
         return self._explain_silence(facts, timeout) if answer is None else observe_response(answer, facts)
 
     def _explain_silence(self, facts: Mapping[str, object], timeout: float) -> Observation:
-        """Returns why there was no response, as far as that can be said."""
+        """Returns the likely reason why there was no response."""
         probe = self._probe
         if probe.has_ended():
-            last_output = f", its last words: {probe.last_stderr_line}" if probe.last_stderr_line else ""
+            last_output = f", last line of stderr: {probe.last_stderr_line}" if probe.last_stderr_line else ""
             ended = {"ended": describe_exit(probe.exit_code), "last_output": last_output}
             return Observation(Observed.CRASH, {**facts, **ended})
         if probe.stdout and not self._responded:
@@ -175,11 +174,11 @@ class Conversation:
             return Observation(Observed.WRONG_BYTES, facts)
         return Observation(Observed.SILENCE, {**facts, "seconds": f"{timeout:g}", "wrote": ""})
 
-    # -- what the contract says
+    # -- contract
 
     @cached_property
     def _initialized(self) -> Initialized:
-        """What the program declares; nothing where it has declared something else."""
+        """The program's declaration; an empty one if that is malformed."""
         result = None if self._opening is None else self._opening.result
         if result is None or find_shape_problems(self._subject.id, result):
             return Initialized(PROTOCOL_VERSION)
@@ -192,14 +191,14 @@ class Conversation:
             yield observe_response(answer, {})
             return
         problems = [*find_declared_problems(self._subject, answer.result)]
-        hint = SCHEMAS if problems else ASK_FOR_IT
+        hint = SCHEMAS if problems else REQUEST_PERMISSION
         for pointer, text in problems or find_missing_permissions(self._subject, self._initialized):
             problem = f"{pointer}: {text}" if pointer else text
             yield Observation(Observed.INVALID, {"problem": problem, "hint": hint})
         own_id, manifest_id = self._initialized.id, self._subject.manifest_id
         if own_id and manifest_id not in (None, own_id):
-            problem = f"its manifest has the id `{manifest_id}`, and its code `{own_id[:MOST_SHOWN]}`"
-            yield Observation(Observed.ODDITY, {"problem": problem, "hint": "give both the same id"})
+            problem = f"the id is `{manifest_id}` in the manifest, but `{own_id[:MOST_SHOWN]}` in the code"
+            yield Observation(Observed.ODDITY, {"problem": problem, "hint": "use the same id in both"})
         if not problems:
             yield Observation(Observed.RESULT, {"declared": describe_capabilities(self._initialized)})
 
@@ -248,7 +247,7 @@ def build_initialize(subject: CheckSubject) -> Initialize:
 
 
 def find_declared_problems(subject: CheckSubject, result: Raw) -> Iterator[tuple[str, str]]:
-    """Yields what is wrong with what a program declares."""
+    """Yields problems of the program's declaration."""
     problems = find_shape_problems(subject.id, result)
     if problems:
         yield from problems
@@ -264,7 +263,7 @@ def find_declared_problems(subject: CheckSubject, result: Raw) -> Iterator[tuple
 
 
 def find_missing_permissions(subject: CheckSubject, initialized: Initialized) -> list[tuple[str, str]]:
-    """Returns what a host would refuse because the manifest does not ask for the permission."""
+    """Returns declarations that a host would reject because the manifest does not request the permission."""
     grants = Grants.of(PERMISSIONS.intersection(subject.permissions))
     return find_handshake_problems(subject.id, initialized, grants=grants, config=subject.config)
 
@@ -287,22 +286,22 @@ def describe_capabilities(initialized: Initialized) -> str:
 
 
 def find_output_problem(outputs: list[Raw]) -> str | None:
-    """Returns what is wrong with the output of a command, None where nothing is."""
+    """Returns the first problem in the output of a command, or None."""
     for raw in outputs:
         try:
             frame = decode_command_output_params(raw)
         except ValidationError as error:
             return f"its output is malformed: {error}"
         if frame.request_id != RUN_ID:
-            return f"its output has another `request_id` than the request: {quote(frame.request_id.encode())}"
+            return f"the `request_id` of its output is not that of the request: {quote(frame.request_id.encode())}"
     return None
 
 
-# -- what was observed
+# -- observations
 
 
 def observe_response(answer: ProbeResponse, facts: Mapping[str, object]) -> Observation:
-    """Returns what a response is."""
+    """Returns the observation of a response."""
     facts = {**facts, "ms": f"{answer.seconds * 1000:.0f}"}
     if answer.error is None:
         return Observation(Observed.RESULT, facts)
@@ -313,7 +312,7 @@ def observe_response(answer: ProbeResponse, facts: Mapping[str, object]) -> Obse
 
 
 def observe_wire(case: Case, probe: Probe) -> Iterator[Observation]:
-    """Yields what was observed of the bytes that the program wrote, over all that was said."""
+    """Yields observations of all bytes that the program wrote."""
     match case.id:
         case "framing":
             if probe.frame_error is not None:
@@ -334,7 +333,7 @@ def observe_wire(case: Case, probe: Probe) -> Iterator[Observation]:
 
 
 def fill(template: Any, values: dict[str, Any]) -> Any:
-    """Returns params with what stands for its placeholders."""
+    """Returns params with placeholders replaced by their values."""
     if isinstance(template, str):
         return values.get(template, template)
     return {name: fill(value, values) for name, value in template.items()} if is_object(template) else template

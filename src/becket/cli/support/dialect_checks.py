@@ -1,6 +1,6 @@
 """Checks of `becket check` for foreign dialects, through the host's own connection.
 
-The host's own code is used, from the first byte to the end of the process, and watched: so what passes here runs.
+The checks observe the host's own code from process start to exit, so a program that passes them also works in a host.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from becket.permissions.names import PERMISSIONS
 __all__ = ["check_foreign_dialect"]
 
 Seen = tuple[Case, Observation]
-MAX_OUTPUT_BYTES = 64 * 1024  # bytes of what it wrote that are looked at
-logging.getLogger("becket").addHandler(logging.NullHandler())  # all that it would say is found here, and told better
+MAX_OUTPUT_BYTES = 64 * 1024  # kept of the program's output
+logging.getLogger("becket").addHandler(logging.NullHandler())  # the findings report the same problems
 
 
 def check_foreign_dialect(dialect: Dialect, subject: CheckSubject) -> Iterator[Finding]:
-    """Runs the cases of another system's dialect, and yields what was found."""
+    """Runs the cases of a foreign dialect and yields the findings."""
     watch = DialectObserver(dialect)
     cases = cases_of(dialect.name)
     for case, observation in anyio.run(
@@ -69,7 +69,7 @@ def check_foreign_dialect(dialect: Dialect, subject: CheckSubject) -> Iterator[F
 
 
 async def run_connection(watch: DialectObserver, subject: CheckSubject, cases: Sequence[Case]) -> list[Seen]:
-    """Starts the program, shakes hands and runs the cases; returns what was observed in each."""
+    """Starts the program, performs the handshake and runs the cases; returns the observations."""
     dialect = watch.dialect
     try:
         extension = await connect_extension(
@@ -100,16 +100,16 @@ async def run_connection(watch: DialectObserver, subject: CheckSubject, cases: S
 
 
 class Calls:
-    """What is sent to a program that has done the handshake, and what comes of it."""
+    """Runs cases with a program after the handshake."""
 
     def __init__(self, extension: Extension, subject: CheckSubject, watch: DialectObserver) -> None:
         self._extension = extension
         self._subject = subject
         self._watch = watch
-        self._called: tuple[str, dict[str, Any]] | None = None  # a tool that has responded, with its input
+        self._called: tuple[str, dict[str, Any]] | None = None  # the first tool that responded, with its input
 
     async def observe(self, case: Case) -> AsyncGenerator[Observation, None]:
-        """Runs a case and yields what was observed."""
+        """Runs a case and yields observations."""
         extension, watch = self._extension, self._watch
         match case.id:
             case "answer":
@@ -117,7 +117,7 @@ class Calls:
             case "handshake":
                 yield Observation(Observed.RESULT, {"declared": watch.describe(extension)})
                 for name, because in extension.disabled_tools.items():
-                    problem = f"the tool `{name}` is disabled, its schema cannot be applied: {because}"
+                    problem = f"the tool `{name}` is disabled, because its schema is invalid: {because}"
                     yield Observation(Observed.INVALID, {"problem": problem, "hint": ""})
                 for note in watch.notes:
                     yield Observation(Observed.ODDITY, {"problem": note, "hint": ""})
@@ -129,7 +129,7 @@ class Calls:
                     yield observation
             case "cancel" if self._called is not None and not extension.is_closed:
                 tool, input = self._called
-                with anyio.move_on_after(0):  # which ends the call as soon as it waits for its response
+                with anyio.move_on_after(0):  # cancels the call as soon as it waits for its response
                     await self._call_tool(tool, input)
                 yield await self._call_tool(tool, input)
             case "commands" if not extension.is_closed:
@@ -187,7 +187,7 @@ class Calls:
                 raise BadReply(method=COMMAND_INVOKE.name, problem=f"{run.skipped} of its events are malformed")
 
     async def _observe(self, call: Awaitable[object], facts: dict[str, str]) -> Observation:
-        """Returns what comes of a call."""
+        """Returns the observation of a call."""
         began = monotonic()
         try:
             await call
@@ -220,7 +220,7 @@ def exit_code_of(extension: Extension) -> int | None:
 
 
 class DialectObserver:
-    """A dialect that is used and looked at: what was answered, when, and all that the program wrote."""
+    """Wraps a dialect and records the program's responses, their times and its output."""
 
     def __init__(self, dialect: Dialect) -> None:
         assert dialect.load_mapping is not None
@@ -228,20 +228,20 @@ class DialectObserver:
         self.notes: tuple[str, ...] = ()
         self.is_ready = False
         self.output = b""
-        self.odd: list[bytes] = []  # frames that are no messages
+        self.odd: list[bytes] = []  # frames that are not messages
         self._reads_json = dialect.wire_format is not None
         self._is_strict = dialect.bad_json_is_fatal
         self._began = monotonic()
         self._first_method = ""
         self._response_seconds: float | None = None
         self._stderr = ""
-        speech = replace(self.mapping, client_handshake=self._client_handshake)
-        self.dialect = replace(dialect, load_mapping=lambda: speech, framing=partial(RecordedFraming, self, dialect))
+        mapping = replace(self.mapping, client_handshake=self._client_handshake)
+        self.dialect = replace(dialect, load_mapping=lambda: mapping, framing=partial(RecordedFraming, self, dialect))
 
     def limits_for(self, timeout: float) -> Limits:
-        """Returns the limits of the dialect, with so many seconds for the first exchange, and for the end."""
+        """Returns the limits of the dialect with this timeout for the handshake and for the shutdown."""
         usual = self.dialect.host_limits
-        grace = max(usual.stdin_grace, DEFAULT_LIMITS.stdin_grace)  # a slow end is not what is looked for
+        grace = max(usual.stdin_grace, DEFAULT_LIMITS.stdin_grace)  # a slow shutdown is not an error here
         return usual.but(handshake=timeout, stdin_grace=min(timeout, grace), term_grace=0.5)
 
     def on_stderr_line(self, line: str) -> None:
@@ -249,15 +249,15 @@ class DialectObserver:
         self._stderr = line.strip() or self._stderr
 
     def on_output(self, chunk: bytes, frames: list[Frame | SkippedFrame]) -> None:
-        """Looks at what the program writes."""
+        """Records output of the program."""
         self.output = (self.output + chunk)[:MAX_OUTPUT_BYTES] if len(self.output) < MAX_OUTPUT_BYTES else self.output
         for frame in frames:
             if self._reads_json and not isinstance(frame, SkippedFrame) and not is_message(bytes(frame)):
                 self.odd.append(bytes(frame))
 
-    def _client_handshake(self, introduction: HandshakeContext) -> ClientHandshake:
-        """The greeting of the dialect, with a look at each answer."""
-        steps = self.mapping.client_handshake(introduction)
+    def _client_handshake(self, context: HandshakeContext) -> ClientHandshake:
+        """Runs the client handshake of the dialect and records the time of the first response."""
+        steps = self.mapping.client_handshake(context)
         step = next(steps)
         try:
             while True:
@@ -272,22 +272,22 @@ class DialectObserver:
                     self._response_seconds = monotonic() - self._began
                 step = steps.send(answer)
         except StopIteration as stop:
-            greeted: HandshakeResult = stop.value
-            self.notes = greeted.warnings
+            result: HandshakeResult = stop.value
+            self.notes = result.warnings
             self.is_ready = True
-            return greeted
+            return result
 
-    # -- what was found
+    # -- findings
 
     def build_response_finding(self) -> Observation:
-        """Returns that the program speaks this dialect."""
+        """Returns the observation that the program responded in this dialect."""
         milliseconds = (self._response_seconds or 0.0) * 1000
         return Observation(Observed.RESULT, {"method": self._first_method, "ms": f"{milliseconds:.0f}"})
 
     @property
     def last_output(self) -> str:
-        """The last line of its stderr, for a sentence about its end."""
-        return f", its last words: {self._stderr}" if self._stderr else ""
+        """The last line of stderr, as a suffix of a message about the exit."""
+        return f", last line of stderr: {self._stderr}" if self._stderr else ""
 
     def describe(self, extension: Extension) -> str:
         """Returns what the program declares."""
@@ -298,11 +298,11 @@ class DialectObserver:
             "capabilities": [capability.name for capability in declared.capabilities],
             "hooks": [str(kind) for kind in extension.hooks],
         }
-        said = "; ".join(f"{what} {', '.join(names)}" for what, names in offers.items() if names)
-        return said or NOTHING_DECLARED
+        text = "; ".join(f"{what} {', '.join(names)}" for what, names in offers.items() if names)
+        return text or NOTHING_DECLARED
 
     def explain_failure(self, subject: CheckSubject, error: BecketError) -> Iterator[tuple[str, Observation]]:
-        """Yields by case why the program could not be met."""
+        """Yields why connecting to the program failed, as case ids and observations."""
         if isinstance(error, StartFailed) and error.exit_code is None:
             yield "start", Observation(Observed.NOT_STARTED, {"program": subject.command[0], "problem": error.because})
         elif self._response_seconds is None:
@@ -325,9 +325,9 @@ class DialectObserver:
         return Observation(Observed.INVALID, {"problem": describe_cause(error)})
 
     def observe_output(self, case: Case) -> Iterator[Observation]:
-        """Yields what was observed of the bytes that the program wrote."""
+        """Yields observations of the program's output."""
         if case.id == "stdout" and self.odd:
-            # Hosts of some systems skip such text.
+            # Hosts of some dialects skip such text.
             observed = Observed.STRAY if self._is_strict else Observed.SKIPPED_STRAY
             yield Observation(observed, {"wrote": quote(self.odd[0])})
         elif case.id == "framing" and not self.odd and self.is_ready:
@@ -346,7 +346,7 @@ def is_message(frame: bytes) -> bool:
 
 
 class RecordedFraming:
-    """A framing that tells what it is fed; all else is the framing's own."""
+    """Wraps a framing and reports every chunk and its frames to a `DialectObserver`."""
 
     def __init__(self, watch: DialectObserver, dialect: Dialect, limits: Limits) -> None:
         self._watch = watch

@@ -34,15 +34,15 @@ __all__ = ["build_event_object", "format_event"]
 
 
 def format_event(event: HostEvent) -> str | None:
-    """Returns what to tell of an event: of whom, what, and why. None for those that another event tells better."""
+    """Returns the line for an event, or None for an event that a later one makes redundant."""
     match event:
         case ProblemFound(diagnostic):
             return f"{diagnostic.severity}: {diagnostic}"
         case HostStalled(seconds):
-            return f"this host was too busy to listen for {seconds:.1f} s"
+            return f"the host's event loop was blocked for {seconds:.1f} s"
         case ExtensionEvent():
-            said = format_extension_event(event)
-            return None if said is None else f"{event.extension}: {said}"
+            text = format_extension_event(event)
+            return None if text is None else f"{event.extension}: {text}"
         case _:
             return None
 
@@ -50,7 +50,7 @@ def format_event(event: HostEvent) -> str | None:
 def format_extension_event(event: ExtensionEvent) -> str | None:
     match event:
         case ExtensionDiscovered(_, path, version, dialect):
-            other = "" if dialect == "native" else f", which speaks {dialect}"
+            other = "" if dialect == "native" else f", dialect {dialect}"
             return f"found {version or 'without a version'} in {path}{other}"
         case ExtensionStartRefused(_, because, hint):
             return f"refused: {because}" + (f" ({hint})" if hint else "")
@@ -59,39 +59,39 @@ def format_extension_event(event: ExtensionEvent) -> str | None:
         case ExtensionFailed(_, because, hint):
             return f"failed: {without_id(event.extension, because)}" + (f" ({hint})" if hint else "")
         case ExtensionExited(expected=False):
-            how = f"killed by {event.signal}" if event.signal else f"ended with exit code {event.exit_code}"
-            said = event.stderr_tail.strip().rsplit("\n", 1)[-1]
-            return how + (f", its last words: {said}" if said else "")
+            how = f"killed by {event.signal}" if event.signal else f"exited with code {event.exit_code}"
+            line = event.stderr_tail.strip().rsplit("\n", 1)[-1]
+            return how + (f", last line of stderr: {line}" if line else "")
         case ExtensionRestarting(_, attempt, delay, because):
-            return f"starting again in {delay:.2f} s, attempt {attempt}: {because}"
+            return f"restarting in {delay:.2f} s, attempt {attempt}: {because}"
         case ExtensionRestarted(_, pid, restarts, seconds):
-            return f"runs again after {seconds:.2f} s, process {pid}, restarts: {restarts}"
+            return f"restarted after {seconds:.2f} s, process {pid}, restarts: {restarts}"
         case ExtensionDegraded(_, because):
             return f"degraded: {because}"
         case ExtensionRecovered():
-            return "well again"
+            return "recovered"
         case ExtensionStopped(_, abandoned):
-            return "stopped" + (", and the system does not let go of its process" if abandoned else "")
+            return "stopped" + (", but its process cannot be killed" if abandoned else "")
         case ExtensionDisabled(_, because):
             return "disabled" + (f": {because}" if because else "")
         case ExtensionEnabled():
             return "enabled"
         case ExtensionToolsChanged(_, tools):
-            return f"offers other tools now: {tools}"
+            return f"tools changed, number of tools: {tools}"
         case ExtensionChanged(_, paths):
             return f"changed on disk: {', '.join(paths)}"
         case ExtensionReloaded(_, seconds, cut_off):
-            return f"reloaded in {seconds:.2f} s" + (f", calls that were not answered: {cut_off}" if cut_off else "")
+            return f"reloaded in {seconds:.2f} s" + (f", interrupted calls: {cut_off}" if cut_off else "")
         case ExtensionLogged(_, level, message):
             return f"{level}: {message}"
         case PermissionGranted(_, permission, by):
-            return f"given {permission} by {by}"
+            return f"{permission} granted by {by}"
         case PermissionRevoked(_, permission, by):
-            return f"{permission} taken away by {by}"
-        case _:  # a move, a start that begins, an end that was asked for: the event that follows tells it
+            return f"{permission} revoked by {by}"
+        case _:  # state changes, beginning starts, expected exits: the next event reports the outcome
             return None
 
 
 def build_event_object(event: HostEvent, time_ms: int) -> dict[str, Any]:
-    """Returns an event as a JSON object: its time, its class as a name such as `extension_started`, and its members."""
+    """Returns an event as a JSON object: time, name such as `extension_started`, and members."""
     return {"time_ms": time_ms, **event.to_dict()}

@@ -34,7 +34,7 @@ __all__ = ["MEANINGS", "ExitCode", "exit_code_for"]
 
 
 class ExitCode(IntEnum):
-    """How a command has ended."""
+    """Exit code of a command."""
 
     DONE = 0
     FAILED = 1
@@ -50,14 +50,14 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: Final = {
-    ExitCode.DONE: "All is well.",
-    ExitCode.FAILED: "It was tried and has failed: a call ended with an error, or what was checked is not right.",
-    ExitCode.USAGE: "The command line, or a value in it, cannot be used. Nothing was done.",
+    ExitCode.DONE: "Success.",
+    ExitCode.FAILED: "Failure: a call returned an error, or a check found one.",
+    ExitCode.USAGE: "The command line, or a value in it, is invalid. Nothing was done.",
     ExitCode.NOT_FOUND: "There is no such extension, tool, command, model, schema or record.",
-    ExitCode.DENIED: "Somebody has to agree first: a permission, an extension or a provider is not granted or trusted.",
-    ExitCode.NOT_RUNNING: "An extension could not be started, has died, or did not answer in time.",
-    ExitCode.FILES: "A file cannot be read or written, or another program has it.",
-    ExitCode.BUG: "A mistake in becket itself; `becket --debug` shows where.",
+    ExitCode.DENIED: "Consent is missing: a permission is not granted, or an extension or provider is not approved.",
+    ExitCode.NOT_RUNNING: "An extension could not be started, has exited, or did not respond in time.",
+    ExitCode.FILES: "A file cannot be read or written, or is in use by another program.",
+    ExitCode.BUG: "A bug in becket; `becket --debug` shows the traceback.",
     ExitCode.INTERRUPTED: "Ctrl-C.",
     ExitCode.READER_GONE: "The program that reads the output has ended, as in `becket list | head -1`.",
     ExitCode.TERMINATED: "SIGTERM or SIGHUP.",
@@ -77,7 +77,7 @@ USAGE_ERRORS: Final = (BadValue, ReservedPermission, UnknownPermission)
 
 
 def exit_code_for(error: BaseException) -> ExitCode:
-    """Returns the code for what a command has failed with."""
+    """Returns the exit code for an error."""
     match error:
         case BaseExceptionGroup():
             return exit_code_for(error.exceptions[0])

@@ -25,7 +25,7 @@ NOTHING_DECLARED: Final = "it declares nothing"
 
 
 class FindingLevel(StrEnum):
-    """How much a finding matters."""
+    """Severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -34,7 +34,7 @@ class FindingLevel(StrEnum):
 
 
 class Finding(Struct, frozen=True):
-    """What one check has found."""
+    """The result of one check."""
 
     check: str
     level: FindingLevel
@@ -43,12 +43,11 @@ class Finding(Struct, frozen=True):
 
 
 class CheckSubject(Struct, frozen=True, kw_only=True):
-    """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take.
+    """The program to check, with its id, environment and timeouts.
 
-    Where its folder has a manifest of its own kind, `manifest_id`, `permissions`, `config` and `extra` are what that
-    says; without one the program may declare whatever there is a permission for. `timeout` is for the handshake,
-    `call_timeout` for every later response. Tools that are not marked as read-only are called only with `calls_tools`;
-    `line` is the command to run, with its arguments, None where there is none or none may be run."""
+    `manifest_id`, `permissions`, `config` and `extra` come from its manifest; without one it may declare anything that
+    any permission allows. `timeout` applies to the handshake, `call_timeout` to every later response. Tools that are
+    not marked as read-only are called only with `calls_tools`. `line` is the command to run, with its arguments."""
 
     command: tuple[str, ...]
     id: str
@@ -71,16 +70,16 @@ class CheckSubject(Struct, frozen=True, kw_only=True):
 
 
 def has_no_errors(findings: Sequence[Finding]) -> bool:
-    """Returns whether nothing is wrong; warnings are no fault."""
+    """Returns whether there are findings and none is an error."""
     return bool(findings) and all(finding.level is not FindingLevel.ERROR for finding in findings)
 
 
 def has_responded(findings: Sequence[Finding]) -> bool:
-    """Returns whether the program has answered in this dialect at all."""
+    """Returns whether the program has responded in this dialect at all."""
     return any(finding.check == "answer" and finding.level is not FindingLevel.ERROR for finding in findings)
 
 
 def describe_exit(code: int | None) -> str:
-    """Returns how a process has ended, for a sentence about it."""
+    """Returns how a process has exited, as a predicate: `exited with code 1`."""
     code = code or 0
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"

@@ -31,19 +31,18 @@ async def open_extension(
     with_hooks: bool = False,
     command: str | None = None,
 ) -> AsyncGenerator[tuple[Host, Extension], None]:
-    """Starts an extension, waits until it is ready, and ends it in good order. What is said is recorded to `trace`.
+    """Starts an extension, waits until it is ready, and stops it after the block. Messages are recorded to `trace`.
 
-    With `with_hooks` all extensions that may have hooks of tools run by then, and also for a `command` that the host
-    itself runs; why one does not is printed.
+    With `with_hooks`, or for a `command` that the host itself runs, starts all extensions that may have tool hooks too,
+    and prints why one does not run.
 
     Raises:
-        NotDeclared: it was not found.
-        ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not run.
-        StoreUnavailable: another host has the files of this one.
+        NotDeclared: the extension was not found.
+        ExtensionRefused, StartFailed, HandshakeFailed, ...: the extension does not run.
+        StoreUnavailable: the data directory is in use by another host.
     """
     arguments = options.arguments()
-    settled: Mapping[str, ExtensionConfig] = arguments.get("extensions") or {}
-    candidates = find_candidates(arguments, settled)
+    candidates = find_candidates(arguments, arguments.get("extensions") or {})
     needed = find_required(id, candidates.values())
     if not needed:
         raise NotDeclared("becket", "extension", id, sorted(candidates))
@@ -62,8 +61,7 @@ async def open_extension(
 
 
 class FirstStart:
-    """Records the first process that is started for an extension: a program of one of its commands comes later, and
-    would take the place of the recording."""
+    """Records the first process of an extension; a later one, such as the program of a command, would overwrite it."""
 
     def __init__(self, id: str, path: Path) -> None:
         self._id = id
@@ -71,7 +69,7 @@ class FirstStart:
         self._is_recorded = False
 
     def wrap(self, started: str, command: Sequence[str]) -> Sequence[str]:
-        """Returns the command with a recorder in front of it where it is to be recorded, and any other as it is."""
+        """Returns the command with a recorder in front of it if it is to be recorded."""
         if started != self._id or self._is_recorded:
             return command
         from becket.cli.trace import build_record_command
@@ -82,16 +80,16 @@ class FirstStart:
 
 @asynccontextmanager
 async def open_host(options: HostOptions, **more: Any) -> AsyncGenerator[Host, None]:
-    """Starts a host and ends it in good order; `more` are further arguments of `Host`.
+    """Starts a host and closes it after the block; `more` are further arguments of `Host`.
 
     Raises:
-        StoreUnavailable: another host has the files of this one.
+        StoreUnavailable: the data directory is in use by another host.
     """
     host = options.build_host(**more)
     try:
         await host.start()
     except StoreInUse as error:
-        hint = "end it first, or do without: --no-data"
+        hint = "stop it first, or use --no-data"
         raise StoreUnavailable(error.path, error.because, hint) from error
     try:
         yield host
@@ -100,31 +98,31 @@ async def open_host(options: HostOptions, **more: Any) -> AsyncGenerator[Host, N
 
 
 async def wait_and_report(host: Host) -> None:
-    """Waits until each extension runs or has failed, and says what is wrong."""
+    """Waits until each extension runs or has failed, and prints the problems."""
     for id in host:
         try:
             await host.ready(id)
         except BecketError:
-            continue  # it stands among the problems
+            continue  # reported with the problems
     print_problems(host)
 
 
 def print_problems(host: Host, ids: Collection[str] | None = None) -> None:
     for problem in host.problems:
-        if problem.severity is Severity.NOTE:  # which is as somebody has asked for
+        if problem.severity is Severity.NOTE:  # the result of a setting
             continue
         if ids is None or problem.extension in ids:
             print_message(f"{problem.severity}: {problem}")
 
 
-# -- what there is
+# -- candidates
 
 
-def find_candidates(arguments: Mapping[str, Any], settled: Mapping[str, ExtensionConfig]) -> dict[str, Candidate]:
-    """Returns the extensions that this host would find, and says what is wrong with others if there are none."""
+def find_candidates(arguments: Mapping[str, Any], configs: Mapping[str, ExtensionConfig]) -> dict[str, Candidate]:
+    """Returns the extensions that this host would find; if there are none, prints why."""
 
     def settle(found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
-        return apply_extension_configs(settled, found, notes)
+        return apply_extension_configs(configs, found, notes)
 
     report = discover_extensions(
         arguments["roots"],
@@ -140,18 +138,18 @@ def find_candidates(arguments: Mapping[str, Any], settled: Mapping[str, Extensio
 
 
 def is_run_by_host(candidate: Candidate, command: str) -> bool:
-    """Returns whether the host runs this command itself, with the hooks of tools, and not the extension."""
+    """Returns whether the host, not the extension, runs this command, with tool hooks."""
     return any(one.name == command for one in getattr(candidate.extra, "host_commands", ()))
 
 
 def find_guards(candidates: Iterable[Candidate]) -> tuple[str, ...]:
-    """Returns the extensions that may be consulted about tool calls: they ask for the permission."""
+    """Returns the extensions that may have tool hooks, because they request the permission."""
     permission = HOOKS[HookKind.BEFORE_TOOL_CALL].permission
     return tuple(candidate.id for candidate in candidates if permission in candidate.manifest.permissions)
 
 
 def find_required(id: str, candidates: Iterable[Candidate]) -> frozenset[str]:
-    """Returns an extension and all that must run before it; nothing where it is not among these."""
+    """Returns an extension and all that must run before it; an empty set if it is not a candidate."""
     after = {candidate.id: candidate.manifest.after for candidate in candidates}
     found: set[str] = set()
     to_visit = [id] if id in after else []

@@ -1,4 +1,4 @@
-"""The findings of `becket check` as JUnit XML, which CI systems read: one test case for each case of the check."""
+"""Writes the findings of `becket check` as JUnit XML for CI systems: one test case for each case of the check."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from becket.cli.support.findings import Finding, FindingLevel, has_responded
 
 __all__ = ["build_junit", "write_junit"]
 
-NOT_RUN = "it does not apply, or a case that it needs has failed"
+NOT_RUN = "not applicable, or a case that it needs has failed"
 
 
 def write_junit(path: Path, command: Sequence[str], reports: Mapping[str, Sequence[Finding]]) -> None:
-    """Writes what was found to a file.
+    """Writes the findings to a file.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with path.open("wb") as file:
         ElementTree(build_junit(command, reports)).write(file, encoding="utf-8", xml_declaration=True)

@@ -21,7 +21,7 @@ EXTENSION_LOGGER_PREFIX = "becket.ext."
 
 
 def is_level_enabled(level: str, config: LogConfig) -> bool:
-    """Returns whether what is logged at this level is to be shown."""
+    """Returns whether records of this level are shown."""
     levels = logging.getLevelNamesMapping()
     return levels[level.upper()] >= levels[config.level.upper()]
 
@@ -53,7 +53,7 @@ class LineLogHandler(logging.Handler):
 def show_logs(
     config: LogConfig, write: Callable[[str], object] | None = None, *, of_extensions: bool = True
 ) -> Generator[None]:
-    """Shows in the block what is logged, on stderr unless `write` writes it elsewhere."""
+    """Writes log records during the block, with `write` or to stderr."""
     logger = logging.getLogger("becket")
     handler = LineLogHandler(write or write_to_stderr, as_json=config.form == "json")
     handler.addFilter(lambda record: not getattr(record, "is_problem", False))  # commands show the host's problems

@@ -1,7 +1,7 @@
 """Writes data to stdout and messages to stderr; tables, JSON and plain text.
 
-What comes from outside is shown and never obeyed: it goes through `escape`. Where `NO_COLOR` is set nothing has a
-colour. `rich` is imported only when something is drawn.
+Text from outside goes through `escape`, so that it cannot control the terminal. `NO_COLOR` turns colours off. `rich` is
+imported only when something is drawn.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 COLUMN_GAP = "  "
-BETWEEN = "   "  # what stands between two cells of a table that is drawn
-LEAST_COLUMN = 12  # columns of a terminal for a cell that goes on in the next line
-MOST_DRAWN = 1_000  # rows of a table that is drawn; a longer one is written line by line
+BETWEEN = "   "  # between two cells of a drawn table
+LEAST_COLUMN = 12  # minimum width of a column whose cells are wrapped
+MOST_DRAWN = 1_000  # rows of a drawn table; a longer one is written as plain columns
 
 
 def json_option(function: F) -> F:
-    """Gives a command the option `--json`, as the argument `as_json`."""
+    """Adds the option `--json` to a command, as the argument `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout, for programs.")(function)
 
 
 def is_terminal() -> bool:
-    """Returns whether stdout is a terminal, so that something can be drawn there."""
+    """Returns whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Returns what draws on stdout or on stderr."""
+    """Returns a rich console for stdout or stderr."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False)
 
 
 def print_json(value: object) -> None:
-    """Writes one JSON document as one line; on a terminal, with line breaks. Structs become objects."""
+    """Writes one JSON document as one line, or indented on a terminal. Structs become objects."""
     data = msgspec.json.encode(value)
     print_line(escape_json((msgspec.json.format(data, indent=2) if is_terminal() else data).decode()))
 
@@ -69,7 +69,7 @@ def print_json_line(value: object) -> None:
 
 
 def escape_json(document: str) -> str:
-    """Returns the same JSON with visible escapes for what could move a cursor, change a direction or hide."""
+    """Returns the same JSON with escapes for control, bidirectional and invisible characters."""
     is_printable = all(line == escape(line) for line in document.split("\n"))
     return document if is_printable else "".join(map(escape_for_json, document))
 
@@ -82,7 +82,7 @@ def escape_for_json(char: str) -> str:
 
 
 def print_line(text: str = "") -> None:
-    """Writes one line of data. It stays as it is: what came from outside was made `escape` before."""
+    """Writes one line of data to stdout, unescaped: the caller escapes text from outside."""
     try:
         click.echo(text)
     except OSError as error:
@@ -91,19 +91,17 @@ def print_line(text: str = "") -> None:
 
 
 def print_message(text: str) -> None:
-    """Writes words for people, on stderr."""
+    """Writes a message for people to stderr, escaped."""
     click.echo("\n".join(escape(line) for line in text.split("\n")), err=True)
 
 
 def pluralize(number: int, noun: str) -> str:
-    """Returns a number and a noun that fits it."""
+    """Returns a number with a noun in the singular or plural."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:
-    """Writes a table: drawn on a terminal; elsewhere one row a line in columns, headers in capitals above.
-
-    Cells may hold what came from outside."""
+    """Draws a table on a terminal, or writes plain columns with headers in capitals. Cells are escaped."""
     cells = [[escape(cell) for cell in row] for row in rows]
     if is_terminal():
         draw_table(headers, cells, title)
@@ -112,9 +110,9 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title:
 
 
 def print_long_table(headers: Sequence[str], rows: Callable[[], Iterable[Sequence[str]]]) -> None:
-    """Writes a table of any length in constant memory, like `print_table`; it is drawn only if it is short.
+    """Writes a table of any length in constant memory, like `print_table`; draws it only if it is short.
 
-    `rows` returns the rows from the beginning, each time that it is called."""
+    Each call of `rows` returns all rows."""
 
     def cells() -> Iterator[Sequence[str]]:
         return ([escape(cell) for cell in row] for row in rows())
@@ -126,7 +124,7 @@ def print_long_table(headers: Sequence[str], rows: Callable[[], Iterable[Sequenc
 
 
 def print_columns(headers: Sequence[str], rows: Callable[[], Iterable[Sequence[str]]]) -> None:
-    """Writes rows one a line, in columns as wide as they must be; the last one ends where it ends."""
+    """Writes one row per line in aligned columns; the last column is not padded."""
     first = [header.upper() for header in headers]
     widths = list(map(len, first))
     for row in rows():
@@ -158,10 +156,10 @@ def draw_table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 
 def share_columns(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
-    """Returns how wide each column is drawn, in as many columns of a terminal; None where they do not fit.
+    """Returns the width of each column, in total at most `room`; None if they do not fit.
 
-    The first column, which names the row, keeps its width; the widest of the others give way, and their cells go on in
-    the next line."""
+    The first column, which names the row, keeps its width; the widest of the others are shrunk, and their cells
+    wrapped."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     least = [widths[0], *(min(width, max(LEAST_COLUMN, len(rows[0][at + 1]))) for at, width in enumerate(widths[1:]))]
     if sum(least) > room:
@@ -173,7 +171,7 @@ def share_columns(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
 
 
 def draw_records(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    """Draws each row as a block of lines, for a terminal that has no room for columns. Nothing is cut."""
+    """Draws each row as a block of lines, for a terminal that is too narrow for columns. Nothing is truncated."""
     from rich.table import Table
     from rich.text import Text
 

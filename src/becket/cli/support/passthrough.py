@@ -12,14 +12,14 @@ SEPARATOR = "--"
 
 
 class PassthroughCommand(click.Command):
-    """A command whose function gets what stands behind `--` as `program`, word by word and whatever it looks like."""
+    """A command whose function gets the words after `--` as `program`, without parsing them."""
 
     def __init__(self, *arguments: Any, needs_program: bool = True, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.needs_program = needs_program
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cuts the other command line off before anything else is read."""
+        """Splits off the words after `--`, then parses the rest."""
         own, program = args, list[str]()
         if SEPARATOR in args:
             at = args.index(SEPARATOR)
@@ -30,13 +30,13 @@ class PassthroughCommand(click.Command):
             and not ctx.resilient_parsing
             and not wants_help(ctx, own)
         ):
-            raise click.UsageError("There must be a program, behind `--`: ... -- python3 notes.py", ctx)
+            raise click.UsageError("A program is missing after `--`, such as: ... -- python3 notes.py", ctx)
         left = super().parse_args(ctx, own)
         ctx.params["program"] = tuple(program)
         return left
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Returns what stands behind the name in the line about usage."""
+        """Returns the words of the usage line after the command's name."""
         return [*super().collect_usage_pieces(ctx), "-- CMD..." if self.needs_program else "[-- CMD...]"]
 
 

@@ -1,7 +1,7 @@
 """`Probe`: starts a program, exchanges raw frames with it and records protocol violations.
 
-Unlike a link this goes on after a mistake as long as it can, so that one run tells as much as possible. It plays the
-host: what the program asks for is answered as an empty store would.
+Unlike a connection it continues after a violation, so that one run finds as many problems as possible. It acts as the
+host: calls of the program get responses as from an empty store.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from becket.limits import DEFAULT_LIMITS
 __all__ = ["Probe", "ProbeResponse"]
 
 CHUNK: Final = 64 * 1024
-RESPONSE_GRACE: Final = 0.2  # seconds in which what a process wrote at its end arrives
-EXIT_GRACE: Final = 2.0  # and in which one has ended that has closed all that it can write to
-POLL_INTERVAL: Final = 0.05  # seconds between two looks whether a process has ended, of which its pipes need not tell
+RESPONSE_GRACE: Final = 0.2  # seconds to read the last output of an exited process
+EXIT_GRACE: Final = 2.0  # seconds for a process to exit after it has closed stdout and stderr
+POLL_INTERVAL: Final = 0.05  # seconds; polls for the exit, because pipes may stay open after it
 MOST_OUTPUTS: Final = 1_000
-MAX_VIOLATIONS: Final = 20  # of one kind; a program that does something wrong does it again and again
+MAX_VIOLATIONS: Final = 20  # of one kind; they tend to repeat
 UNKNOWN_METHOD: Final = ERROR_CODES[Meaning.UNKNOWN_METHOD]
 MAX_SEND_QUEUE: Final = 1 << 20  # bytes that a program may leave unread
 CANNED_RESULTS: Final[dict[str, Any]] = {
@@ -49,7 +49,7 @@ CANNED_RESULTS: Final[dict[str, Any]] = {
 
 
 class ProbeResponse(msgspec.Struct, frozen=True):
-    """What came back for one request. `result` is as it was sent, None where there is none."""
+    """The response to one request; `result` is the raw JSON, or None."""
 
     result: Raw | None
     error: Any
@@ -67,17 +67,17 @@ class Probe:
         self, command: Sequence[str], dialect: Dialect, *, env: Mapping[str, str], cwd: str | None = None
     ) -> None:
         self.frame_error: BadFrame | None = None
-        self.strange: list[str] = []  # frames that are no messages, and answers that nobody asked for
-        self.unknown: list[str] = []  # methods that the program called and that no host has
-        self.outputs: list[Raw] = []  # what a command has put out
-        self.stdout = b""  # the beginning of all that it wrote
-        self.stderr = b""  # the end of what it wrote there
+        self.strange: list[str] = []  # invalid messages, and responses without a request
+        self.unknown: list[str] = []  # methods that the program called and no host has
+        self.outputs: list[Raw] = []  # output events of a command
+        self.stdout = b""  # the first bytes
+        self.stderr = b""  # the last bytes
         self._framing = open_framing(dialect)
         self._waiting: dict[int, float] = {}
         self._responses: dict[int, ProbeResponse] = {}
         self._last_id = 0
         self._sent_methods: set[str] = set()
-        self._outgoing = bytearray()  # what the program has not read yet
+        self._outgoing = bytearray()  # bytes that the program has not read yet
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -86,13 +86,13 @@ class Probe:
             env=dict(env),
             cwd=cwd,
             bufsize=0,
-            start_new_session=True,  # so that all that it starts can be ended with it
+            start_new_session=True,  # so that its own children can be killed with it
         )
         self.pid = self._process.pid
         self._selector = selectors.DefaultSelector()
-        for stream, take in ((self._process.stdout, self._on_stdout), (self._process.stderr, self._on_stderr)):
+        for stream, handler in ((self._process.stdout, self._on_stdout), (self._process.stderr, self._on_stderr)):
             assert stream is not None
-            self._selector.register(stream, selectors.EVENT_READ, take)
+            self._selector.register(stream, selectors.EVENT_READ, handler)
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
@@ -105,10 +105,10 @@ class Probe:
     ) -> None:
         self.kill()
 
-    # -- speaking
+    # -- sending
 
     def request(self, method: str, params: object) -> int:
-        """Sends a request and returns its id; without params where these are None."""
+        """Sends a request and returns its id; None sends no params."""
         self._last_id += 1
         id = self._last_id
         self._waiting[id] = monotonic()
@@ -117,7 +117,7 @@ class Probe:
         return id
 
     def response(self, id: int, timeout: float) -> ProbeResponse | None:
-        """Returns the response to a request, None where none comes within so many seconds, or never can."""
+        """Returns the response to a request, or None after a timeout, an exit or a framing error."""
         self.pump(timeout, until=lambda: id in self._responses or self.frame_error is not None)
         return self._responses.get(id)
 
@@ -126,7 +126,7 @@ class Probe:
         self._send({"jsonrpc": "2.0", "method": method, **build_params_member(params)})
 
     def _send(self, message: object) -> None:
-        """Sends a message as soon as the program reads; one that asks much and reads nothing is not answered."""
+        """Queues a message; drops it if the program does not read and the queue is full."""
         if len(self._outgoing) < MAX_SEND_QUEUE:
             self._outgoing += self._framing.encode(msgspec.json.encode(message))
             self._write()
@@ -136,20 +136,20 @@ class Probe:
             del self._outgoing[: os.write(self._stdin, self._outgoing)]
         except BlockingIOError:
             pass
-        except OSError:  # it has gone, or its stdin was closed
+        except OSError:  # the program has exited, or its stdin is closed
             self._outgoing.clear()
 
     def close_stdin(self) -> None:
-        """Tells the program that nothing more will come."""
+        """Closes the program's stdin."""
         assert self._process.stdin is not None
         self._outgoing.clear()
         self._stdin = -1
         self._process.stdin.close()
 
-    # -- listening
+    # -- receiving
 
     def pump(self, timeout: float, *, until: Callable[[], bool]) -> None:
-        """Takes what the program writes, until something is so, the program is silent for good, or the time is over."""
+        """Reads the program's output until `until()` is true, the output ends, or the timeout expires."""
         end = monotonic() + timeout
         while not until() and self._selector.get_map() and (left := end - monotonic()) > 0:
             for key, _ in self._selector.select(min(left, POLL_INTERVAL)):
@@ -177,7 +177,7 @@ class Probe:
             method = msgspec.json.decode(message.get("method", Raw(b"null")))
             id = msgspec.json.decode(message.get("id", Raw(b"null")))
         except JSON_ERRORS as error:
-            self._add_violation(f"a frame that is no message: {quote(frame)} ({error})")
+            self._add_violation(f"a frame that is not a message: {quote(frame)} ({error})")
             return
         if "jsonrpc" not in message or bytes(message["jsonrpc"]) != b'"2.0"':
             self._add_violation(f'a message without `"jsonrpc": "2.0"`: {quote(frame)}')
@@ -194,7 +194,7 @@ class Probe:
                 self.outputs.append(params or Raw(b"null"))
             return
         if method in self._sent_methods:
-            self._add_violation(f"it asks for `{method}`, as it was asked: does it send back what it reads?")
+            self._add_violation(f"it calls `{method}`, a method that was called on it: does it echo its stdin?")
         elif method in CANNED_RESULTS:
             self._send({"jsonrpc": "2.0", "id": id, "result": CANNED_RESULTS[method]})
         else:
@@ -205,16 +205,16 @@ class Probe:
 
     def _on_response(self, id: Any, message: dict[str, Raw], frame: bytes) -> None:
         if type(id) is not int or (id not in self._waiting and id not in self._responses):
-            self._add_violation(f"an answer that nobody has asked for, with the id {truncate_repr(id, 64)}")
+            self._add_violation(f"a response without a request, with the id {truncate_repr(id, 64)}")
             return
         if id in self._responses:
-            self._add_violation(f"a second answer with the id {id}")
+            self._add_violation(f"a second response with the id {id}")
             return
         if ("result" in message) == ("error" in message):
-            self._add_violation(f"an answer must have either a result or an error: {quote(frame)}")
+            self._add_violation(f"a response must have either a result or an error: {quote(frame)}")
         error = msgspec.json.decode(message["error"]) if "error" in message else None
         if error is not None and not is_error(error):
-            self._add_violation(f"an error must have a whole `code` and a `message`: {quote(frame)}")
+            self._add_violation(f"an error must have an integer `code` and a `message`: {quote(frame)}")
         self._responses[id] = ProbeResponse(message.get("result"), error, monotonic() - self._waiting.pop(id))
 
     def _add_violation(self, text: str) -> None:
@@ -223,34 +223,34 @@ class Probe:
 
     @property
     def stray(self) -> bytes:
-        """The first line on stdout that is no frame."""
+        """The first line on stdout that is not a frame."""
         framing = self._framing
         return framing.first_noise if isinstance(framing, ContentLength | JsonLines) else b""
 
-    # -- the end
+    # -- exit
 
     def has_ended(self) -> bool:
-        """Returns whether the process is no more, or is about to be."""
+        """Returns whether the process has exited; waits for it if its output has ended."""
         return self.wait_exit(0.0 if self._selector.get_map() else EXIT_GRACE) is not None
 
     @property
     def exit_code(self) -> int | None:
-        """How the process has ended, negative for a signal; None where it has not."""
+        """The exit code, negative for a signal; None while the process runs."""
         return self._process.poll()
 
     def wait_exit(self, timeout: float) -> int | None:
-        """Returns the exit code, negative for a signal; None where the process goes on after so many seconds."""
+        """Waits for the exit and returns the exit code, negative for a signal; None after a timeout."""
         end = monotonic() + timeout
         self.pump(timeout, until=lambda: self._process.poll() is not None)
         try:
             code = self._process.wait(max(0.0, end - monotonic()))
         except subprocess.TimeoutExpired:
             return None
-        self.pump(RESPONSE_GRACE, until=lambda: False)  # its last words
+        self.pump(RESPONSE_GRACE, until=lambda: False)  # its last output
         return code
 
     def kill(self) -> None:
-        """Ends the process and all that it has started."""
+        """Kills the process and its children."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -269,7 +269,7 @@ class Probe:
 
 
 def open_framing(dialect: Dialect) -> Framing:
-    """Returns the framing of a dialect, one that passes over text where there is such."""
+    """Returns the framing of a dialect, set to skip stray text if it can."""
     factory = dialect.framing
     if factory in (ContentLength, JsonLines):
         factory = partial(factory, skip_stray=True)

@@ -1,6 +1,6 @@
 """Prompts the user at the terminal, with a timeout and without a thread.
 
-A thread that waits for a line cannot be ended; here Ctrl-C and a timeout end the question at once.
+A thread that blocks on a line cannot be interrupted; here Ctrl-C and the timeout end the prompt at once.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 
 
 def is_interactive() -> bool:
-    """Returns whether there is somebody to ask: stdin and stderr are a terminal."""
+    """Returns whether stdin and stderr are a terminal, so that the user can be prompted."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def approve_all(question: str, request: ConsentRequest) -> bool:
-    """Says yes to everything: somebody has asked for that on the command line."""
+    """Consents to everything, for `--yes`."""
     return True
 
 
 def build_terminal_prompt(
-    patience: float, read: Callable[[str], Awaitable[str | None]] | None = None
+    timeout: float, read: Callable[[str], Awaitable[str | None]] | None = None
 ) -> Callable[[str, ConsentRequest], Awaitable[bool | None]]:
-    """Returns what asks at this terminal. None is no answer: for `patience` seconds, or something else than yes or no,
-    such as an empty line. A refusal is kept, and should be one.
+    """Returns a function that prompts for consent at this terminal.
 
-    `read` asks a question and returns the line that was typed, where another program part draws on the terminal."""
+    It returns None after `timeout` seconds, and for an answer other than yes or no, such as an empty line: a refusal is
+    stored, so it must be explicit. `read` replaces `read_answer` in a command that draws on the terminal."""
     import anyio
 
     from becket.cli.support.output import print_message
@@ -41,7 +41,7 @@ def build_terminal_prompt(
 
     async def prompt(question: str, request: ConsentRequest) -> bool | None:
         async with lock:
-            with anyio.move_on_after(patience):
+            with anyio.move_on_after(timeout):
                 line = await (read or read_answer)(question)
                 return ANSWERS.get((line or "").lower())
         print_message("no answer: no")
@@ -51,7 +51,7 @@ def build_terminal_prompt(
 
 
 def discard_typed() -> None:
-    """Discards keys that were typed before a question is shown: they are no answer to it."""
+    """Discards keys that were typed before a question is shown: they do not answer it."""
     import termios
 
     if sys.stdin.isatty():
@@ -59,7 +59,7 @@ def discard_typed() -> None:
 
 
 async def read_answer(question: str) -> str | None:
-    """Writes a question to stderr and returns the line that was typed; None at the end of the input."""
+    """Writes a question to stderr and returns the typed line, or None at the end of input."""
     import anyio
 
     from becket.cli.support.output import print_message

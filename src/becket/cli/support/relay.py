@@ -1,8 +1,8 @@
 """Relays bytes between a host and a child process and records them as a transcript.
 
-To both it is as if it were not there: what one closes is closed for the other, signals reach the child, and its end is
-the end of this process, by the same exit code or the same signal. Bytes are recorded before they are passed on, so that
-no answer stands before its question. Where the recording fails, the conversation goes on.
+The relay is transparent: a pipe that one end closes is closed for the other, signals are forwarded to the child, and
+this process ends with the child's exit code or signal. Bytes are recorded before they are forwarded, so that a response
+is never recorded before its request. If recording fails, relaying continues.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ __all__ = ["exit_like", "open_recording", "relay"]
 
 STDIN, STDOUT = 0, 1
 READ_SIZE = 64 * 1024
-MAX_PIPE_READS = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe: what an ended child has left
-LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # the largest frame that any of the dialects has is recorded as one
+MAX_PIPE_READS = 1024 * 1024 // READ_SIZE + 1  # enough to drain the largest pipe after the child has exited
+LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # the largest frame limit of all dialects
 FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def relay(command: Sequence[str], file: BinaryIO) -> int:
-    """Runs a program between this process's stdin and stdout until it ends, and returns how: negative for a signal.
+    """Runs a program between this process's stdin and stdout and returns its exit code, negative for a signal.
 
     Raises:
-        StartFailed: it cannot be started.
+        StartFailed: the program cannot be started.
     """
     child = start(command)
     recording = TranscriptWriter(TranscriptRecorder(command, started_ms=now_ms(), limits=LIMITS), file)
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
+    def forward(number: int, frame: FrameType | None) -> None:
         child.send_signal(number)
 
     for number in FORWARDED_SIGNALS:
-        signal.signal(number, pass_on)
+        signal.signal(number, forward)
     assert child.stdin is not None
     assert child.stdout is not None
-    # Nobody can end a thread that reads; this one is left to the end of the process.
+    # A blocked read cannot be interrupted: the thread is a daemon and ends with the process.
     Thread(target=relay_input, args=(child.stdin, recording), daemon=True).start()
-    with child.stdout:  # closed when nobody reads it any more, which the child must feel
+    with child.stdout:  # closing it tells the child that its output is no longer read
         relay_output(child.stdout.fileno(), child.pid, recording)
     exit_code = child.wait()
     recording.end(exit_code)
@@ -66,7 +66,7 @@ def relay(command: Sequence[str], file: BinaryIO) -> int:
 def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     program = find_executable(command[0], os.environ, None)
     try:
-        # In a group of its own a signal reaches it once: through us. The session stays that of the host.
+        # In its own process group the child gets a signal once, through `forward`. The session stays the host's.
         return subprocess.Popen(
             [*command], executable=program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, process_group=0
         )
@@ -75,22 +75,22 @@ def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def exit_like(exit_code: int) -> None:
-    """Ends this process as that child has ended, if a signal has ended it; returns otherwise."""
+    """Kills this process with the signal that killed the child; returns if there was none."""
     if exit_code >= 0:
         return
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one of the child is enough
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child's core dump is enough
     if -exit_code not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(-exit_code, signal.SIG_DFL)
     os.kill(os.getpid(), -exit_code)
 
 
-# -- what passes
+# -- relaying
 
 
 def relay_input(child: IO[bytes], recording: TranscriptWriter) -> None:
-    """Passes on what the host says, until it says no more or the child does not listen."""
+    """Forwards the host's bytes until the end of stdin, or until the child closes its stdin."""
     while data := read(STDIN):
         recording.on_data(LinkEnd.CHILD, data)
         if not write(child.fileno(), data):
@@ -101,7 +101,7 @@ def relay_input(child: IO[bytes], recording: TranscriptWriter) -> None:
 
 
 def relay_output(child: int, pid: int, recording: TranscriptWriter) -> None:
-    """Passes on what the child says, until it says no more or has ended, whoever else holds its stdout."""
+    """Forwards the child's bytes until it closes stdout or exits, even if another process still holds its stdout."""
     exit = watch_exit(pid)
     try:
         poll = select.poll()
@@ -119,7 +119,7 @@ def relay_output(child: int, pid: int, recording: TranscriptWriter) -> None:
 
 
 def relay_available(child: int, rounds: int, recording: TranscriptWriter) -> bool:
-    """Passes on what there is; returns whether more may come."""
+    """Forwards available bytes; returns whether more may follow."""
     os.set_blocking(child, False)
     for _ in range(rounds):
         try:
@@ -135,10 +135,10 @@ def relay_available(child: int, rounds: int, recording: TranscriptWriter) -> boo
 
 
 def release_fd(fd: int) -> None:
-    """Closes one of our own ends, which tells the host; its number is not given to anything else."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, fd)
-    os.close(nothing)
+    """Closes a pipe to the host, and keeps its number occupied by the null device."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, fd)
+    os.close(null)
 
 
 def read(fd: int) -> bytes:
@@ -149,23 +149,23 @@ def read(fd: int) -> bytes:
 
 
 def write(fd: int, data: bytes) -> bool:
-    """Writes all of it; returns whether anybody is there to read it."""
+    """Writes all bytes; returns False if the reader has closed the pipe."""
     left = memoryview(data)
     while left:
         try:
             left = left[os.write(fd, left) :]
-        except BlockingIOError:  # whoever gave it to us has set it so
+        except BlockingIOError:  # the parent has set the pipe to non-blocking
             select.select([], [fd], [])
         except OSError:
             return False
     return True
 
 
-# -- what is kept
+# -- recording
 
 
 class TranscriptWriter:
-    """A transcript that is being written, by two threads."""
+    """Writes a transcript from two threads."""
 
     def __init__(self, recorder: TranscriptRecorder, file: BinaryIO) -> None:
         self._recorder = recorder
@@ -196,18 +196,18 @@ class TranscriptWriter:
             self._file.write(lines)
         except OSError as error:
             self._has_failed = True
-            said = f"{self._file.name}: the recording ends here: {describe_os_error(error)}"
-            print(f"becket: {said}", file=sys.stderr, flush=True)
+            problem = f"{self._file.name}: recording stopped: {describe_os_error(error)}"
+            print(f"becket: {problem}", file=sys.stderr, flush=True)
 
 
 def open_recording(path: Path, *, overwrite: bool) -> tuple[Path, BinaryIO]:
-    """Opens the file of a new recording, unbuffered and for its owner alone: it holds all that was said.
+    """Opens the file of a new recording, unbuffered and readable only by its owner, because it may hold secrets.
 
-    Where there is one already the new one gets a number, or replaces it. A link is never followed: it could lead to any
-    file of the user's.
+    If the file exists, the new one gets a number, or replaces it. Symbolic links are not followed: they could lead to
+    any file of the user.
 
     Raises:
-        OSError: it cannot be written, or is a link.
+        OSError: the file cannot be written, or is a link.
     """
     if overwrite:
         return path, replace_recording(path)
@@ -222,12 +222,12 @@ def open_recording(path: Path, *, overwrite: bool) -> tuple[Path, BinaryIO]:
 
 
 def create(path: Path) -> BinaryIO:
-    """Creates a file that was not there. `O_EXCL` follows no link."""
+    """Creates a new file. `O_EXCL` does not follow links."""
     return open(path, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def replace_recording(path: Path) -> BinaryIO:
-    """Opens a new file in the place of an older recording; a pipe or a device is written to as it is."""
+    """Replaces an older recording by a new file; opens a pipe or a device as it is."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -235,6 +235,6 @@ def replace_recording(path: Path) -> BinaryIO:
     if stat.S_ISLNK(mode):
         raise OSError(errno.ELOOP, "is a link, which recordings do not follow: name the file itself", str(path))
     if stat.S_ISREG(mode):
-        path.unlink()  # its mode and its other names are somebody else's
+        path.unlink()  # not truncated: it may have another mode, and other names
         return create(path)
     return open(path, "wb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))

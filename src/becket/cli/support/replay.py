@@ -31,9 +31,9 @@ async def replay(
     ignore: Iterable[str] = (),
     on_stderr: Callable[[str], None] | None = None,
 ) -> Replay:
-    """Runs a program through a recorded conversation and returns what was found. It has ended by then.
+    """Runs a program, replays a transcript to it, and returns the comparison after the program has ended.
 
-    Each message is waited for `timeout` seconds; after that it is missing, and the conversation goes on without it.
+    A message that does not arrive within `timeout` seconds counts as missing, and the replay continues.
 
     Raises:
         StartFailed: the program cannot be started.
@@ -54,12 +54,12 @@ async def replay(
                 await player.gone.wait()
     finally:
         loop.close()
-    played.finish(f"the program has ended: {player.ended}" if player.ended else "it did not come")
+    played.finish(f"the program has ended: {player.ended}" if player.ended else "not received")
     return played
 
 
 class ReplayDriver:
-    """Speaks for the host on one link."""
+    """Sends the host's messages of a replay over a transport, and receives those of the program."""
 
     def __init__(self, played: Replay, transport: ChildTransport, framing: Framing) -> None:
         self.ended: BecketError | None = None
@@ -71,14 +71,14 @@ class ReplayDriver:
         self._moved = anyio.Event()
 
     async def run(self, timeout: float) -> None:
-        """Goes through the whole conversation, and lets the program end."""
+        """Replays the whole transcript, then closes stdin and waits for the program to exit."""
         self._advance()
         while self._played.expected is not None and self.ended is None:
             self._moved = anyio.Event()
             with anyio.move_on_after(timeout) as scope:
                 await self._moved.wait()
             if scope.cancelled_caught:
-                self._played.skip_expected(f"it did not come within {timeout:g} s")
+                self._played.skip_expected(f"not received within {timeout:g} s")
                 self._advance()
         self._transport.close_writing()
         with anyio.move_on_after(timeout):
@@ -93,7 +93,7 @@ class ReplayDriver:
         if self._played.position != before:
             self._moved.set()
 
-    # -- what the transport tells
+    # -- called by the transport
 
     def data_received(self, data: bytes) -> None:
         for found in self._framing.feed(data):

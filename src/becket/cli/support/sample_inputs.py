@@ -1,4 +1,4 @@
-"""Derives an input for a tool from its JSON Schema: the smallest that fits, for a check that calls tools."""
+"""Derives a small valid input for a tool from its JSON Schema, for `becket check`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ BY_TYPE: Final[dict[str, Any]] = {"boolean": False, "null": None, "integer": 0, 
 
 
 def sample_input(schema: Any) -> dict[str, Any] | None:
-    """Returns an input that fits a schema, None where none was found: a pattern may allow what no rule can guess.
+    """Returns an input that matches a schema, or None if none was found, for example because of a `pattern`.
 
-    Values come from `examples`, `default`, `const` and `enum` where a schema has these."""
+    Values come from `examples`, `default`, `const` and `enum` if a schema has these."""
     value = sample({"type": "object", **schema} if is_object(schema) else schema, schema, 0)
     try:
         return value if is_object(value) and not compile_schema(schema).find_problems(value) else None

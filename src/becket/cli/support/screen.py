@@ -1,8 +1,7 @@
-"""The screen of `becket run`: a table of all extensions at the foot of a terminal, a prompt below it while a person is
-asked, and events and log lines above.
+"""The screen of `becket run`: events and log lines, below them a table of all extensions, and prompts at the bottom.
 
-Everything is drawn from the loop. A thread of its own would draw in the midst of other output, and a prompt that reads
-a line by itself would leave the table standing still.
+Everything is drawn from the event loop: a drawing thread would interleave with other output, and a blocking prompt
+would stop updates of the table.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WIDE", "Screen", "build_table", "fit_rows"]
 
-WIDE: Final = 150  # columns of a terminal that has room for all headers, and for a note
-# What is shown on terminals with less room, the first that fits; the id and the state are there in any case.
+WIDE: Final = 150  # columns that have room for all headers and a note
+# The first of these that fits the terminal is shown.
 COLUMNS: Final = (
     HEADERS,
     ("extension", "state", "calls/s", "latency", "restarts", "note"),
@@ -45,20 +44,20 @@ COLUMNS: Final = (
     ("extension", "state"),
 )
 NOTE: Final = "note"
-LEAST_NOTE: Final = 8  # columns of a note that tells something
+LEAST_NOTE: Final = 8  # columns; a shorter note is not useful
 GAP: Final = 3  # columns between two cells
 NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "asked", "asked/s", "restarts"})
-PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot be read
-AROUND: Final = 5  # lines of a table beside its rows, and the one in which the cursor stands
+PICTURES: Final = 0.25  # seconds between updates of the table: more cannot be read
+AROUND: Final = 5  # lines of a table besides its rows, and the cursor's line
 LEAST_ROWS: Final = 1
 ANSWER: Final = "[y/N] "
 LONGEST_ANSWER: Final = 20  # characters
 ENTER, BACKSPACE, KILL_LINE, END_OF_INPUT = "\r\n", "\x7f\b", "\x15", "\x04"
-ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # what keys such as the arrows send
+ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # sent by keys such as the arrows
 
 
 class Screen:
-    """Draws while a host runs: `async with screen.showing(host), host`, since a host may ask as soon as it starts."""
+    """Draws while a host runs: `async with screen.active(host), host`, because a starting host may already prompt."""
 
     def __init__(self) -> None:
         self._console = console()
@@ -71,7 +70,7 @@ class Screen:
         """Writes an event above the table."""
         if (text := format_event(event)) is not None:
             self.log(f"{strftime('%H:%M:%S')} {text}")
-            if not isinstance(event, ExtensionLogged):  # which changes no state, and may come often
+            if not isinstance(event, ExtensionLogged):  # frequent, and changes no state
                 self._draw()
 
     def log(self, line: str) -> None:
@@ -80,7 +79,7 @@ class Screen:
 
     @asynccontextmanager
     async def active(self, host: Host) -> AsyncGenerator[None, None]:
-        """Keeps the table up to date in the block. The terminal is as it was before when the block is left."""
+        """Keeps the table up to date in the block, and restores the terminal afterwards."""
         self._host = host
         with self._terminal:
             self._take_terminal()
@@ -100,12 +99,12 @@ class Screen:
         self._live = self._terminal.enter_context(Live(console=self._console, auto_refresh=False))
 
     async def _release_when_stopped(self) -> None:
-        """Gives the terminal back to the shell at Ctrl-Z, and draws below what was written there after `fg`."""
+        """Restores the terminal at Ctrl-Z, and draws again after `fg`."""
         while True:
             with anyio.open_signal_receiver(signal.SIGTSTP) as signals:
                 await anext(aiter(signals))
             self._terminal.close()
-            signal.raise_signal(signal.SIGTSTP)  # not handled any more: it stops the program until SIGCONT
+            signal.raise_signal(signal.SIGTSTP)  # no longer handled: stops the program until SIGCONT
             self._take_terminal()
             self._draw()
 
@@ -124,7 +123,7 @@ class Screen:
         self._live.update(picture, refresh=True)
 
     async def read_answer(self, question: str) -> str | None:
-        """Asks below the table, and returns the line that was typed; None at the end of the input."""
+        """Prompts below the table and returns the typed line, or None at the end of input."""
         discard_typed()
         prompt = ConsolePrompt([escape(line) for line in question.split("\n")])
         if not prompt.fits(*self._console.size):
@@ -142,7 +141,7 @@ class Screen:
         return None if prompt.has_ended else prompt.typed.strip()
 
     def leave(self, prompt: ConsolePrompt) -> None:
-        """Writes a question and what was answered above the table, where it stays."""
+        """Writes a question and its answer permanently above the table."""
         for line in [*prompt.lines[:-1], f"{prompt.lines[-1]} {ANSWER}{escape(prompt.typed)}"]:
             self._console.print(line, markup=False, soft_wrap=True)
         self._draw()
@@ -152,16 +151,16 @@ class Screen:
 
 
 class ConsolePrompt:
-    """A question, and what was typed so far."""
+    """A question and the text typed so far."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.typed = ""
         self.is_done = False
-        self.has_ended = False  # the input, without an answer
+        self.has_ended = False  # end of input without an answer
 
     def take(self, keys: str) -> None:
-        """Takes what was typed; nothing is the end of the input."""
+        """Handles typed keys; an empty string is the end of input."""
         if not keys:
             self.is_done = self.has_ended = True
         for key in ESCAPES.sub("", keys):
@@ -180,16 +179,16 @@ class ConsolePrompt:
                 self.typed = (self.typed + key)[:LONGEST_ANSWER]
 
     def fits(self, width: int, height: int) -> bool:
-        """Returns whether a terminal has room for all of it below a table of one row."""
+        """Returns whether the prompt fits below a table of one row."""
         return self.height(width) + AROUND + LEAST_ROWS <= height
 
     def height(self, width: int) -> int:
-        """Returns how many lines it takes."""
+        """Returns the number of lines of the prompt."""
         lines = [*self.lines[:-1], f"{self.lines[-1]} {ANSWER}{self.typed} "]
         return sum(max(1, -(-len(line) // width)) for line in lines)
 
     def draw(self) -> Text:
-        """Returns it with a cursor behind what was typed."""
+        """Returns the prompt with a cursor after the typed text."""
         from rich.text import Text
 
         text = Text("\n".join(self.lines), overflow="fold")
@@ -198,16 +197,16 @@ class ConsolePrompt:
 
 @contextmanager
 def without_echo() -> Generator[None]:
-    """Lets keys come one by one, and unseen, in the block: the terminal would draw them into the table."""
+    """Turns off echo and line buffering in the block: the terminal would echo keys into the table."""
     import termios
 
     fd = sys.stdin.fileno()
-    if not sys.stdin.isatty() or os.tcgetpgrp(fd) != os.getpgrp():  # a job in the background would be stopped
+    if not sys.stdin.isatty() or os.tcgetpgrp(fd) != os.getpgrp():  # tcsetattr stops a background job
         yield
         return
     before = termios.tcgetattr(fd)
     changed = termios.tcgetattr(fd)
-    changed[3] &= ~(termios.ECHO | termios.ICANON)  # signals stay: Ctrl-C ends the program
+    changed[3] &= ~(termios.ECHO | termios.ICANON)  # ISIG stays: Ctrl-C ends the program
     termios.tcsetattr(fd, termios.TCSADRAIN, changed)
     try:
         yield
@@ -219,7 +218,7 @@ def without_echo() -> Generator[None]:
 
 
 def build_picture(host: Host, prompt: ConsolePrompt | None, width: int, height: int) -> Group:
-    """Returns all that is drawn: the table, with as many rows as there is room for, and the prompt."""
+    """Returns the table, with as many rows as fit, and the prompt."""
     from rich.console import Group
     from rich.text import Text
 
@@ -235,7 +234,7 @@ def build_picture(host: Host, prompt: ConsolePrompt | None, width: int, height: 
 
 
 def build_table(statuses: Sequence[ExtensionStatus], width: int = WIDE) -> Table:
-    """Returns the picture of how extensions do, for a terminal of so many columns."""
+    """Returns the status table for a terminal of this width."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -243,7 +242,7 @@ def build_table(statuses: Sequence[ExtensionStatus], width: int = WIDE) -> Table
     rows = fit_rows([HEADERS, *([escape(cell) for cell in row] for row in build_status_rows(statuses))], width)
     table = Table(box=box.SIMPLE, padding=(0, 1), pad_edge=False)
     for header in rows[0]:
-        is_folded = header == "extension"  # an id that is too long goes on in the next line; nothing of it is cut
+        is_folded = header == "extension"  # a long id is wrapped, never truncated
         table.add_column(
             header,
             justify="right" if header in NUMBERS else "left",
@@ -258,7 +257,7 @@ def build_table(statuses: Sequence[ExtensionStatus], width: int = WIDE) -> Table
 
 
 def fit_rows(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """Returns the rows with the columns that a terminal has room for, headers first; the note gives way to the rest."""
+    """Returns the rows, headers first, with the columns that fit the width; the note is truncated."""
     return next(fitted for headers in COLUMNS if (fitted := fit_columns(rows, headers, width)) is not None)
 
 

@@ -33,7 +33,7 @@ TIME = 9  # columns for the time
 
 
 class DiagramStyle(Struct, frozen=True):
-    """The characters that a diagram is made of."""
+    """The characters of a diagram."""
 
     side: str
     line: str
@@ -50,7 +50,7 @@ ASCII_STYLE: Final = DiagramStyle("|", "-", ".", ">", "<", "+")
 def draw_sequence(
     steps: Iterable[TranscriptStep], width: int, drawing: DiagramStyle = UNICODE_STYLE
 ) -> Iterator[tuple[StepKind | None, str]]:
-    """Yields the lines of a diagram of this width, each with what it shows; None for those that show nothing."""
+    """Yields the lines of a diagram of this width, each with the kind of its step; None for the header."""
     room = max(width, NARROWEST) - TIME - 2  # the two sides
     yield None, f"{'':{TIME}}{'host':<{room - 3}}child"
     for step in steps:
@@ -69,12 +69,12 @@ def draw_step(step: TranscriptStep, room: int, drawing: DiagramStyle) -> str:
 
 
 def max_label_width(steps: Iterable[TranscriptStep]) -> int:
-    """Returns how wide a diagram must be for nothing to be cut."""
+    """Returns the width at which no label is truncated."""
     return max((cell_len(format_label(step)) + TIME + EDGES for step in steps), default=0)
 
 
 def format_label(step: TranscriptStep) -> str:
-    """Returns what a step says in one line, however long."""
+    """Returns the label of a step: one line of any length."""
     content = format_content(step)
     match step.kind:
         case StepKind.CALL:
@@ -90,25 +90,25 @@ def format_label(step: TranscriptStep) -> str:
 
 
 def format_content(step: TranscriptStep) -> str:
-    """Returns what is worth to be shown of what a step bears, in one line."""
+    """Returns the content of a step in one line."""
     match step.kind:
         case StepKind.ERROR:
             error = msgspec.json.decode(step.content)
             return escape(f"{error['code']} {error['message']}")
         case StepKind.INVALID:
-            return f"no message: {escape(step.content)}"
+            return f"not a message: {escape(step.content)}"
         case StepKind.STRAY:
-            return f"no frame: {escape(step.content)}"
+            return f"not a frame: {escape(step.content)}"
         case StepKind.CLOSED:
-            return "no more will come"
+            return "end of stream"
         case StepKind.EXIT:
-            return f"the child has ended: {format_exit(int(step.content))}"
+            return f"the child has exited: {format_exit(int(step.content))}"
         case _:
             return escape(step.content)
 
 
 def step_object(step: TranscriptStep) -> dict[str, Any]:
-    """Returns a step for programs: what it bears as a value, where it is one."""
+    """Returns a step as a JSON object, with its content as a JSON value if it is one."""
     found: dict[str, Any] = msgspec.to_builtins(step)
     if step.content and step.kind in (StepKind.CALL, StepKind.NOTIFICATION, StepKind.RESPONSE, StepKind.ERROR):
         found["content"] = Raw(step.content.encode())
@@ -116,7 +116,7 @@ def step_object(step: TranscriptStep) -> dict[str, Any]:
 
 
 def without_meta(step: TranscriptStep) -> TranscriptStep:
-    """Returns a step without `_meta` in its params, which is the link's own and in the way of what is said."""
+    """Returns a step without `_meta` in its params: it is noise in a table."""
     if step.kind not in (StepKind.CALL, StepKind.NOTIFICATION) or '"_meta"' not in step.content:
         return step
     try:
@@ -132,7 +132,7 @@ def format_duration(step: TranscriptStep) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Returns a time in as few characters as tell it."""
+    """Returns a short form of a duration."""
     if seconds < 0.001:
         return f"{seconds * 1_000_000:.0f} us"
     if seconds < 1:
@@ -141,7 +141,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_exit(exit_code: int) -> str:
-    """Returns how a process has ended, in words."""
+    """Returns a description of an exit code."""
     if exit_code >= 0:
         return f"exit code {exit_code}"
     from signal import Signals
@@ -153,5 +153,5 @@ def format_exit(exit_code: int) -> str:
 
 
 def truncate_columns(text: str, most: int) -> str:
-    """Returns a text that takes at most so many columns, with dots where it was cut."""
+    """Returns a text of at most this many columns, with dots if it was truncated."""
     return text if cell_len(text) <= most else f"{set_cell_size(text, most - 4).rstrip()}... "

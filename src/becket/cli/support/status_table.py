@@ -42,7 +42,7 @@ def is_up(status: ExtensionStatus) -> bool:
 
 
 def build_status_rows(statuses: Iterable[ExtensionStatus]) -> list[Sequence[str]]:
-    """Returns one row for each extension, as `HEADERS` says."""
+    """Returns one row for each extension, with the columns of `HEADERS`."""
     return [
         (
             status.id,
@@ -77,10 +77,10 @@ def format_seconds(seconds: float | None) -> str:
 
 
 def build_status_objects(statuses: Iterable[ExtensionStatus]) -> Any:
-    """Returns the same as JSON."""
+    """Returns one JSON object for each extension."""
     return [status.to_dict() for status in statuses]
 
 
 def build_problem_objects(problems: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-    """Returns what is wrong as JSON, each with all of its members."""
+    """Returns one JSON object for each problem."""
     return [problem.to_dict() for problem in problems]

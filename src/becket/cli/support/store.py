@@ -14,20 +14,20 @@ __all__ = ["open_store"]
 
 
 def open_store(options: DataDirOptions, *, make: bool = False) -> SqliteStore:
-    """Opens the store of a host to change it. Unless it is to be made, it must be there already.
+    """Opens the store of a host for writing; `make` creates it if it does not exist.
 
     Raises:
-        StoreUnavailable: there is none, it cannot be opened, or a host has it.
+        StoreUnavailable: it does not exist, cannot be opened, or is in use by a host.
     """
     from becket.stores.sqlite import SqliteStore
     from becket.stores.sqlite.schema import is_store
 
-    places = options.data_dir()
+    data_dir = options.data_dir()
     if make:
-        places.create()
-    elif not is_store(places.store):
-        raise StoreUnavailable(str(places.store), "there is no store", "say which host is meant: --name, --data")
+        data_dir.create()
+    elif not is_store(data_dir.store):
+        raise StoreUnavailable(str(data_dir.store), "there is no store", "select a host with --name or --data")
     try:
-        return SqliteStore(places.store)
+        return SqliteStore(data_dir.store)
     except StoreInUse as error:
-        raise StoreUnavailable(error.path, error.because, "it can be changed when that has ended") from error
+        raise StoreUnavailable(error.path, error.because, "stop that process first") from error

@@ -19,10 +19,10 @@ R = TypeVar("R")
 async def show_stream(
     run: ExtensionStream[Any, R], *, as_json: bool, leave_out: tuple[type, ...] = (), view: LiveView | None = None
 ) -> R:
-    """Shows a run until it ends, without events of some classes, and returns its result; in `view`, or a new one.
+    """Shows the events of a run, except classes in `leave_out`, in `view` or a new one; returns the run's result.
 
     Raises:
-        BecketError: whatever the run ends with; what came before it is shown.
+        BecketError: the error of the run; events before it are shown.
     """
     if as_json:
         async for batch in run.batches():
@@ -38,10 +38,10 @@ async def show_stream(
 
 
 def print_event(event: Any) -> None:
-    """Writes an event as a line of JSON: its class under `event`, and its members."""
+    """Writes an event as a line of JSON: its class as `event`, and its members."""
     print_json_line({"event": snake_case(type(event).__name__), **asdict(event)})
 
 
 def print_result(result: object) -> None:
-    """Writes what a run has ended with as the last such line."""
+    """Writes the result of a run as the last line of JSON."""
     print_json_line({"event": "result", "result": result})

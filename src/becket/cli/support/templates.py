@@ -1,6 +1,6 @@
-"""What `becket new` writes: for each template a manifest, the code and its test, and for all of them the other files.
+"""Templates of `becket new`: for each a manifest, the code and its test; and the files that all of them share.
 
-Placeholders are those of `string.Template`: `$id`, `$quoted_id`, `$module`, `$name` (of the class) and `$command`.
+Placeholders of `string.Template`: `$id`, `$quoted_id`, `$module`, `$name` (of the class) and `$command`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["IGNORED", "PROGRAM", "README", "TEMPLATES", "ProjectTemplate"]
 
 
 class ProjectTemplate(Struct, frozen=True, kw_only=True):
-    """What is special about one template: `about` is what the extension does, `tries` how to see it do that."""
+    """The files of one template; `about` describes the extension, `tries` are commands that try it."""
 
     about: str
     manifest: str
@@ -22,25 +22,25 @@ class ProjectTemplate(Struct, frozen=True, kw_only=True):
     tries: str
 
 
-# -- a tool, and a command that shows what it has kept
+# -- a tool and a command
 
 TOOL: Final = ProjectTemplate(
-    about="Greets by a tool, remembers whom, and shows them by a command.",
+    about="Has a tool that greets people and stores their names, and a command that lists them.",
     manifest="""\
 id = $quoted_id
 version = "0.1.0"
-description = "Says how often it has been called."
+description = "Greets people and remembers their names."
 command = ["./run"]
 permissions = ["memory.read", "memory.write", "tools.register"]
 
 [config.greeting]
 type = "string"
 default = "Hello"
-description = "What it says first."
+description = "The first word of the greeting."
 
 [[commands]]
 name = "$command"
-description = "Shows all that were greeted."
+description = "Lists all people who were greeted."
 read_only = true
 """,
     code='''\
@@ -58,10 +58,10 @@ class $name(ExtensionServer):
 
     @tool
     async def greet(self, name: str) -> str:
-        """Greets somebody, and remembers it.
+        """Greets a person and stores the name.
 
         Args:
-            name: Who is greeted.
+            name: Name of the person.
         """
         await self.host.memory.append(name)
         times = len(await self.host.memory.query(name))
@@ -69,8 +69,8 @@ class $name(ExtensionServer):
 
     @command("$command")
     async def show_greeted(self, args: list[str], out: CommandOutput) -> None:
-        notes = await self.host.memory.query()
-        await out.table(["who"], [[note.content] for note in notes])
+        records = await self.host.memory.query()
+        await out.table(["name"], [[record.content] for record in records])
 
 
 if __name__ == "__main__":
@@ -94,23 +94,23 @@ CONFIG = {"greeting": "Good morning"}
 
 
 async def greet(*names: str) -> tuple[list[str], list[object]]:
-    """Greets these, and returns what was said and what the command shows then."""
+    """Greets people, and returns the greetings and the output of the command."""
     async with connected($name(), grants=GRANTS, config=CONFIG) as (host, _):
-        said = [await host.call_tool("greet", {"name": name}) for name in names]
+        greetings = [await host.call_tool("greet", {"name": name}) for name in names]
         async with host.invoke_command("$command") as run:
-            return said, [event async for event in run]
+            return greetings, [event async for event in run]
 
 
 class Greeting(unittest.TestCase):
-    def test_it_remembers_whom_it_has_greeted(self) -> None:
-        said, _ = asyncio.run(greet("Ada", "Ada"))
+    def test_greeting_counts_earlier_greetings(self) -> None:
+        greetings, _ = asyncio.run(greet("Ada", "Ada"))
 
-        self.assertEqual(said, ["Good morning, Ada! (1)", "Good morning, Ada! (2)"])
+        self.assertEqual(greetings, ["Good morning, Ada! (1)", "Good morning, Ada! (2)"])
 
-    def test_its_command_shows_them(self) -> None:
-        _, shown = asyncio.run(greet("Ada", "Grace"))
+    def test_command_lists_greeted_people(self) -> None:
+        _, output = asyncio.run(greet("Ada", "Grace"))
 
-        self.assertIn(Table(("who",), (("Grace",), ("Ada",))), shown)
+        self.assertIn(Table(("name",), (("Grace",), ("Ada",))), output)
 
 
 if __name__ == "__main__":
@@ -126,7 +126,7 @@ becket invoke --yes $id $command
 # -- a command with progress
 
 COMMAND: Final = ProjectTemplate(
-    about="Counts the letters of words by a command, with a progress bar and a table.",
+    about="Has a command that counts the letters of words, with a progress bar and a table.",
     manifest="""\
 id = $quoted_id
 version = "0.1.0"
@@ -159,7 +159,7 @@ class $name(ExtensionServer):
                 counted[word] = len(word)
                 await task.advance(message=word)
         if not counted:
-            await out.system("Give it some words to count.")
+            await out.system("Usage: $command WORD...")
         await out.table(["word", "letters"], [[word, str(letters)] for word, letters in counted.items()])
         return counted
 
@@ -188,16 +188,16 @@ async def count(*words: str) -> tuple[list[object], object]:
 
 
 class Counting(unittest.TestCase):
-    def test_it_counts_the_letters_of_each_word(self) -> None:
-        shown, result = asyncio.run(count("tea", "milk"))
+    def test_command_counts_the_letters_of_each_word(self) -> None:
+        output, result = asyncio.run(count("tea", "milk"))
 
-        self.assertIn(Table(("word", "letters"), (("tea", "3"), ("milk", "4"))), shown)
+        self.assertIn(Table(("word", "letters"), (("tea", "3"), ("milk", "4"))), output)
         self.assertEqual(result, {"tea": 3, "milk": 4})
 
-    def test_without_words_it_says_what_is_missing(self) -> None:
-        shown, _ = asyncio.run(count())
+    def test_command_without_words_shows_its_usage(self) -> None:
+        output, _ = asyncio.run(count())
 
-        self.assertIn(SystemText("Give it some words to count."), shown)
+        self.assertIn(SystemText("Usage: $command WORD..."), output)
 
 
 if __name__ == "__main__":
@@ -210,11 +210,11 @@ if __name__ == "__main__":
 # -- a provider of models
 
 PROVIDER: Final = ProjectTemplate(
-    about="Provides a model that needs no network: it repeats what it is told, word by word.",
+    about="Provides a model that needs no network: it repeats its prompt, word by word.",
     manifest="""\
 id = $quoted_id
 version = "0.1.0"
-description = "A model that repeats what it is told."
+description = "A model that repeats its prompt."
 command = ["./run"]
 permissions = ["providers.register"]
 """,
@@ -236,16 +236,16 @@ class $name(ExtensionServer):
 
     @provider("$command", models=[Model("parrot", streaming=True)])
     async def respond(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
-        """Repeats what it is told. Call a model of your own here."""
+        """Repeats the prompt. Call a model of your own here."""
         reply = f"You said: {text_of(request)}"
         for word in re.findall(r"\\S+\\s*", reply):
-            await out.text(word)  # a host that streams shows it at once
+            await out.text(word)  # shown at once by a host that streams
         await out.usage({"output_tokens": len(reply.split())})
         return ProviderResult.of_text(reply)
 
 
 def text_of(request: ProviderRequest) -> str:
-    """Returns the last text of the user: content is text, or blocks of which some are text."""
+    """Returns the text of the last user message, whose content is a string or a list of blocks."""
     content = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
     if isinstance(content, str):
         return content
@@ -269,27 +269,27 @@ from becket.contract import Message, TextDelta
 from becket.testing import connected
 
 GRANTS = ["providers.register"]
-ASKED = [Message("user", "good morning")]
+MESSAGES = [Message("user", "good morning")]
 
 
 async def complete() -> str:
     async with connected($name(), grants=GRANTS) as (host, _):
-        return (await host.complete("$command", "parrot", messages=ASKED)).text
+        return (await host.complete("$command", "parrot", messages=MESSAGES)).text
 
 
 async def stream() -> str:
     async with (
         connected($name(), grants=GRANTS) as (host, _),
-        host.stream("$command", "parrot", messages=ASKED) as run,
+        host.stream("$command", "parrot", messages=MESSAGES) as run,
     ):
         return "".join([event.text async for event in run if isinstance(event, TextDelta)])
 
 
-class Talking(unittest.TestCase):
-    def test_it_repeats_what_it_is_told(self) -> None:
+class Completing(unittest.TestCase):
+    def test_model_repeats_the_prompt(self) -> None:
         self.assertEqual(asyncio.run(complete()), "You said: good morning")
 
-    def test_it_streams_the_same(self) -> None:
+    def test_model_streams_the_same_text(self) -> None:
         self.assertEqual(asyncio.run(stream()), "You said: good morning")
 
 
@@ -303,7 +303,7 @@ if __name__ == "__main__":
 # -- a hook
 
 HOOK: Final = ProjectTemplate(
-    about="Blocks tool calls whose input has a forbidden word; the words are configuration.",
+    about="Has a hook that blocks tool calls whose input has a forbidden word; the words are configurable.",
     manifest="""\
 id = $quoted_id
 version = "0.1.0"
@@ -314,7 +314,7 @@ permissions = ["tools.intercept"]
 [config.forbidden]
 type = "string"
 default = "rm -rf, mkfs"
-description = "What no input may contain, separated by commas."
+description = "Forbidden words, separated by commas."
 """,
     code='''\
 """$id: an extension of becket."""
@@ -333,10 +333,10 @@ class $name(ExtensionServer):
 
     @hook("before_tool_call", inline=True)
     def check_input(self, event: HookEvent) -> HookResult:
-        """Runs before every tool call of the host, whichever extension the tool belongs to."""
-        given = json.dumps(event.tool_input, ensure_ascii=False)
+        """Runs before every tool call of the host, for tools of all extensions."""
+        input = json.dumps(event.tool_input, ensure_ascii=False)
         for word in str(self.config.get("forbidden", "")).split(","):
-            if word.strip() and word.strip() in given:
+            if word.strip() and word.strip() in input:
                 return Block(f"{event.tool_name}: `{word.strip()}` is forbidden")
         return Continue()
 
@@ -361,34 +361,34 @@ GRANTS = ["tools.intercept"]
 CONFIG = {"forbidden": "rm -rf, mkfs"}
 
 
-async def consult(command: str) -> HookResult:
-    """Returns what the hook says to a call of a tool."""
+async def call_hook(command: str) -> HookResult:
+    """Returns the hook's result for a tool call."""
     async with connected($name(), grants=GRANTS, config=CONFIG) as (host, _):
         return await host.handle_hook(HookEvent.before_tool_call("bash", {"command": command}))
 
 
 class Checking(unittest.TestCase):
     def test_a_forbidden_word_blocks_the_call(self) -> None:
-        self.assertEqual(asyncio.run(consult("rm -rf /")), Block("bash: `rm -rf` is forbidden"))
+        self.assertEqual(asyncio.run(call_hook("rm -rf /")), Block("bash: `rm -rf` is forbidden"))
 
-    def test_other_calls_go_on(self) -> None:
-        self.assertEqual(asyncio.run(consult("ls")), Continue())
+    def test_other_calls_continue(self) -> None:
+        self.assertEqual(asyncio.run(call_hook("ls")), Continue())
 
 
 if __name__ == "__main__":
     unittest.main()
 ''',
     tries="""\
-# beside an extension with a tool, such as that of `becket new ../greeter`:
+# needs an extension with a tool in the parent folder, such as: becket new ../greeter
 becket call --yes --root .. greeter greet '{"name": "rm -rf"}'
 """,
 )
 
 
-# -- a setting with an editor of its own
+# -- a setting with a custom editor
 
 SETTINGS: Final = ProjectTemplate(
-    about="Has a setting with an editor of its own, and a tool that uses the value.",
+    about="Has a setting with a custom editor, and a tool that uses its value.",
     manifest="""\
 id = $quoted_id
 version = "0.1.0"
@@ -410,7 +410,7 @@ label = "$name"
 key = "colour"
 label = "Colour"
 editor = "custom"
-help = "Up and Down choose, Enter takes it."
+help = "Up and Down select, Enter saves."
 """,
     code='''\
 """$id: an extension of becket."""
@@ -428,17 +428,17 @@ class $name(ExtensionServer):
     version = "0.1.0"
     cursor = 0
 
-    @tool("Tells the favourite colour.", read_only=True)
+    @tool("Returns the favourite colour.", read_only=True)
     async def tell_colour(self) -> str:
         return str(self.config.get("colour", COLOURS[0]))
 
     def on_editor_open(self, opened: EditorOpen) -> EditorRender:
-        """The user has opened the field: shows all colours."""
+        """Shows all colours when the user opens the field."""
         self.cursor = 0
         return self.draw()
 
     def on_editor_key(self, pressed: EditorKey) -> EditorRender | EditorCommitted | EditorClosed | None:
-        """The user has pressed a key. The host stores the value of `EditorCommitted`."""
+        """Handles a key. The host stores the value of `EditorCommitted`."""
         match pressed.key:
             case "Up" | "Down":
                 self.cursor = (self.cursor + (1 if pressed.key == "Down" else -1)) % len(COLOURS)
@@ -452,7 +452,7 @@ class $name(ExtensionServer):
 
     def draw(self) -> EditorRender:
         rows = tuple(EditorRow(colour, data=colour) for colour in COLOURS)
-        return EditorRender(rows, self.cursor, "Enter takes it, Esc leaves it")
+        return EditorRender(rows, self.cursor, "Enter saves, Esc cancels")
 
 
 if __name__ == "__main__":
@@ -475,30 +475,30 @@ GRANTS = ["tools.register"]
 
 
 async def press(*keys: str) -> list[object]:
-    """Opens the editor and presses keys; returns what the host is to store, or that nothing has changed."""
-    told: list[object] = []
+    """Opens the editor, presses keys, and returns the notifications to the host."""
+    received: list[object] = []
     async with connected($name(), grants=GRANTS) as (host, _):
-        host.on(EditorCommitted, EditorClosed)(told.append)
+        host.on(EditorCommitted, EditorClosed)(received.append)
         await host.open_editor("$command", "colour")
         for key in keys:
             await host.press_editor_key("$command", "colour", key)
-    return told
+    return received
 
 
-async def ask(config: dict[str, str]) -> str:
+async def call_tool(config: dict[str, str]) -> str:
     async with connected($name(), grants=GRANTS, config=config) as (host, _):
         return await host.call_tool("tell_colour")
 
 
 class Choosing(unittest.TestCase):
-    def test_enter_takes_the_colour_under_the_cursor(self) -> None:
+    def test_enter_saves_the_selected_colour(self) -> None:
         self.assertEqual(asyncio.run(press("Down", "Enter")), [EditorCommitted("blue")])
 
     def test_escape_changes_nothing(self) -> None:
         self.assertEqual(asyncio.run(press("Down", "Esc")), [EditorClosed("nothing has changed")])
 
-    def test_the_tool_tells_what_was_chosen(self) -> None:
-        self.assertEqual(asyncio.run(ask({"colour": "red"})), "red")
+    def test_tool_returns_the_saved_colour(self) -> None:
+        self.assertEqual(asyncio.run(call_tool({"colour": "red"})), "red")
 
 
 if __name__ == "__main__":
@@ -511,15 +511,15 @@ becket call --yes $id tell_colour
 )
 
 TEMPLATES: Final = {"tool": TOOL, "command": COMMAND, "provider": PROVIDER, "hook": HOOK, "settings": SETTINGS}
-"""By the name that `--template` takes; the first is the one that is written unless another is named."""
+"""Templates by the value of `--template`; the first is the default."""
 
 
-# -- what all of them have
+# -- shared files
 
 PROGRAM: Final = """\
 #!/bin/sh
-# Starts the extension in its folder. -I: neither the environment nor the folder can put another module in the place of
-# one that is installed. -B: what was agreed to are these files, and no others shall appear beside them.
+# Starts the extension in its folder. -I: neither the environment nor the folder can shadow installed modules.
+# -B: writes no .pyc files, because consent covers exactly the files that are here.
 cd "$$(dirname "$$0")" && exec python3 -I -B $module.py "$$@"
 """
 IGNORED: Final = """\
@@ -537,7 +537,7 @@ $about
 
 | file | what it is |
 |---|---|
-| `becket.toml` | the manifest: what it is called, how it is started, and what it asks for |
+| `becket.toml` | the manifest: id, command and requested permissions |
 | `$module.py` | the extension |
 | `run` | the program that a host starts |
 | `test_$module.py` | its test, with a host in the same program |

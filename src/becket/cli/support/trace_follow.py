@@ -1,4 +1,4 @@
-"""`becket trace --follow`: a line for each message between a running host and its extensions, as it is sent."""
+"""`becket trace --follow`: prints each message between a running host and its extensions."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from becket.testing.transcripts.steps import StepKind, StepReader, TranscriptSte
 
 __all__ = ["follow_host"]
 
-SHORT = 100  # characters of params that a line shows
-LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # of a body of 1 MiB each byte may be escaped
+SHORT = 100  # characters of content per line
+LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # a body of 1 MiB grows if its bytes are escaped
 
 
 async def follow_host(folder: Path, extensions: tuple[str, ...], full: bool, as_json: bool, start: str) -> ExitCode:
-    """Shows the traffic of the host that keeps its files in this folder, until it ends.
+    """Shows the traffic of the host with this data directory until it ends.
 
     `start` is the command line that starts such a host."""
     view = View(full=full, as_json=as_json)
@@ -44,9 +44,9 @@ async def follow_host(folder: Path, extensions: tuple[str, ...], full: bool, as_
         with reachable(folder) as path:
             peer = await Peer.connect_unix(path, limits=LIMITS)
     except OSError as error:
-        print_message(f"error: no host whose traffic can be followed runs on {folder} ({error.strerror or error})")
+        print_message(f"error: no running host with a live trace in {folder} ({error.strerror or error})")
         print_message(f"try: {start}")
-        print_message("a host in Python needs `live_trace=True`; --data, --name or --config says which host is meant")
+        print_message("a host in Python needs `live_trace=True`; --data, --name or --config select a host")
         return ExitCode.NOT_RUNNING
     peer.on(TRACE_FOLLOWING)(view.begin)
     peer.on(TRACE_FRAME)(view.show)
@@ -68,7 +68,7 @@ async def follow(peer: Peer, extensions: tuple[str, ...], scope: anyio.CancelSco
 
 
 class View:
-    """Writes each message down; a response stands with the method of its request, where that was seen."""
+    """Prints each message; a response with the method of its request, if that was seen."""
 
     def __init__(self, *, full: bool, as_json: bool) -> None:
         self.reader_gone = anyio.Event()
@@ -77,11 +77,11 @@ class View:
         self._readers: dict[tuple[str, str], StepReader] = {}
 
     def begin(self, following: Following) -> None:
-        """Says what is followed, on stderr."""
-        print_message(f"following {following.host}: {', '.join(following.extensions) or 'no extension runs yet'}")
+        """Prints to stderr which extensions are followed."""
+        print_message(f"following {following.host}: {', '.join(following.extensions) or 'no extension is running yet'}")
 
     def show(self, traced: TracedFrame) -> None:
-        """Writes the messages of a frame."""
+        """Prints the messages of a frame."""
         try:
             self._show(traced)
         except BrokenPipeError:
@@ -89,7 +89,7 @@ class View:
 
     def _show(self, traced: TracedFrame) -> None:
         if traced.skipped:
-            print_message(f"{traced.skipped} messages were not shown: they came faster than they could be read")
+            print_message(f"{traced.skipped} messages were skipped: they arrived faster than they were read")
         for step in self._read(traced):
             if not self._full and step.method == DIALECTS[traced.dialect].ping:
                 continue
@@ -103,9 +103,7 @@ class View:
         to = LinkEnd.CHILD if traced.to_child else LinkEnd.HOST
         if len(body) != traced.size:
             return [
-                TranscriptStep(
-                    0, traced.at, StepKind.INVALID, to, size=traced.size, content="it is too long to be shown"
-                )
+                TranscriptStep(0, traced.at, StepKind.INVALID, to, size=traced.size, content="too long to be shown")
             ]
         key = traced.extension, traced.dialect
         if key not in self._readers:
