@@ -54,7 +54,7 @@ def test_all_is_shown_as_a_table(data: Path) -> None:
     ]
     assert "allowed no" in rows[2]
     assert "permission none" in rows[3]
-    assert "whole" in done.stderr
+    assert "intact" in done.stderr
 
 
 def test_it_is_json_for_programs(data: Path) -> None:

@@ -189,5 +189,5 @@ def report_change(ok: bool, extension: str, key: str, revision: int | None, what
     if ok:
         print_message(f"{extension}: `{key}` {what}, revision {revision}")
         return ExitCode.DONE
-    print_message(f"error: {extension}: `{key}` was not changed: its revision is {revision}, not the given one")
+    print_message(f"error: {extension}: `{key}` was not changed: it has revision {revision}, not the given one")
     return ExitCode.FAILED
