@@ -129,27 +129,27 @@ def render_hooks() -> str:
 
 
 MEANINGS = {
-    "audio.input": "to listen; a name for capabilities, the contract itself has no method for it",
-    "audio.output": "to be heard; a name for capabilities, as above",
-    "config.subscribe": "to be told of changes of its own configuration",
-    "config.write": "to change its own configuration; to read it needs nothing",
-    "context_providers.register": "to add to what models are told; a name for capabilities, as above",
-    "memory.read": "to find what it has kept",
-    "memory.write": "to keep records",
-    "privacy.llm_content": "to see what is said to models, and what they say",
-    "providers.register": "to offer models, and to be asked for answers",
+    "audio.input": "to record audio; a name for capabilities, the contract itself has no method for it",
+    "audio.output": "to play audio; a name for capabilities, as above",
+    "config.subscribe": "to subscribe to changes of its own configuration",
+    "config.write": "to change its own configuration; reading needs no permission",
+    "context_providers.register": "to add to the context of models; a name for capabilities, as above",
+    "memory.read": "to query its own records",
+    "memory.write": "to store records",
+    "privacy.llm_content": "to get the messages to and from models",
+    "providers.register": "to offer models, and to be called for them",
     "session.drive": "to act in the place of the user; a name for capabilities, as above",
-    "session.lifecycle": "to know when sessions begin and end, and what was said in them",
-    "tools.intercept": "to see and to stop or change each use of a tool, whosever it is",
+    "session.lifecycle": "to get the start, the end and the transcript of sessions",
+    "tools.intercept": "to get, block or change each call of a tool of any extension",
     "tools.register": "to offer tools, and to be called for them",
-    "tools.transform_output": "besides `tools.intercept`: to change what a tool has put out",
+    "tools.transform_output": "in addition to `tools.intercept`: to change the output of a tool",
 }
 
 
 def render_permissions() -> str:
     assert MEANINGS.keys() == PERMISSIONS
     return render(
-        ["permission", "opens", "allows an extension"],
+        ["permission", "methods and hooks", "allows an extension"],
         [[code(name), ", ".join(code(it) for it in opened_by(name)), MEANINGS[name]] for name in sorted(PERMISSIONS)],
     )
 
@@ -168,13 +168,13 @@ def opened_by(permission: str) -> list[str]:
 
 
 MEANT = {
-    "cancel": "`$/cancelRequest {id}`: the other side no longer wants an answer; it is answered all the same",
-    "progress": "`$/progress {token, value}`: a report from within a request, whose id is the token",
+    "cancel": "`$/cancelRequest {id}`: cancels a request, which still gets a response",
+    "progress": "`$/progress {token, value}`: progress of a request, whose id is the token",
     "deadline": "`_meta.becket` with `timeout_ms`, `parent` and `depth` in params: see below",
     "credit": "`credit` beside them and `$/credit {id, n}`: how many events may be sent ahead",
-    "ping": "`$/ping`: a request that is answered with null at once, whatever else is going on",
+    "ping": "`$/ping`: a request to which the reader responds with null at once",
     "log": "`$/log {level, logger, message}`: a line for the host's log",
-    "no_params": "`no_params` beside them: there are no params, or they are an empty object",
+    "no_params": "`no_params` beside them: tells absent params from an empty object",
 }
 
 

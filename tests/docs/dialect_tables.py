@@ -23,16 +23,16 @@ FRAMINGS = {ContentLength: "Content-Length", JsonLines: "JSON Lines", LengthPref
 
 TO_EXTENSION = {
     "call a tool": ["tool.call"],
-    "ask a model": ["provider.complete"],
-    "stream its answer": ["provider.stream"],
+    "call a model": ["provider.complete"],
+    "stream its result": ["provider.stream"],
     "run a command": ["command.invoke"],
-    "ask at a hook": ["hook.handle"],
-    "ask what it is": ["info.get"],
+    "consult a hook": ["hook.handle"],
+    "get its description": ["info.get"],
     "open its settings": ["settings.editor.open", "settings.editor.key", "settings.editor.commit"],
-    "ask for its sidecar": ["sidecar.spawn_args"],
+    "get the arguments of its sidecar": ["sidecar.spawn_args"],
 }
 TO_HOST = {
-    "keep and find memory": ["memory.append", "memory.query"],
+    "append and query memory": ["memory.append", "memory.query"],
     "read and write configuration": ["config.get", "config.set"],
     "write to the log": ["$/log"],
     "show a task": ["task.start", "task.update", "task.log", "task.done"],
