@@ -18,10 +18,7 @@ from becket.adapters.roder.messages.tasks import (
     TASKS_EVENT,
     TASKS_EXECUTE,
     ExecuteTaskParams,
-    RoderTaskEvent,
     TaskCompleted,
-    TaskEventParams,
-    TaskFailed,
     TaskOutput,
     TaskOutputStream,
     TaskResult,
@@ -39,7 +36,6 @@ __all__ = [
     "COMMAND_MAPPING",
     "COMMAND_STREAM",
     "CommandRunDone",
-    "build_task_notification",
     "decode_command_event",
     "parse_args",
 ]
@@ -145,7 +141,7 @@ def parse_args(given: Any) -> tuple[str, ...]:
 
 def encode_command_event(event: CommandEvent, request: WireRequest, _: LinkState) -> WireNotification | None:
     output = build_task_output(event)
-    return None if output is None else build_task_notification(output, request)
+    return None if output is None else TASK_OPERATION.build_notification(output, request)
 
 
 def build_task_output(event: CommandEvent) -> TaskOutput | None:
@@ -178,15 +174,9 @@ def format_update(update: TaskUpdated) -> str:
 
 
 def encode_command_end(
-    result: Any, error: RpcError | None, request: WireRequest, _: LinkState
+    result: Any, error: RpcError | None, request: WireRequest, state: LinkState
 ) -> list[WireNotification]:
-    event = TaskCompleted(TaskResult(payload=result)) if error is None else TaskFailed(error.message)
-    return [build_task_notification(event, request)]
-
-
-def build_task_notification(event: RoderTaskEvent, request: WireRequest) -> WireNotification:
-    params: ExecuteTaskParams = request.params
-    return WireNotification(TASKS_EVENT.name, TaskEventParams(params.execution_id, event))
+    return TASK_OPERATION.encode_end(TaskResult(payload=result), error, request, state)
 
 
 COMMAND_MAPPING: Final = MethodMapping(

@@ -6,21 +6,16 @@ hooks, memory or configuration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
-from becket.adapters.roder.command_mapping import COMMAND_MAPPING, build_task_notification
+from becket.adapters.roder.command_mapping import COMMAND_MAPPING
 from becket.adapters.roder.handshake import SERVER_HANDSHAKE, SHUTDOWN, RoderOffer, client_handshake
 from becket.adapters.roder.manifest import RoderManifest
 from becket.adapters.roder.messages.inference import (
-    INFERENCE_EVENT,
     STREAM_TURN,
     TURN_OPERATION,
-    InferenceEvent,
-    InferenceEventParams,
     StreamTurnParams,
-    TaggedEvent,
-    TurnCompleted,
     TurnFailed,
 )
 from becket.adapters.roder.messages.operations import OperationKind
@@ -29,19 +24,11 @@ from becket.adapters.roder.messages.subagents import (
     DISPATCH_OPERATION,
     SUBAGENTS_CANCEL,
     SUBAGENTS_DISPATCH,
-    SUBAGENTS_EVENT,
-    SubagentCompleted,
-    SubagentEventParams,
-    SubagentFailed,
-    SubagentResult,
 )
 from becket.adapters.roder.messages.tasks import (
     TASK_OPERATION,
     TASKS_CANCEL,
     TASKS_EXECUTE,
-    TaskCompleted,
-    TaskFailed,
-    TaskResult,
 )
 from becket.adapters.roder.messages.tools import TOOLS_CALL, ToolCallParams, ToolCallResult
 from becket.adapters.roder.provider_event_mapping import PROVIDER_TURN, to_final_events, to_inference_event
@@ -158,7 +145,7 @@ def encode_turn_event(event: ProviderEvent, wire_request: WireRequest, state: Li
     side: ServedManifest = state.extra
     side.sent_event_types.setdefault(wire_request.params.stream_id, set()).add(type(event))
     told = to_inference_event(event)
-    return None if told is None else build_turn_notification(told, wire_request)
+    return None if told is None else TURN_OPERATION.build_notification(told, wire_request)
 
 
 def encode_turn_end(
@@ -167,12 +154,7 @@ def encode_turn_end(
     side: ServedManifest = state.extra
     told = side.sent_event_types.pop(wire_request.params.stream_id, set())
     events = to_final_events(result, told) if error is None else [TurnFailed(error.message)]
-    return (build_turn_notification(event, wire_request) for event in events)
-
-
-def build_turn_notification(event: InferenceEvent, wire_request: WireRequest) -> WireNotification:
-    params: StreamTurnParams = wire_request.params
-    return WireNotification(INFERENCE_EVENT.name, InferenceEventParams(params.stream_id, TaggedEvent.wrap(event)))
+    return (TURN_OPERATION.build_notification(event, wire_request) for event in events)
 
 
 PROVIDER_STREAM_MAPPING: Final = MethodMapping(
@@ -194,51 +176,24 @@ PROVIDER_COMPLETE_MAPPING: Final = MethodMapping(
 
 
 def build_operation_mapping(
-    method: Method[Any, Any],
-    address: OperationKind,
-    end: Callable[[Any, RpcError | None, WireRequest, LinkState], Iterable[WireNotification]],
-    *,
-    cancelled_as: Method[Any, Any] | None = None,
+    method: Method[Any, Any], kind: OperationKind, *, cancelled_as: Method[Any, Any] | None = None
 ) -> MethodMapping:
     return MethodMapping(
         encode_request=lambda params, _: WireRequest(method, params),
         wire_methods=lambda _: (method,),
         decode_request=lambda wire_request, _: wire_request.params,
-        encode_ack=address.encode_ack,
-        encode_end_events=end,
+        encode_ack=kind.encode_ack,
+        encode_end_events=kind.encode_end,
         cancel_method=cancelled_as,
-        correlation_key=address.get_id,
+        correlation_key=kind.get_id,
     )
 
 
-def encode_own_turn_end(
-    result: TurnCompleted, error: RpcError | None, wire_request: WireRequest, _: LinkState
-) -> list[WireNotification]:
-    return [build_turn_notification(result if error is None else TurnFailed(error.message), wire_request)]
-
-
-def encode_task_end(
-    result: TaskResult, error: RpcError | None, wire_request: WireRequest, _: LinkState
-) -> list[WireNotification]:
-    return [
-        build_task_notification(TaskCompleted(result) if error is None else TaskFailed(error.message), wire_request)
-    ]
-
-
-def encode_dispatch_end(
-    result: SubagentResult, error: RpcError | None, wire_request: WireRequest, _: LinkState
-) -> list[WireNotification]:
-    event = SubagentCompleted(result) if error is None else SubagentFailed(error.message)
-    return [WireNotification(SUBAGENTS_EVENT.name, SubagentEventParams(wire_request.params.dispatch_id, event))]
-
-
 OPERATION_MAPPINGS: Final = {
-    STREAM_TURN.name: build_operation_mapping(STREAM_TURN, TURN_OPERATION, encode_own_turn_end),
-    TASKS_EXECUTE.name: build_operation_mapping(
-        TASKS_EXECUTE, TASK_OPERATION, encode_task_end, cancelled_as=TASKS_CANCEL
-    ),
+    STREAM_TURN.name: build_operation_mapping(STREAM_TURN, TURN_OPERATION),
+    TASKS_EXECUTE.name: build_operation_mapping(TASKS_EXECUTE, TASK_OPERATION, cancelled_as=TASKS_CANCEL),
     SUBAGENTS_DISPATCH.name: build_operation_mapping(
-        SUBAGENTS_DISPATCH, DISPATCH_OPERATION, encode_dispatch_end, cancelled_as=SUBAGENTS_CANCEL
+        SUBAGENTS_DISPATCH, DISPATCH_OPERATION, cancelled_as=SUBAGENTS_CANCEL
     ),
 }
 

@@ -12,9 +12,8 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from becket.adapters.roder.messages.inference_request import InferenceRequest, ProviderMetadata
-from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE, OperationKind
+from becket.adapters.roder.messages.operations import MAX_IDLE, OperationKind
 from becket.adapters.roder.messages.tagged_union import TaggedUnion
-from becket.errors import RpcError
 from becket.methods.descriptors import Notification
 from becket.methods.streams import EventReader, Stream
 
@@ -61,9 +60,6 @@ class StreamTurnAck(Struct, frozen=True, rename="camel"):
     """The engine has begun; the id is the one that it was given."""
 
     stream_id: str
-
-
-TURN_OPERATION: Final = OperationKind("stream", StreamTurnAck, lambda params: params.stream_id)
 
 
 # -- the events of its answer
@@ -215,6 +211,18 @@ INFERENCE_EVENT: Final = Notification(
 )
 
 
+TURN_OPERATION: Final = OperationKind(
+    name="stream",
+    ack_type=StreamTurnAck,
+    get_id=lambda params: params.stream_id,
+    event=INFERENCE_EVENT,
+    completed=TurnCompleted,
+    failed=TurnFailed,
+    explain=lambda _, event: event.message,
+    wrap=TaggedEvent.wrap,
+)
+
+
 @cache
 def event_decoder() -> msgspec.json.Decoder[InferenceEventParams]:
     return msgspec.json.Decoder(InferenceEventParams)  # at the first event: it takes a millisecond to make
@@ -230,34 +238,6 @@ def decode_inference_event(raw: Raw) -> InferenceEvent:
     return event
 
 
-# -- its end
-
-
-class TurnCollector:
-    """Waits for the end of an answer: how it was completed, or why it failed."""
-
-    def __init__(self, call: StreamTurnParams) -> None:
-        self._call = call
-        self._last: TurnCompleted | TurnFailed = TurnCompleted()
-
-    def on_response(self, answer: Raw, /) -> None:
-        """Takes the engine's word that it has begun."""
-        TURN_OPERATION.check_ack(answer, self._call)
-
-    def on_event(self, event: InferenceEvent, /) -> bool:
-        """Takes an event, and returns whether it is the last one."""
-        if isinstance(event, TurnCompleted | TurnFailed):
-            self._last = event
-            return True
-        return False
-
-    def result(self) -> TurnCompleted:
-        """Returns how the answer was completed."""
-        if isinstance(self._last, TurnFailed):
-            raise RpcError(OPERATION_FAILED_CODE, self._last.message)
-        return self._last
-
-
 STREAM_TURN: Final[Stream[StreamTurnParams, TurnCompleted, InferenceEvent]] = Stream(
     "inference/streamTurn",
     StreamTurnParams,
@@ -267,7 +247,7 @@ STREAM_TURN: Final[Stream[StreamTurnParams, TurnCompleted, InferenceEvent]] = St
             decode_inference_event, tuple(TaggedEvent.variants), TURN_OPERATION.is_event_of
         )
     },
-    gather=TurnCollector,
+    gather=TURN_OPERATION.collect,
     idle_timeout=MAX_IDLE,
     direction="to-extension",
     summary="Asks an engine for an answer, which comes as events.",

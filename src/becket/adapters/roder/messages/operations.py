@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.adapters.roder.rust_debug import format_text
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.mapping import LinkState, WireNotification, WireRequest, identity
 from becket.errors import JSON_ERRORS, Meaning, RpcError
+from becket.methods.descriptors import Notification
 
 __all__ = ["MAX_IDLE", "OPERATION_FAILED_CODE", "OperationKind"]
 
@@ -21,13 +22,39 @@ OPERATION_FAILED_CODE: Final = -32000  # the number of what failed by an event, 
 MAX_IDLE: Final = 1800.0  # seconds without an event; Roder itself waits for ever, and for no agent longer than this
 
 
-class OperationKind(Struct, frozen=True, eq=False):
-    """The id of one kind of work: what it is called, the class of its acknowledgement, and where the id stands in that
-    and in the params of the request."""
+class OperationKind(Struct, frozen=True, eq=False, kw_only=True):
+    """One kind of operation.
+
+    `ack_type` is the class of its acknowledgement, and `get_id` returns the id in that, in the params of the request
+    and in those of an event. `event` is the notification of its events, each wrapped by `wrap`. The last one is of the
+    class `completed`, which `complete` makes of the result and `get_result` turns back into it, or of the class
+    `failed`, which is made of a message; `explain` returns the message of a call that ended so."""
 
     name: str
     ack_type: type[Struct]
     get_id: Callable[[Any], str]
+    event: Notification[Any]
+    completed: type[Struct]
+    failed: type[Struct]
+    explain: Callable[[Any, Any], str]
+    complete: Callable[[Any], Any] = identity
+    get_result: Callable[[Any], Any] = identity
+    wrap: Callable[[Any], Any] = identity
+
+    def collect(self, call: Any) -> OperationCollector:
+        """Returns what waits for the end of one operation."""
+        return OperationCollector(self, call)
+
+    def build_notification(self, event: Any, request: WireRequest) -> WireNotification:
+        """Returns the notification of an event of an operation."""
+        return WireNotification(self.event.name, self.event.params(self.get_id(request.params), self.wrap(event)))
+
+    def encode_end(
+        self, result: Any, error: RpcError | None, request: WireRequest, _: LinkState
+    ) -> list[WireNotification]:
+        """Returns the last event of an operation."""
+        last = self.complete(result) if error is None else self.failed(error.message)
+        return [self.build_notification(last, request)]
 
     def is_event_of(self, raw: Raw, call: object) -> bool:
         """Returns whether an event is of this work."""
@@ -53,3 +80,29 @@ class OperationKind(Struct, frozen=True, eq=False):
 
     def _decode_id(self, raw: Raw) -> str:
         return self.get_id(msgspec.json.decode(raw, type=self.ack_type))
+
+
+class OperationCollector:
+    """Waits for the end of one operation: its result, or why it failed."""
+
+    __slots__ = ("_call", "_kind", "_last")
+
+    def __init__(self, kind: OperationKind, call: Any) -> None:
+        self._kind = kind
+        self._call = call
+        self._last: Any = None
+
+    def on_response(self, answer: Raw, /) -> None:
+        """Checks the acknowledgement."""
+        self._kind.check_ack(answer, self._call)
+
+    def on_event(self, event: Any, /) -> bool:
+        """Takes an event, and returns whether it is the last one."""
+        self._last = event
+        return isinstance(event, (self._kind.completed, self._kind.failed))
+
+    def result(self) -> Any:
+        """Returns the result."""
+        if isinstance(self._last, self._kind.failed):
+            raise RpcError(OPERATION_FAILED_CODE, self._kind.explain(self._call, self._last))
+        return self._kind.get_result(self._last)

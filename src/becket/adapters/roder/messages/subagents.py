@@ -13,8 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from becket.adapters.roder.messages.inference import TokenUsage
-from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE, OperationKind
-from becket.errors import RpcError
+from becket.adapters.roder.messages.operations import MAX_IDLE, OperationKind
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import CancelReason, EventReader, Stream
 
@@ -148,9 +147,6 @@ class DispatchAck(Struct, frozen=True, rename="camel"):
     dispatch_id: str
 
 
-DISPATCH_OPERATION: Final = OperationKind("dispatch", DispatchAck, lambda params: params.dispatch_id)
-
-
 class CancelDispatchParams(Struct, frozen=True, kw_only=True, rename="camel"):
     """Asks to give the work up."""
 
@@ -230,36 +226,22 @@ SUBAGENTS_EVENT: Final = Notification(
 )
 
 
+DISPATCH_OPERATION: Final = OperationKind(
+    name="dispatch",
+    ack_type=DispatchAck,
+    get_id=lambda params: params.dispatch_id,
+    event=SUBAGENTS_EVENT,
+    completed=SubagentCompleted,
+    failed=SubagentFailed,
+    explain=lambda call, event: f"subagent dispatcher {call.dispatcher_id} failed: {event.error}",
+    complete=SubagentCompleted,
+    get_result=lambda event: event.result,
+)
+
+
 def decode_subagent_event(raw: Raw) -> SubagentEvent:
     """Returns the event; raises `msgspec.ValidationError` for one that is malformed."""
     return msgspec.json.decode(raw, type=SubagentEventParams).event
-
-
-class DispatchCollector:
-    """Waits for the end of a dispatch: what the agent has come to, or why it failed."""
-
-    def __init__(self, call: DispatchParams) -> None:
-        self._call = call
-        self._last: SubagentCompleted | SubagentFailed = SubagentFailed("")
-
-    def on_response(self, answer: Raw, /) -> None:
-        """Takes the dispatcher's word that it has begun."""
-        DISPATCH_OPERATION.check_ack(answer, self._call)
-
-    def on_event(self, event: SubagentEvent, /) -> bool:
-        """Takes an event, and returns whether it is the last one."""
-        if isinstance(event, SubagentStatus):
-            return False
-        self._last = event
-        return True
-
-    def result(self) -> SubagentResult:
-        """Returns what the agent has come to."""
-        if isinstance(self._last, SubagentFailed):
-            raise RpcError(
-                OPERATION_FAILED_CODE, f"subagent dispatcher {self._call.dispatcher_id} failed: {self._last.error}"
-            )
-        return self._last.result
 
 
 CANCEL_REASONS: Final = {
@@ -286,7 +268,7 @@ SUBAGENTS_DISPATCH: Final[Stream[DispatchParams, SubagentResult, SubagentEvent]]
             decode_subagent_event, (SubagentStatus, SubagentCompleted, SubagentFailed), DISPATCH_OPERATION.is_event_of
         )
     },
-    gather=DispatchCollector,
+    gather=DISPATCH_OPERATION.collect,
     cancel=build_dispatch_cancel,
     timeout=DISPATCH_TIMEOUT,
     idle_timeout=DISPATCH_TIMEOUT,

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE, OperationKind
-from becket.errors import RpcError
+from becket.adapters.roder.messages.operations import MAX_IDLE, OperationKind
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import CancelReason, EventReader, Stream
 
@@ -97,9 +96,6 @@ class ExecuteTaskAck(Struct, frozen=True, rename="camel"):
     execution_id: str
 
 
-TASK_OPERATION: Final = OperationKind("execution", ExecuteTaskAck, lambda params: params.execution_id)
-
-
 class CancelTaskParams(Struct, frozen=True, kw_only=True, rename="camel"):
     """Asks to give the run up."""
 
@@ -170,34 +166,22 @@ TASKS_EVENT: Final = Notification(
 )
 
 
+TASK_OPERATION: Final = OperationKind(
+    name="execution",
+    ack_type=ExecuteTaskAck,
+    get_id=lambda params: params.execution_id,
+    event=TASKS_EVENT,
+    completed=TaskCompleted,
+    failed=TaskFailed,
+    explain=lambda call, event: f"task executor {call.executor_id} failed: {event.error}",
+    complete=TaskCompleted,
+    get_result=lambda event: event.result,
+)
+
+
 def decode_task_event(raw: Raw) -> RoderTaskEvent:
     """Returns the event; raises `msgspec.ValidationError` for one that is malformed."""
     return msgspec.json.decode(raw, type=TaskEventParams).event
-
-
-class TaskCollector:
-    """Waits for the end of a run: what it has come to, or why it failed."""
-
-    def __init__(self, call: ExecuteTaskParams) -> None:
-        self._call = call
-        self._last: TaskCompleted | TaskFailed = TaskFailed("")
-
-    def on_response(self, answer: Raw, /) -> None:
-        """Takes the executor's word that it has begun."""
-        TASK_OPERATION.check_ack(answer, self._call)
-
-    def on_event(self, event: RoderTaskEvent, /) -> bool:
-        """Takes an event, and returns whether it is the last one."""
-        if isinstance(event, TaskOutput):
-            return False
-        self._last = event
-        return True
-
-    def result(self) -> TaskResult:
-        """Returns what the run has come to."""
-        if isinstance(self._last, TaskFailed):
-            raise RpcError(OPERATION_FAILED_CODE, f"task executor {self._call.executor_id} failed: {self._last.error}")
-        return self._last.result
 
 
 def build_task_cancel(call: ExecuteTaskParams, _: CancelReason) -> tuple[Method[Any, Any], CancelTaskParams]:
@@ -215,7 +199,7 @@ TASKS_EXECUTE: Final[Stream[ExecuteTaskParams, TaskResult, RoderTaskEvent]] = St
             decode_task_event, (TaskOutput, TaskCompleted, TaskFailed), TASK_OPERATION.is_event_of
         )
     },
-    gather=TaskCollector,
+    gather=TASK_OPERATION.collect,
     cancel=build_task_cancel,
     idle_timeout=MAX_IDLE,
     direction="to-extension",
