@@ -279,7 +279,7 @@ async def test_an_error_after_the_response_is_logged_and_not_sent(
         assert (await script.hear())["id"] == 2
     assert script.unheard() == []
     (record,) = caplog.records
-    assert "'work' failed after its answer" in record.getMessage()
+    assert "'work' failed after its response" in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[1] is error
 

@@ -40,10 +40,10 @@ T = TypeVar("T")
 
 
 class ProgressTokenCodec(Struct, frozen=True):
-    """Where progress is told only to who asks for it, under a token that is in the request.
+    """Progress under a token that the request carries; without a token there is no progress.
 
-    `insert_token` puts one into the params of a request, `extract_token` finds that of a request, None where nobody
-    wants to hear of its progress. `encode_params` makes the params of the notification, all of which are the value."""
+    `insert_token` puts a token into the params of a request, and `extract_token` returns it, or None. `encode_params`
+    builds the params of the notification from the token and the value."""
 
     insert_token: Callable[[bytes | None, bytes], bytes]
     extract_token: Callable[[Raw | None], bytes | None]
@@ -51,8 +51,7 @@ class ProgressTokenCodec(Struct, frozen=True):
 
 
 class ProgressFormat(Struct, frozen=True):
-    """How a dialect reports from within a call: a notification that names the call, by its id or by the token that it
-    asked with, and bears a value."""
+    """The notification for progress of a call, which it names by its id or by a token of the request."""
 
     method: str
     token: str = "token"
@@ -64,9 +63,9 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]  # more than any clock or counter, 
 
 
 class CallMeta(Struct, frozen=True, omit_defaults=True):
-    """What travels with one call beside its params, where both sides have announced it.
+    """Metadata of one call, for features that both peers have announced.
 
-    `no_params` says that there are no params; False, that they are an empty object. Other params need no such mark."""
+    `no_params` is True for absent params, False for an empty object, and None beside other params."""
 
     timeout_ms: Count | None = None
     parent: int | float | str | None = None  # an id, and ids may be fractions
@@ -77,17 +76,15 @@ class CallMeta(Struct, frozen=True, omit_defaults=True):
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """The habits of one protocol. `Peer` reads them; nothing else knows a protocol's words.
+    """The wire conventions of one protocol. `Peer` uses them, and contains no protocol's names itself.
 
-    The first members are about the link. Where JSON-RPC is written and read with other habits than those of the
-    specification, `wire_format` has them: those of a host, and of an extension too unless `extension_wire_format` has
-    its own. What is no message is answered with an error, or only counted where `responds_to_invalid` is False.
-    `load_mapping` tells how the extension contract is spoken on the link: None where it is spoken in its own words.
-    `load_host_support` returns what a host makes once for its extensions of this dialect: `host.starting.launch` has
-    its protocol.
-    `matches_first_frame` tells by the first frame of a host, and the framing that it came in, whether that host speaks
-    this dialect. A response above the frame limit fails its own call alone, unless `skips_oversize` is False. Links
-    with the same `ids` never give two calls one id; each has its own unless given."""
+    `wire_format` is for protocols that deviate from JSON-RPC: that of a host, and of an extension too unless
+    `extension_wire_format` is set. An invalid message gets an error response, or is only counted if
+    `responds_to_invalid` is False. `load_mapping` returns the mapping of the extension contract (None: no mapping is
+    needed). `load_host_support` returns what a host creates once for its extensions of this dialect; its protocol is
+    in `host.starting.launch`. `matches_first_frame` says whether the first frame of a host, with its framing, belongs
+    to this dialect. A response above the frame limit fails only its own call, unless `skips_oversize` is False. Links
+    that share `ids` never use an id twice."""
 
     name: str
     framing: FramingFactory = ContentLength
@@ -112,7 +109,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     def build_connection(
         self, limits: Limits, framing: FramingFactory | None = None, budget: SharedBudget | None = None
     ) -> Connection:
-        """Returns the state of a new link in this dialect. `budget` is what it shares with other links."""
+        """Returns the connection of a new link. `budget` is shared with other links."""
         return Connection(
             (framing or self.framing)(limits),
             self._build_codec(limits),
@@ -130,32 +127,32 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """The limits of a link in this dialect, unless others are given."""
+        """The default limits of a link."""
         return DEFAULT_LIMITS.but(**self.host_defaults.limits) if self.host_defaults.limits else DEFAULT_LIMITS
 
     @property
     def host_limits(self) -> Limits:
-        """The limits of a host's link in this dialect, unless others are given."""
+        """The default limits of a host's link."""
         return self.limits.but(**self.host_defaults.host_limits) if self.host_defaults.host_limits else self.limits
 
     def for_extension(self) -> Dialect:
-        """Returns this dialect as an extension writes it."""
+        """Returns this dialect with the wire format of an extension."""
         return self if self.extension_wire_format is None else replace(self, wire_format=self.extension_wire_format)
 
     def _build_codec(self, limits: Limits) -> Codec:
         if self.wire_format is None:
             return self.codec(limits)
-        from becket.jsonrpc.wire_format import WireFormatCodec  # no program in our own dialects needs it
+        from becket.jsonrpc.wire_format import WireFormatCodec  # not needed by `plain` and `native`
 
         return WireFormatCodec(limits, self.wire_format)
 
     def split_meta(self, params: Raw, features: AbstractSet[str]) -> tuple[CallMeta | None, Raw | None]:
-        """Returns what travels with a request or a notification, None if nothing does, and its params without that.
+        """Returns the metadata of a request or notification, or None, and its params without it.
 
-        What is malformed counts as absent. `features` are those that both sides have announced."""
+        Malformed metadata counts as absent. `features` are those that both peers have announced."""
         text = bytes(params)
         if text.startswith(META_PREFIX):
-            # As our own kits write it: first, and alone in `_meta`. What decodes as a whole object is all of it.
+            # The form that becket writes: `_meta` first, and nothing else in it.
             end = text.find(b"}}", len(META_PREFIX)) + 1
             try:
                 meta = decode_call_meta(text[len(META_PREFIX) : end])
@@ -170,7 +167,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return split_any_meta(params, features)
 
     def insert_meta(self, params: bytes | None, meta: bytes, features: AbstractSet[str]) -> bytes:
-        """Returns the params with this JSON of a `CallMeta` in them. Params by position have no room for it."""
+        """Returns the params with this encoded `CallMeta`. Params by position stay unchanged."""
         if params is not None and params.startswith(b'{"') and b'"_meta"' not in params:
             return b"".join((META_PREFIX, meta, b"},", params[1:]))
         if params is None or params == b"{}":
@@ -195,7 +192,7 @@ def make_dialect(
 ) -> Dialect:
     """Returns the record of a foreign system, whose mapping is that of `becket.adapters.<name>`.
 
-    None of these systems responds to what is no message, or goes on after an oversize response."""
+    None of these systems responds to an invalid message, or goes on after an oversize response."""
     return Dialect(
         name=name,
         framing=framing,
@@ -213,7 +210,7 @@ def make_dialect(
 
 
 def load_mapping(adapter: str) -> ContractMapping:
-    """Returns the mapping of an adapter, imported when a link needs it: most programs speak one dialect."""
+    """Returns the mapping of an adapter, imported when a link needs it."""
     mapping: ContractMapping = import_module(f"becket.adapters.{adapter}.mapping").MAPPING
     return mapping
 
@@ -243,16 +240,16 @@ decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def empty_params(text: bytes, meta: CallMeta, features: AbstractSet[str]) -> Raw | None:
-    """Returns what params are that hold nothing but `_meta`: an empty object, or none at all."""
+    """Returns the params of a message that had only `_meta`: an empty object or None."""
     if meta.no_params is not None:
         return None if meta.no_params else EMPTY_OBJECT
-    # Without the mark, kits that do not know it write a space for an empty object.
+    # Without the feature, becket 0.1 writes a space for an empty object.
     has_space = text.startswith(META_PREFIX) and text.endswith(b"}} }")
     return EMPTY_OBJECT if has_space or "no_params" in features else None
 
 
 def split_any_meta(params: Raw, features: AbstractSet[str]) -> tuple[CallMeta | None, Raw | None]:
-    """Splits params in which `_meta` stands anywhere, and may have other members."""
+    """Splits params with `_meta` at any position and with other members in it."""
     try:
         members = decode_members(params)
         own = decode_members(members.pop("_meta"))
@@ -268,7 +265,7 @@ def merge_meta(params: bytes, meta: bytes) -> bytes:
     members = decode_members(params)
     try:
         own = decode_members(members.get("_meta", EMPTY_OBJECT))
-    except msgspec.ValidationError:  # what it is there for is the caller's business
+    except msgspec.ValidationError:  # the caller uses `_meta` for something else
         return params
     own["becket"] = Raw(meta)
     members["_meta"] = Raw(encode_json(own))

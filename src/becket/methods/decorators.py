@@ -1,7 +1,7 @@
 """Protocols of the handler decorators, for type checkers only; never imported at run time.
 
 A handler of `Method[P, R]` takes nothing, the params, or the params and the context, and returns `R`; it may be
-`async def`. The context is of the face that the handler is registered on, which stands above this layer.
+`async def`. The type of the context is defined above this layer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HandlerDecorator(Protocol[P, R]):
 
 
 class SyncHandlerDecorator(Protocol[P, R]):
-    """Registers a plain function for a method and returns it, where nothing can run an `async def`."""
+    """Registers a plain function for a method and returns it, for the blocking runtime."""
 
     @overload
     def __call__(self, function: Callable[[P, Any], R], /) -> Callable[[P, Any], R]: ...
@@ -47,7 +47,7 @@ class SyncHandlerDecorator(Protocol[P, R]):
 
 
 class NotificationHandlerDecorator(Protocol[P]):
-    """Registers a function for a notification and returns it. Nobody looks at what the function returns."""
+    """Registers a function for a notification and returns it. The function's result is ignored."""
 
     @overload
     def __call__(self, function: Callable[[P, Any], X], /) -> Callable[[P, Any], X]: ...

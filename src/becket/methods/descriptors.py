@@ -1,8 +1,8 @@
 """Methods and notifications as typed values: wire name, params and result types, permission.
 
-A descriptor takes params of its type or a narrower one (it is contravariant there) and gives results and events of its
-type or a wider one (covariant). What a type checker cannot read from a value, such as a union, is told to it by an
-annotation: `FIND: Method[Query, Found | None] = Method("find", Query, Found | None)`.
+Descriptors are contravariant in their params and covariant in results and events. For types that a type checker cannot
+infer from a value, such as a union, annotate:
+`FIND: Method[Query, Found | None] = Method("find", Query, Found | None)`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ RESERVED_PREFIX = "rpc."  # by JSON-RPC 2.0, for the protocol itself
 
 
 Direction = Literal["to-extension", "to-host"]
-"""Which side serves a method, or is told by a notification.
-(No enum: to make one takes a starting extension a fifth of a millisecond.)"""
+"""Which peer receives a method or notification. No enum: that takes 0.2 ms of an extension's start."""
 
 
 class Method(Generic[P_contra, R_co]):
-    """A request: its name, the type of its params (None: it takes none), the type of its result.
+    """A request: its name, the type of its params (None: no params), the type of its result.
 
-    `requires` names the permission that the caller must hold. `timeout` is in seconds; None stands for the link's own.
-    Where the params are of a `CustomType` type, `params_to_json` is what makes JSON values of them.
+    `requires` names the permission that the caller needs. `timeout` is in seconds; None means that of the link.
+    `params_to_json` converts params of a `CustomType` to JSON values.
 
     Raises:
         ValueError: the name is reserved, or it or the permission is empty.
@@ -140,9 +139,7 @@ class Method(Generic[P_contra, R_co]):
         self.name = name
         self.params: Any = None if params is NoneType else params
         self.params_to_json = get_to_json(params)
-        self.decode_params: ParamsDecoder | None = (
-            None  # of raw params; made when the first handler is registered, for all
-        )
+        self.decode_params: ParamsDecoder | None = None  # built when the first handler is registered
         self.result: Any = None if result is NoneType else result
         self.requires = requires
         self.timeout = timeout
@@ -156,7 +153,7 @@ class Method(Generic[P_contra, R_co]):
 
 
 class Notification(Generic[P_contra]):
-    """What one side tells the other without an answer: its name and the type of its params (None: it takes none).
+    """A notification: its name and the type of its params (None: no params).
 
     Raises:
         ValueError: the name is reserved, or it or the permission is empty.
@@ -211,9 +208,7 @@ class Notification(Generic[P_contra]):
         self.name = name
         self.params: Any = None if params is NoneType else params
         self.params_to_json = get_to_json(params)
-        self.decode_params: ParamsDecoder | None = (
-            None  # of raw params; made when the first handler is registered, for all
-        )
+        self.decode_params: ParamsDecoder | None = None  # built when the first handler is registered
         self.requires = requires
         self.direction = direction
         self.summary = summary
@@ -224,13 +219,13 @@ class Notification(Generic[P_contra]):
 
 
 def check_method_name(name: str) -> None:
-    """Raises ValueError for what JSON-RPC keeps for itself."""
+    """Raises ValueError for names that JSON-RPC reserves."""
     if not name or name.startswith(RESERVED_PREFIX):
         raise ValueError(f"{name!r} cannot be a method: empty names and `{RESERVED_PREFIX}*` are reserved by JSON-RPC")
 
 
 def check_requirement(name: str, requires: str | None) -> None:
-    # A host may have permissions of its own, so any other name is one.
+    # Any other name may be a permission that the host defines.
     if requires == "":
         raise ValueError(f"{name!r} cannot require a permission without a name: leave `requires` out, or name one")
 

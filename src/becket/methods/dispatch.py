@@ -1,7 +1,7 @@
 """Finds handlers and maps exceptions to error responses: the one exception-to-wire boundary.
 
-The one boundary between exceptions and the wire. An error that was raised to be an answer is the answer; any other
-exception is answered with a fixed sentence and an incident id that the log also bears, and nothing else of it leaves.
+An `RpcError` is sent as it is. Of any other exception only a fixed sentence and an incident id are sent; the log has
+the exception under that id.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ __all__ = [
 ]
 
 HANDLER_ERRORS = (Exception, SystemExit)
-"""What a function fails with. To leave the program is not for a function that serves somebody else: others wait too."""
+"""Exceptions that fail a handler. SystemExit is one: a handler must not end the program, which serves others too."""
 
-LOCAL_CALL_ERRORS = (NotPermitted, NotSent)  # what a call of the handler's own can end with
+LOCAL_CALL_ERRORS = (NotPermitted, NotSent)  # errors of calls that the handler itself made
 
 
 def find_handler(get: Callable[[str], Handler | None], method: str, fallback: Handler | None = None) -> Handler:
-    """Returns the handler of a request: `fallback` where the method has none of its own.
+    """Returns the handler of a request, `fallback` if the method has none.
 
     Raises:
         MethodNotFound: there is none.
-        InvalidRequest: the method is a notification, or its name cannot be one.
+        InvalidRequest: the method is a notification, or its name is not printable.
     """
     handler = get(method)
     if handler is None:
@@ -64,7 +64,7 @@ def find_handler(get: Callable[[str], Handler | None], method: str, fallback: Ha
 
 
 def to_rpc_error(error: BaseException, method: str) -> RpcError:
-    """Returns the answer to a request whose handler ended with this error."""
+    """Returns the error response to a request whose handler raised this."""
     if isinstance(error, RpcError) and not isinstance(error, LOCAL_CALL_ERRORS):
         return error
     incident = os.urandom(6).hex()
@@ -82,8 +82,9 @@ def interruption() -> RpcError:
 
 
 def is_handler_error(error: BaseException) -> bool:
-    """Returns whether a plain function has failed with this. All but an interruption of the program itself is: nobody
-    can cancel a plain function, so the cancellation that comes out of one is of something that it has run itself."""
+    """Returns whether a plain function has failed with this; only an interruption of the program is none.
+
+    A plain function cannot be cancelled, so a cancellation from it belongs to something that it ran itself."""
     if isinstance(error, (*HANDLER_ERRORS, GeneratorExit)):
         return True
     asyncio = sys.modules.get("asyncio")
@@ -91,7 +92,7 @@ def is_handler_error(error: BaseException) -> bool:
 
 
 def call_sync(function: Callable[..., Any], *arguments: object, **keywords: object) -> Any:
-    """Calls a plain function for a coroutine: what comes out of it must not be taken for a cancellation of that one."""
+    """Calls a plain function from a coroutine, whose cancellation its exceptions must not be taken for."""
     try:
         return function(*arguments, **keywords)
     except BaseException as error:
@@ -101,7 +102,7 @@ def call_sync(function: Callable[..., Any], *arguments: object, **keywords: obje
 
 
 def is_caused_by_disconnect(lost: ConnectionLost | None, error: BaseException | None) -> bool:
-    """Returns whether a function has failed only because its own link has ended: then nobody is left to be told."""
+    """Returns whether a function has failed only because its own link has ended."""
     if lost is None or error is None:
         return False
     if isinstance(error, BaseExceptionGroup):
@@ -111,15 +112,15 @@ def is_caused_by_disconnect(lost: ConnectionLost | None, error: BaseException | 
 
 
 def log_incident(error: BaseException, method: str, incident: str) -> None:
-    """Writes down what the other side does not get to see."""
+    """Logs an exception of which the peer gets the incident id."""
     peer_logger().error("incident %s: the handler of %r failed", incident, method, exc_info=error)
 
 
 def log_late_error(error: BaseException, method: str) -> None:
-    """Writes down how a function failed that had answered already."""
-    peer_logger().error("the handler of %r failed after its answer", method, exc_info=error)
+    """Logs an exception of a handler that has responded already."""
+    peer_logger().error("the handler of %r failed after its response", method, exc_info=error)
 
 
 def log_internal_error(error: BaseException) -> None:
-    """Writes down an error of becket itself: what runs on a link catches what users' code raises."""
+    """Logs an error of becket itself."""
     peer_logger().error("unexpected error on a link", exc_info=error)

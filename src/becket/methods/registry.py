@@ -1,7 +1,7 @@
 """Registry of handlers by method name; signatures are inspected once, at registration.
 
-A handler takes nothing, the params, or the params and the context. Its signature is read here and never again. It is
-registered under a name, or under a descriptor, which says besides what its params are and what a caller must hold.
+A handler takes nothing, the params, or the params and the context. It is registered under a name, or under a
+descriptor, which also has the type of the params and the permission that a caller needs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IS_GENERATOR = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
 
 
 class Handler:
-    """One registered function and all that is known about it."""
+    """A registered function with what its signature and descriptor say."""
 
     __slots__ = (
         "_decode",
@@ -86,10 +86,10 @@ class Handler:
         self._decode: Callable[[Any], Any] | None = None
 
     def build_arguments(self, params: Raw | None, context: object) -> tuple[Any, ...]:
-        """Returns what the function is called with.
+        """Returns the arguments for the function.
 
         Raises:
-            InvalidParams: the params are not of the type that the function asks for.
+            InvalidParams: the params do not have the type of the function's parameter.
         """
         decode = self._decode or self._choose_decoder()
         try:
@@ -97,26 +97,25 @@ class Handler:
         except Exception:
             if decode == self.decode_params:
                 raise
-            value = self.decode_params(params)  # reads absent params, and says what is wrong with others
+            value = self.decode_params(params)  # accepts absent params, and lists the problems of others
         return (value,) if self.arity == 1 else (value, context) if self.arity == 2 else ()
 
     def _choose_decoder(self) -> Callable[[Any], Any]:
-        """Chooses msgspec's own decoder where it suffices; at the first call: an extension does not pay for it at
-        start."""
+        """Chooses msgspec's decoder if it suffices; at the first call, so that the start does not pay for it."""
         decode: Callable[[Any], Any] = get_msgspec_decoder(self._params_type) or self.decode_params
         self._decode = decode
         return decode
 
     def _check_no_params(self, params: Raw | None) -> None:
-        # An empty object or array is how many programs write none. A method that is declared may get members in a later
-        # version, which those who do not know them pass over.
+        # Many programs send an empty object or array for none. A later version of a declared method may have members,
+        # which an older one ignores.
         given: object = None if params is None else decode_untyped(params)
         if given and not (self.descriptor is not None and isinstance(given, dict)):
             raise InvalidParams([("", f"{self.name} takes no params")])
 
 
 def get_descriptor_decoder(descriptor: Descriptor) -> ParamsDecoder:
-    """Returns what reads the params of a method, made once: a host serves the same ones to all its extensions."""
+    """Returns the params decoder of a descriptor, built once: a host serves the same methods to all extensions."""
     if descriptor.decode_params is None:
         descriptor.decode_params = get_params_decoder(descriptor.params)
     return descriptor.decode_params
@@ -125,14 +124,14 @@ def get_descriptor_decoder(descriptor: Descriptor) -> ParamsDecoder:
 def with_json_result(
     function: Callable[..., Any], write: Callable[[Any], object], *, is_async: bool
 ) -> Callable[..., Any]:
-    """Returns the function with its result written as its method's type asks for it."""
+    """Returns a function whose result is converted to JSON values by the custom type of its method."""
     if is_async:
         return lambda *arguments: JsonResultAwaitable(function(*arguments), write)
     return lambda *arguments: write(function(*arguments))
 
 
 class JsonResultAwaitable:
-    """What an `async def` comes to, written. (No coroutine: nothing runs in this layer.)"""
+    """Converts the result of an `async def`. No coroutine: this layer has none."""
 
     __slots__ = ("_result", "_write")
 
@@ -147,7 +146,7 @@ class JsonResultAwaitable:
 class Registry:
     """Handlers by name. One registry may serve many peers at once.
 
-    With `later` its handlers are made when the first is looked for: `later` gets the registry and registers them."""
+    With `later` the handlers are registered at the first lookup: `later` gets the registry."""
 
     def __init__(self, later: Callable[[Registry], object] | None = None) -> None:
         self._made: dict[str, Handler] = {}
@@ -209,14 +208,14 @@ class Registry:
     def on(
         self, notification: str | Notification[Any], *, thread: bool = False, unless_streamed: bool = False
     ) -> Callable[..., Any]:
-        """Registers the decorated function for this notification; a request under the name is refused.
+        """Registers the decorated function for this notification; a request of that name is rejected.
 
-        Calls whose events these are receive them as well; with `unless_streamed` the function gets only what no call
-        has received."""
+        Calls that subscribe to the notification receive it as well; with `unless_streamed` the function gets only
+        notifications that no call has received."""
         return self._register(notification, thread=thread, notifications=True, unless_streamed=unless_streamed)
 
     def remove(self, name: str) -> None:
-        """Takes a handler away; requests that it is serving run on."""
+        """Removes a handler; its running requests go on."""
         self._handlers.pop(name, None)
         if self.on_change is not None:
             self.on_change(name)
@@ -226,7 +225,7 @@ class Registry:
         return Registry().including(self) if self._later is None else Registry(self._later)
 
     def including(self, other: Registry) -> Registry:
-        """Returns a new registry with the handlers of both; where both have a name, the other's holds."""
+        """Returns a new registry with the handlers of both; those of `other` take precedence."""
         both = Registry()
         both._handlers.update(self._handlers)
         both._handlers.update(other._handlers)
@@ -260,10 +259,10 @@ class Registry:
             name, descriptor = method, None
             check_method_name(name)
         else:
-            found = cast("object", method)  # whatever a type checker would have said
-            if not isinstance(found, Method | Notification):
+            given = cast("object", method)
+            if not isinstance(given, Method | Notification):
                 decorator = "on" if notifications else "handle"
-                raise TypeError(f'the decorator needs a name, as in `@{decorator}("name")`, and not {found!r}')
+                raise TypeError(f'the decorator needs a name, as in `@{decorator}("name")`, got {given!r}')
             name, descriptor = method.name, method
             if isinstance(method, Notification) is not notifications:
                 what = "a method: use `handle`" if notifications else "a notification: use `on`"
@@ -293,7 +292,7 @@ class Registry:
 def read_signature(function: Callable[..., Any], descriptor: Descriptor | None = None) -> tuple[int, Any, bool]:
     """Returns how many arguments a handler takes, the type of its params, and whether it is `async def`.
 
-    The type is what the descriptor says (None: there are no params), or else the function's annotation."""
+    The type is that of the descriptor (None: no params), or else the function's annotation."""
     target, bound = unwrap_callable(function)
     code = getattr(target, "__code__", None)
     if code is None:
@@ -319,7 +318,7 @@ def read_signature(function: Callable[..., Any], descriptor: Descriptor | None =
 
 
 def resolve_params_type(function: Callable[..., Any], annotation: Any, descriptor: Descriptor) -> Any:
-    """Returns the type of a method's params, which a function that handles it leaves open or repeats."""
+    """Returns the params type of a descriptor. The handler's annotation must repeat it or be absent."""
     params = unwrap_type(descriptor.params)
     stated = None if annotation is NoneType else annotation
     if stated is not Any and stated is not object and stated != params:
@@ -340,10 +339,9 @@ def unwrap_callable(function: Any) -> tuple[Any, int]:
 
 
 def resolve_annotation(annotation: str, target: Any, function: Callable[..., Any]) -> Any:
-    """Returns the type that a postponed annotation names. The others of the function may name what only a type checker
-    has imported."""
+    """Resolves one postponed annotation. Others of the function may name imports for type checkers only."""
     named = target.__globals__.get(annotation, vars(builtins).get(annotation))
-    if isinstance(named, type):  # most are a plain name: to ask for the hints takes fifty times as long
+    if isinstance(named, type):  # get_type_hints takes fifty times as long
         return named
     try:
         alone: Any = SimpleNamespace(__annotations__={"params": annotation})

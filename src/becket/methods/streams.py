@@ -1,6 +1,6 @@
 """Stream descriptors: a request with events before its response; decoding, collecting them.
 
-Apart from the other descriptors: an extension that has no stream starts without them.
+A module of its own, so that an extension without streams does not import it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ E_contra = TypeVar("E_contra", contravariant=True)
 
 
 Cancellation: TypeAlias = tuple[Method[Any, Any] | Notification[Any], object]
-"""What cancels a stream in the words of its protocol: a request or a notification, and its params."""
+"""The request or notification that cancels a stream, and its params."""
 
 
 class EventReader(Generic[E_co]):
-    """How the events of one notification are read: what they become, and which of them are for a call.
+    """Decodes the events of one notification, and selects those of a call.
 
-    `decode` raises `msgspec.ValidationError` or `msgspec.DecodeError` for an event that cannot be read; the stream
-    skips and counts it. `types` are the classes of what it returns. `belongs` gets the raw params of the notification
-    and the params object of the call; without it all events are for each call.
+    `decode` raises `msgspec.ValidationError` or `msgspec.DecodeError` for an invalid event; the stream skips and counts
+    it. `types` are the classes that it returns. `belongs` gets the raw params of the notification and the params object
+    of the call; without it every call receives all events.
     """
 
     __slots__ = ("belongs", "decode", "types")
@@ -52,32 +52,32 @@ class EventReader(Generic[E_co]):
 
 
 class ResultCollector(Protocol[E_contra, R_co]):
-    """Makes the result of one call of its events, where the answer to the request only acknowledges it."""
+    """Builds the result of one call from its events, where the response only acknowledges the request."""
 
-    def on_response(self, answer: Raw, /) -> None:
-        """Takes the answer to the request, before or after any event.
+    def on_response(self, response: Raw, /) -> None:
+        """Handles the response, before or after any event.
 
         Raises:
-            ValueError, msgspec.ValidationError, msgspec.DecodeError: it is not the answer to this one.
+            ValueError, msgspec.ValidationError, msgspec.DecodeError: it is no acknowledgement of this call.
         """
         ...
 
     def on_event(self, event: E_contra, /) -> bool:
-        """Takes an event when it arrives, whether or not somebody reads it later; returns True for the last one."""
+        """Handles an event on arrival, before it is read; returns True for the last one."""
         ...
 
     def result(self) -> R_co:
-        """Returns the result. Asked once, after the last event.
+        """Returns the result. Called once, after the last event.
 
         Raises:
-            RpcError: the other side has told by an event that it failed; the call ends with its `RemoteError`.
-            ValueError, msgspec.ValidationError, msgspec.DecodeError: the events make no result.
+            RpcError: an event reported a failure; the call raises it as `RemoteError`.
+            ValueError, msgspec.ValidationError, msgspec.DecodeError: the events give no result.
         """
         ...
 
 
 class CancelReason(StrEnum):
-    """Why this side gives up a stream before its end."""
+    """Why this peer abandons a stream before its end."""
 
     LEFT = "left before its end"
     TIMED_OUT = "timed out"
@@ -85,14 +85,14 @@ class CancelReason(StrEnum):
 
 
 class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
-    """A request with events between it and its answer: `events` tells how the notifications of each name are read.
+    """A request with events before its response; `events` maps the names of notifications to their readers.
 
-    `timeout` bounds the whole, and None means that nothing does; `idle_timeout` bounds the time without an event, and
-    None stands for the link's own.
+    `timeout` bounds the whole stream (None: no bound); `idle_timeout` bounds the time without an event (None: that of
+    the link).
 
-    With `gather` the answer to the request only acknowledges it: the stream goes on until its last event, and the
-    object that `gather` makes of the params of each call makes the result. Open such a method with `stream`, never with
-    `call`. `cancel` returns, of the params and the reason, the request or notification that is sent when this peer
+    With `gather` the response only acknowledges the request: the stream goes on until its last event, and the collector
+    that `gather` returns for the params of the call builds the result. Open such a method with `stream`, not with
+    `call`. `cancel` returns, for the params and the reason, the request or notification that is sent when this peer
     abandons the stream.
     """
 
