@@ -14,7 +14,7 @@ from becket.host import events
 from becket.host.breaker import BreakerPolicy
 from becket.host.events import ExtensionEvent, HostEvent
 from becket.host.heartbeat import HeartbeatPolicy
-from becket.host.host import Host
+from becket.host.host import Host, HostOptions
 from becket.host.lifecycle import HEALTH, TRANSITIONS, ExtensionState, build_diagram
 from becket.host.restart import RestartPolicy
 
@@ -32,16 +32,16 @@ STATES = {
 }
 
 OPTIONS = {
-    "roots": "the folders to search; a later one takes precedence",
+    "roots": "the folders to search, of which a later one takes precedence; or a `HostConfig`",
     "grants": "permissions by extension, which need no consent; they override `grants.toml`",
-    "name": "the name of the host and of its data folder",
     "data": "the data folder; None keeps all data in memory",
     "store": "a store of your own, which you close yourself",
-    "config": "values by extension and key; stored values override them",
     "ask": "prompts a person for consent, and for permissions",
+    "methods": "methods of your own that extensions may call",
+    "name": "the name of the host and of its data folder",
+    "config": "values by extension and key; stored values override them",
     "confirm": "prompts a person for confirmations that hooks request",
     "policy": "can deny every call that would be allowed; plain or `async def`",
-    "methods": "methods of your own that extensions may call",
     "only": "the ids that may start; all others are left out",
     "disabled": "the ids that must not start",
     "watch": '`"report"` reports changed files, `"reload"` restarts the extension with them',
@@ -141,8 +141,8 @@ def own_fields(kind: type[HostEvent]) -> list[str]:
 
 def render_options() -> str:
     """Returns a row for each option of `Host`."""
-    parameters = [*inspect.signature(Host).parameters]
-    assert parameters == [*OPTIONS], "an option of `Host` lacks a row"
+    named = [name for name in inspect.signature(Host).parameters if name != "options"]
+    assert [*named, *HostOptions.__annotations__] == [*OPTIONS], "an option of `Host` lacks a row"
     return render(["option", "meaning"], [[f"`{name}`", meaning] for name, meaning in OPTIONS.items()])
 
 

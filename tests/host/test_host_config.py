@@ -363,3 +363,21 @@ def test_good_samples_are_read_and_bad_ones_refused(held: Agreement) -> None:
 
     assert samples
     assert [sample.value for sample in samples if held.accepts(sample.value) != sample.is_good] == []
+
+
+def test_a_host_takes_a_configuration_and_what_is_given_beside_it_stands_above(tmp_path: Path) -> None:
+    config = load_host_config(write_config(tmp_path, 'name = "desk"\nroots = ["extensions"]\ndata = "kept"'))
+    host, other = Host(config), Host(config, name="other", data=None)
+    assert (host.name, host.roots) == ("desk", (str(tmp_path / "extensions"),))
+    assert host.data_dir is not None
+    assert (other.name, other.data_dir) == ("other", None)
+
+
+def test_an_option_that_a_host_does_not_have_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"`Host` has no option `discover`.*discovery"):
+        Host(discover=None)  # type: ignore[call-arg]
+
+
+def test_the_option_mcp_is_taken_for_one_more_release() -> None:
+    with pytest.warns(DeprecationWarning, match="dialects"):
+        Host(mcp=None, data=None)  # type: ignore[call-arg]

@@ -171,7 +171,7 @@ def open_secrets(options: DataDirOptions) -> Secrets:
         from becket.host.host import Host
         from becket.host.starting.launch import secret_keys_of
 
-        for candidate in Host(**config.arguments()).discover().candidates:
+        for candidate in Host(config).discover().candidates:
             secrets.expect(candidate.id, secret_keys_of(candidate))
     return secrets
 

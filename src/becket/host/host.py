@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from contextlib import asynccontextmanager
 from functools import partial
 from signal import Signals
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
 
 import anyio
 import anyio.to_thread
@@ -34,6 +34,7 @@ from becket.contract.providers import (
     ToolUse,
 )
 from becket.contract.tools import format_tool_result
+from becket.conversion.suggestions import did_you_mean
 from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
 from becket.host.audit_log import ROTATE_AT, AuditMode
@@ -53,7 +54,7 @@ from becket.host.extension import Extension
 from becket.host.extensions import ExtensionSet, ExtensionStatus, WatchMode
 from becket.host.hook_plan import Hooks, HookSettings, HookWish, narrow_hooks, order_hooks
 from becket.host.hooks import ConfirmHook, HookVerdict, run_hooks
-from becket.host.host_config import ExtensionConfig, apply_extension_configs
+from becket.host.host_config import ExtensionConfig, HostConfig, apply_extension_configs
 from becket.host.lifecycle import ExtensionState
 from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
 from becket.host.serving.audited_gate import record_event
@@ -103,7 +104,7 @@ if TYPE_CHECKING:
     from becket.host.live_traffic import LiveTraffic
     from becket.peer.protocols import Loop
 
-__all__ = ["ExtensionStatus", "Host", "HostSurvey"]
+__all__ = ["ExtensionStatus", "Host", "HostOptions", "HostSurvey"]
 
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA_DIR: Final = "default"
@@ -128,70 +129,90 @@ class HostSurvey(Struct, frozen=True):
     problems: tuple[Diagnostic, ...] = ()
 
 
-class Host:
-    """A host of extensions: `async with Host(roots=["extensions"], grants={"notes": ["memory.read"]}) as host: ...`.
+class HostOptions(TypedDict, total=False):
+    """Keyword arguments of a host that few programs need. Those that a configuration file has are better set there.
 
-    What it keeps lies in the folder `data`, by default one of the user's named after `name`; with `data=None` all is
-    kept in memory and gone at the end. `grants` stand above those of the file. `ask` asks a person for consent
-    to a start or a permission: it gets the prompt as text and a `ConsentRequest`. `confirm` asks for a yes to what a
-    hook wants confirmed. `only` and `disabled` choose among what is found, and
-    `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
-    extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
+    `name` is that of the host, and of its folder. `config` has values by extension and key. `only` and `disabled`
+    choose among what is found, and `extensions` says what holds for one of them above its manifest. `confirm` prompts
+    for what a hook wants confirmed, and `policy` has a say about every call. `watch` reports changed files, or reloads
+    their extensions; with `development` these need no new consent. `environment` is for all extensions, besides what
     each asks for; those of the dialects in `inherit_environment` see what hosts of their own system pass on.
-    `most_limits` is the most that one may ask for. `dialects` has the settings of what adapters do for
-    their extensions, by dialect: `{"mcp": McpSettings(...)}`. `wrap` puts
-    another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions are
-    consulted, and which of them must not be skipped. `require_parent` refuses calls of an extension that do not say to
-    which request they belong while it handles one of another extension. With `live_trace` programs of the same user may
-    follow its traffic (`becket trace --follow`). `command_lines` are the commands of `becket` that hints name; by
-    default they have the roots and the data folder of this host as options.
+    `most_limits` is the most that one may ask for. `dialects` has the settings of what adapters do for their
+    extensions, by dialect. `wrap` puts another program in front of each command: a tracer, or a sandbox. `hooks` says
+    in which order extensions are consulted, and which of them must not be skipped. `require_parent` refuses calls of an
+    extension that do not say to which request they belong while it handles one of another extension. With `live_trace`
+    programs of the same user may follow its traffic (`becket trace --follow`). `command_lines` are the commands of
+    `becket` that hints name; by default they have the roots and the data folder of this host as options."""
+
+    name: str
+    config: Mapping[str, Mapping[str, object]] | None
+    confirm: ConfirmHook | None
+    policy: Policy | None
+    only: Collection[str] | None
+    disabled: Collection[str]
+    watch: WatchMode | None
+    development: bool
+    audit: AuditMode | str
+    care: SupervisionPolicy | None
+    limits: Limits
+    timeouts: Timeouts
+    discovery: DiscoverySettings
+    variables: Mapping[str, str] | None
+    environment: Environment | None
+    inherit_environment: Collection[str]
+    most_limits: LimitOverrides | None
+    schemas: SchemaMode | str
+    audit_bytes: int
+    require_parent: bool
+    extensions: Mapping[str, ExtensionConfig] | None
+    dialects: Mapping[str, object] | None
+    wrap: WrapCommand | None
+    hooks: HookSettings | None
+    live_trace: bool
+    command_lines: CommandLines | None
+
+
+class Host:
+    """A host of extensions: `async with Host(["extensions"], grants={"notes": ["memory.read"]}) as host: ...`.
+
+    The first argument are the folders to look into, or the configuration of a host:
+    `Host(load_host_config("host.toml"))`; what is given beside it stands above it.
+
+    What the host keeps lies in the folder `data`, by default one of the user's named after `name`; with `data=None` all
+    is kept in memory and gone at the end. `grants` stand above those of the file. `store` is one of your own, which you
+    close yourself. `ask` prompts a person for consent to a start or a permission: it gets the prompt as text and a
+    `ConsentRequest`. `methods` are methods of your own that extensions may call. The rest are `HostOptions`.
     """
 
     def __init__(
         self,
-        roots: Sequence[str | os.PathLike[str]] = (),
+        roots: Sequence[str | os.PathLike[str]] | HostConfig = (),
         *,
         grants: Mapping[str, Iterable[str] | Grants] | None = None,
-        name: str = "becket",
         data: str | os.PathLike[str] | None = DEFAULT_DATA_DIR,
         store: Store | None = None,
-        config: Mapping[str, Mapping[str, object]] | None = None,
         ask: AskConsent | None = None,
-        confirm: ConfirmHook | None = None,
-        policy: Policy | None = None,
         methods: Registry | None = None,
-        only: Collection[str] | None = None,
-        disabled: Collection[str] = (),
-        watch: WatchMode | None = None,
-        development: bool = False,
-        audit: AuditMode | str = AuditMode.USUAL,
-        care: SupervisionPolicy | None = None,
-        limits: Limits = DEFAULT_LIMITS,
-        timeouts: Timeouts = DEFAULT_TIMEOUTS,
-        discovery: DiscoverySettings = DEFAULT_SETTINGS,
-        variables: Mapping[str, str] | None = None,
-        environment: Environment | None = None,
-        inherit_environment: Collection[str] = (),
-        most_limits: LimitOverrides | None = None,
-        schemas: SchemaMode | str = SchemaMode.ENFORCE,
-        audit_bytes: int = ROTATE_AT,
-        require_parent: bool = False,
-        extensions: Mapping[str, ExtensionConfig] | None = None,
-        dialects: Mapping[str, object] | None = None,
-        wrap: WrapCommand | None = None,
-        hooks: HookSettings | None = None,
-        live_trace: bool = False,
-        command_lines: CommandLines | None = None,
+        **options: Unpack[HostOptions],
     ) -> None:
-        self.name = name
-        self.roots = tuple(roots)
+        check_options(options)
+        if isinstance(roots, HostConfig):
+            configured = roots.arguments()
+            self.roots: tuple[str | os.PathLike[str], ...] = configured.pop("roots")
+            grants = {**configured.pop("grants"), **(grants or {})}
+            configured_data = configured.pop("data")
+            data = configured_data if data == DEFAULT_DATA_DIR else data
+            options = cast("HostOptions", {**configured, **options})
+        else:
+            self.roots = tuple(roots)
+        name = self.name = options.get("name", "becket")
         self.events = EventBus()
         self.tools = ToolRegistry()
         self.providers = ProviderRegistry()
-        self.hooks = Hooks(hooks)
+        self.hooks = Hooks(options.get("hooks"))
         self.report = DiscoveryReport()
         self.data_dir = None if data is None else DataDir(default_data_dir(name) if data == DEFAULT_DATA_DIR else data)
-        self.command_lines = command_lines or command_lines_of(
+        self.command_lines = options.get("command_lines") or command_lines_of(
             self.roots, None if self.data_dir is None else self.data_dir.folder
         )
         self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
@@ -200,31 +221,32 @@ class Host:
             for id, one in (grants or {}).items()
         }
         self._configured_store = store
-        self._config = dict(config or {})
+        self._config = dict(options.get("config") or {})
         self._ask = ask
-        self._confirm = confirm
-        self._policy = policy
-        self._only = only
-        self._disabled = frozenset(disabled)
-        self._watch: WatchMode | None = watch
-        self._is_development = development
-        self._audit_mode = AuditMode(audit)
-        self._supervision = care or SupervisionPolicy()
-        self._limits = limits
-        self._timeouts = timeouts
-        self._discovery = discovery
-        self._environment = environment or Environment()
-        self.inherit_environment = check_inheriting(inherit_environment)
-        self._max_limits = most_limits or LimitOverrides()
-        self._schemas = SchemaMode(schemas)
-        self._audit_bytes = audit_bytes
-        self._requires_parent = require_parent
-        self._overrides = dict(extensions or {})
-        self._dialect_settings = dict(dialects or {})
-        self._wrap = wrap
-        self._traffic = open_traffic(name, self.data_dir) if live_trace else None
+        self._confirm = options.get("confirm")
+        self._policy = options.get("policy")
+        self._only = options.get("only")
+        self._disabled = frozenset(options.get("disabled", ()))
+        self._watch: WatchMode | None = options.get("watch")
+        self._is_development = options.get("development", False)
+        self._audit_mode = AuditMode(options.get("audit", AuditMode.USUAL))
+        self._supervision = options.get("care") or SupervisionPolicy()
+        self._limits = options.get("limits", DEFAULT_LIMITS)
+        self._timeouts = options.get("timeouts", DEFAULT_TIMEOUTS)
+        self._discovery = options.get("discovery", DEFAULT_SETTINGS)
+        self._environment = options.get("environment") or Environment()
+        self.inherit_environment = check_inheriting(options.get("inherit_environment", ()))
+        self._max_limits = options.get("most_limits") or LimitOverrides()
+        self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
+        self._audit_bytes = options.get("audit_bytes", ROTATE_AT)
+        self._requires_parent = options.get("require_parent", False)
+        self._overrides = dict(options.get("extensions") or {})
+        self._dialect_settings = dict(options.get("dialects") or {})
+        self._wrap = options.get("wrap")
+        self._traffic = open_traffic(name, self.data_dir) if options.get("live_trace") else None
         self._supports: dict[str, DialectSupport] = {}
         self._host_commands: HostCommands | None = None
+        variables = options.get("variables")
         self._variables = prefer_own_python(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
         self._unwritten: dict[str, Diagnostic] = {}  # revocations that are not persistent
@@ -522,12 +544,15 @@ class Host:
                 self._dialect_settings.get(name),
                 models=self.models,
                 complete=self.complete,
-                current=lambda id: self._extensions.extensions[id].supervisor.current(),
+                current=self._current_connection,
                 redeclared=self._on_tools_changed,
                 spawn=self._loop.spawn,
                 slices=self._settings.slices,
             )
         return self._supports[name]
+
+    def _current_connection(self, id: str) -> ExtensionConnection | None:
+        return self._extensions.extensions[id].supervisor.current()
 
     def _on_tools_changed(self, extension: ExtensionConnection) -> None:
         self.problems += self.tools.add(extension.id, extension.tools)
@@ -912,6 +937,19 @@ class Host:
 
     ask_hooks = RenamedMember("run_hooks")
     places = RenamedMember("data_dir")
+
+
+def check_options(options: HostOptions) -> None:
+    """Raises TypeError for a keyword that `Host` does not have. Takes `mcp`, which was one in 0.1."""
+    given = cast("dict[str, Any]", options)
+    if "mcp" in given:
+        from warnings import warn
+
+        warn("`Host(mcp=...)` is `Host(dialects={'mcp': ...})` since becket 0.2", DeprecationWarning, stacklevel=3)
+        given["dialects"] = {**(given.get("dialects") or {}), "mcp": given.pop("mcp")}
+    for name in sorted(given.keys() - HostOptions.__annotations__.keys()):
+        meant = did_you_mean(name, HostOptions.__annotations__)
+        raise TypeError(f"`Host` has no option `{name}`" + (f": {meant}" if meant else ""))
 
 
 def naming_of(candidate: Candidate) -> ToolNaming:

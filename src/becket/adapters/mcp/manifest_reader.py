@@ -82,8 +82,8 @@ class McpManifestReader(ManifestReader):
     def read_bundle(self, data: bytes) -> dict[str, dict[str, Any]]:
         """Returns the servers of a `.mcp.json` beside a manifest."""
         file: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
-        tables = [msgspec.convert(file[member], dict[str, dict[str, Any]]) for member in MEMBERS if member in file]
-        return next(filter(None, tables), {})
+        tables = [msgspec.convert(file.get(member, {}), dict[str, dict[str, Any]]) for member in MEMBERS]
+        return next(filter(None, tables), tables[0])
 
     def list_bundle(self, table: Mapping[str, Any], prefix: str, nearby: ScopedFiles) -> ExtensionList:
         """Returns the servers that a manifest lists."""
