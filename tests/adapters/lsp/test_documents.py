@@ -57,7 +57,7 @@ async def test_a_server_that_names_an_unknown_kind_of_changes_gets_the_whole_tex
 async def test_a_document_is_open_once() -> None:
     async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
         async with client.open_document("file:///a%20b.py", "one"):
-            with pytest.raises(LocalProtocolError, match="open already"):
+            with pytest.raises(LocalProtocolError, match="already open"):
                 await client.open_document("file:///a b.py", "two")
         async with client.open_document("file:///a b.py", "three"):
             await client.call(lsp.SHUTDOWN)

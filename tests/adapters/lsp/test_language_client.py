@@ -74,7 +74,7 @@ async def test_a_program_that_is_missing_says_so() -> None:
 
 async def test_a_client_has_one_server_at_a_time() -> None:
     async with linked(lsp.LanguageClient()) as (client, _, _):
-        with pytest.raises(LocalProtocolError, match="connected already"):
+        with pytest.raises(LocalProtocolError, match="already connected"):
             await client.over(memory_transports()[0])
 
 

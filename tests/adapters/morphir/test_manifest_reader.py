@@ -128,7 +128,7 @@ def test_an_entry_that_is_not_a_process_is_named_and_the_others_are_listed(kind:
     assert [found.manifest.id for found in listing.extensions] == ["v"]
     ((pointer, text),) = listing.problems
     assert pointer == "/extensions/0/source/type"
-    assert text == f"`web` is not runnable here: its source is `{kind}`, no process"
+    assert text == f"`web` is not runnable here: its source is `{kind}`, not a process"
     assert READER.hint_for((pointer, text))
 
 

@@ -1,7 +1,7 @@
 """cigen message types, in the field order of `schemas/cigen.proto`.
 
-The members stand in the order of their numbers, from 1 on and without a gap: the protobuf messages are made of these
-classes, and a test holds them against the file. A member that has its default does not travel.
+The protobuf messages are built from these classes: field numbers are the positions of the members, from 1 without gaps.
+A test compares them with the file. A member that has its default value is not sent.
 """
 
 from __future__ import annotations
@@ -67,23 +67,23 @@ PROTO_NAMES = {
     "CigenOutputConfig": "OutputConfig",
     "CigenResource": "Resource",
 }
-"""Classes whose message has another name in the protocol's own file."""
+"""Classes whose message has another name in `cigen.proto`."""
 
 
 def proto_name(kind: type) -> str:
-    """Returns the name of a message in the protocol's own file."""
+    """Returns the name of a message in `cigen.proto`."""
     return PROTO_NAMES.get(kind.__name__, kind.__name__)
 
 
 class CigenMessage(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What all messages have in common: a misspelt member is noticed before anything is sent."""
+    """Base class of all messages. Rejects unknown members."""
 
 
-# -- the first exchange
+# -- handshake
 
 
 class CigenHello(CigenMessage, frozen=True):
-    """The core's first words. `env` are the variables that it tells the plugin of."""
+    """The core's first message. `env` are environment variables for the plugin."""
 
     core_protocol: Unsigned = 0
     core_version: str = ""
@@ -91,7 +91,7 @@ class CigenHello(CigenMessage, frozen=True):
 
 
 class PluginInfo(CigenMessage, frozen=True):
-    """What a plugin is. Its `name` is its id: `provider/github`."""
+    """Describes a plugin. Its `name` is its id: `provider/github`."""
 
     name: str = ""
     version: str = ""
@@ -103,15 +103,15 @@ class PluginInfo(CigenMessage, frozen=True):
 
     @property
     def target(self) -> str:
-        """What the plugin generates for: the part of its name behind the slash."""
+        """The target that the plugin generates for: the part of its name after the slash."""
         return self.name.partition("/")[2] or self.name
 
 
-# -- what is wrong
+# -- diagnostics
 
 
 class Level(StrEnum):
-    """How bad it is. One error ends the generation."""
+    """Severity of a diagnostic. One error ends the generation."""
 
     UNSPECIFIED = "unspecified"
     ERROR = "error"
@@ -120,7 +120,7 @@ class Level(StrEnum):
 
 
 class SourceLocation(CigenMessage, frozen=True):
-    """Where in a file something stands."""
+    """A position in a file."""
 
     file: str = ""
     line: Unsigned = 0
@@ -129,7 +129,7 @@ class SourceLocation(CigenMessage, frozen=True):
 
 
 class CigenDiagnostic(CigenMessage, frozen=True):
-    """Something that a plugin has to say about what it was given: there are no other errors."""
+    """A plugin's remark about its input. Plugins report errors only this way."""
 
     level: Level = Level.UNSPECIFIED
     code: str = ""
@@ -143,11 +143,11 @@ def find_errors(diagnostics: tuple[CigenDiagnostic, ...]) -> tuple[CigenDiagnost
     return tuple(one for one in diagnostics if one.level is Level.ERROR)
 
 
-# -- what is built: the configuration of a project
+# -- configuration of a project
 
 
 class ProjectConfig(CigenMessage, frozen=True):
-    """The project."""
+    """General settings of the project."""
 
     name: str = ""
     default_runner: str = ""
@@ -172,7 +172,7 @@ class UsesStep(CigenMessage, frozen=True, rename={"inputs": "with", "condition":
 
 
 class RestoreCacheStep(CigenMessage, frozen=True):
-    """Brings back what a cache holds."""
+    """Restores files from a cache."""
 
     name: str = ""
     key: str = ""
@@ -182,7 +182,7 @@ class RestoreCacheStep(CigenMessage, frozen=True):
 
 
 class SaveCacheStep(CigenMessage, frozen=True):
-    """Puts files into a cache."""
+    """Saves files to a cache."""
 
     name: str = ""
     key: str = ""
@@ -191,14 +191,14 @@ class SaveCacheStep(CigenMessage, frozen=True):
 
 
 class CustomStep(CigenMessage, frozen=True):
-    """Any other step, as it was written."""
+    """Any other step, as its YAML source."""
 
     kind: str = ""
     yaml: str = ""
 
 
 class Step(CigenMessage, frozen=True):
-    """One step of a job: one of its members, or none."""
+    """One step of a job; at most one member is set."""
 
     is_one_of: ClassVar[bool] = True
 
@@ -216,19 +216,19 @@ class MatrixValue(CigenMessage, frozen=True):
 
 
 class MatrixRow(CigenMessage, frozen=True):
-    """One row of a matrix that is written out."""
+    """One row of an explicit matrix."""
 
     values: StringMap = {}
 
 
 class StringList(CigenMessage, frozen=True):
-    """Several texts."""
+    """A list of strings."""
 
     values: tuple[str, ...] = ()
 
 
 class SkipConfig(CigenMessage, frozen=True):
-    """When a job is not run."""
+    """Conditions under which a job is skipped."""
 
     paths_unmodified: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
@@ -268,7 +268,7 @@ class JobDefinition(CigenMessage, frozen=True):
 
 
 class CacheDefinition(CigenMessage, frozen=True):
-    """What a cache holds, and under which key."""
+    """The files of a cache, and the parts of its key."""
 
     paths: tuple[str, ...] = ()
     key_parts: tuple[str, ...] = ()
@@ -282,7 +282,7 @@ class RunnerDefinition(CigenMessage, frozen=True):
 
 
 class CigenOutputConfig(CigenMessage, frozen=True):
-    """A file that is to be written."""
+    """An output file."""
 
     provider: str = ""
     path: str = ""
@@ -290,7 +290,7 @@ class CigenOutputConfig(CigenMessage, frozen=True):
 
 
 class WorkflowConditionKind(StrEnum):
-    """What a condition looks at."""
+    """What a condition tests."""
 
     UNSPECIFIED = "unspecified"
     PARAMETER = "parameter"
@@ -300,7 +300,7 @@ class WorkflowConditionKind(StrEnum):
 
 
 class WorkflowCondition(CigenMessage, frozen=True):
-    """When a workflow runs."""
+    """A condition under which a workflow runs."""
 
     kind: WorkflowConditionKind = WorkflowConditionKind.UNSPECIFIED
     key: str = ""
@@ -310,7 +310,7 @@ class WorkflowCondition(CigenMessage, frozen=True):
 
 
 class WorkflowDefinition(CigenMessage, frozen=True):
-    """Several jobs that run together."""
+    """A group of jobs."""
 
     id: str = ""
     yaml: str = ""
@@ -327,7 +327,7 @@ class CommandParameter(CigenMessage, frozen=True):
 
 
 class CommandDefinition(CigenMessage, frozen=True):
-    """Steps under a name."""
+    """A named, reusable list of steps."""
 
     description: str = ""
     parameters: dict[str, CommandParameter] = {}
@@ -336,7 +336,7 @@ class CommandDefinition(CigenMessage, frozen=True):
 
 
 class CigenSchema(CigenMessage, frozen=True):
-    """All that a project says of its builds. Values of any shape travel as YAML in a text."""
+    """The whole configuration of a project. Values of arbitrary shape are sent as YAML strings."""
 
     version: str = ""
     project: ProjectConfig | None = None
@@ -374,7 +374,7 @@ class RepoSnapshot(CigenMessage, frozen=True):
 
 
 class ResourceType(StrEnum):
-    """What a resource is."""
+    """Type of a resource."""
 
     UNSPECIFIED = "unspecified"
     JOB = "job"
@@ -386,7 +386,7 @@ class ResourceType(StrEnum):
 
 
 class CigenResource(CigenMessage, frozen=True):
-    """Something that a plugin proposes."""
+    """A resource that a plugin proposes."""
 
     id: str = ""
     type: ResourceType = ResourceType.UNSPECIFIED
@@ -395,7 +395,7 @@ class CigenResource(CigenMessage, frozen=True):
 
 
 class DependencyType(StrEnum):
-    """What one resource has to do with another."""
+    """Type of a dependency."""
 
     UNSPECIFIED = "unspecified"
     REQUIRES = "requires"
@@ -404,7 +404,7 @@ class DependencyType(StrEnum):
 
 
 class Dependency(CigenMessage, frozen=True, rename={"source": "from", "target": "to"}):
-    """Ties two resources by their ids."""
+    """A dependency between two resources, named by their ids."""
 
     source: str = ""
     target: str = ""
@@ -412,7 +412,7 @@ class Dependency(CigenMessage, frozen=True, rename={"source": "from", "target": 
 
 
 class PlanRequest(CigenMessage, frozen=True):
-    """Asks a plugin what there is to be built. The core of today gives the schema alone."""
+    """Requests a plan from a plugin. The current core sets only `schema`."""
 
     capabilities: tuple[str, ...] = ()
     facts: StringMap = {}
@@ -422,7 +422,7 @@ class PlanRequest(CigenMessage, frozen=True):
 
 
 class PlanResult(CigenMessage, frozen=True):
-    """What a plugin would build."""
+    """The plan of a plugin."""
 
     resources: tuple[CigenResource, ...] = ()
     deps: tuple[Dependency, ...] = ()
@@ -430,7 +430,7 @@ class PlanResult(CigenMessage, frozen=True):
 
     @property
     def errors(self) -> tuple[CigenDiagnostic, ...]:
-        """The diagnostics for which nothing should be generated."""
+        """Diagnostics that forbid the generation."""
         return find_errors(self.diagnostics)
 
 
@@ -438,7 +438,7 @@ class PlanResult(CigenMessage, frozen=True):
 
 
 class MergeStrategy(StrEnum):
-    """How a fragment becomes part of its file."""
+    """How a fragment is merged into its file."""
 
     UNSPECIFIED = "unspecified"
     REPLACE = "replace"
@@ -447,7 +447,7 @@ class MergeStrategy(StrEnum):
 
 
 class Fragment(CigenMessage, frozen=True):
-    """A file, or a part of one. Fragments that are appended stand in their `order`."""
+    """A file or a part of one. Appended fragments are sorted by `order`."""
 
     path: str = ""
     content: str = ""
@@ -457,7 +457,7 @@ class Fragment(CigenMessage, frozen=True):
 
 
 class GenerateRequest(CigenMessage, frozen=True):
-    """Asks a plugin for its files. `graph` is what came of the plan."""
+    """Requests the files of a plugin. `graph` is the result of the plan."""
 
     target: str = ""
     graph: tuple[CigenResource, ...] = ()
@@ -467,12 +467,12 @@ class GenerateRequest(CigenMessage, frozen=True):
 
 
 class GenerateResult(CigenMessage, frozen=True):
-    """What a plugin has generated."""
+    """The files that a plugin has generated."""
 
     fragments: tuple[Fragment, ...] = ()
     diagnostics: tuple[CigenDiagnostic, ...] = ()
 
     @property
     def errors(self) -> tuple[CigenDiagnostic, ...]:
-        """The diagnostics for which the fragments are not to be used."""
+        """Diagnostics that forbid use of the fragments."""
         return find_errors(self.diagnostics)

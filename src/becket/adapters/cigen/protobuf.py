@@ -1,8 +1,8 @@
 """Converts between JSON and protobuf for the cigen message types; the one importer of protobuf.
 
-The messages are made of the classes in `messages` when the first link needs them, so that nothing generated has to fit
-the version of the library. A number takes the place of each enum, which is the same on the wire: numbers that only a
-newer program knows read as unspecified.
+The protobuf messages are built from the classes in `messages` on first use, so that there is no generated code that
+depends on the version of the library. Enums are declared as integers, which is the same on the wire: unknown numbers of
+newer programs decode as unspecified.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ SCALARS: Final[Mapping[Any, int]] = {
 }
 
 
-# -- what the classes say
+# -- fields
 
 
 class ProtobufField(Struct, frozen=True):
-    """One member of a message: how it is called, and what its values are, one or many of them."""
+    """One field of a message: names, number and type."""
 
     attribute: str
     name: str
@@ -51,18 +51,18 @@ class ProtobufField(Struct, frozen=True):
 
     @property
     def is_message(self) -> bool:
-        """Whether its values are messages themselves."""
+        """Whether its values are messages."""
         return isinstance(self.kind, type) and issubclass(self.kind, CigenMessage)
 
     @property
     def is_enum(self) -> bool:
-        """Whether its values are names that travel as numbers."""
+        """Whether its values are enum members, which are sent as numbers."""
         return isinstance(self.kind, type) and issubclass(self.kind, StrEnum)
 
 
 @cache
 def list_fields(kind: type[CigenMessage]) -> tuple[ProtobufField, ...]:
-    """Returns the members of a message, in the order of their numbers."""
+    """Returns the fields of a message, sorted by number."""
     return tuple(
         build_field(field.name, field.encode_name, number, field.type)
         for number, field in enumerate(msgspec.structs.fields(kind), 1)
@@ -75,12 +75,12 @@ def build_field(attribute: str, name: str, number: int, hint: Any) -> ProtobufFi
         return ProtobufField(attribute, name, number, parts[0], is_repeated=True)
     if get_origin(hint) is dict:
         return ProtobufField(attribute, name, number, parts[1], is_map=True)
-    # What is left with parts is a message or None, or a number between bounds.
+    # The rest is a scalar, or an optional message.
     return ProtobufField(attribute, name, number, hint if hint in SCALARS or not parts else parts[0])
 
 
 def collect_messages(kind: type[CigenMessage], found: dict[str, type[CigenMessage]]) -> dict[str, type[CigenMessage]]:
-    """Adds a message and all that it is made of to those that were found, and returns them."""
+    """Adds a message and its nested messages to `found` and returns it."""
     if proto_name(kind) not in found:
         found[proto_name(kind)] = kind
         for member in list_fields(kind):
@@ -89,11 +89,11 @@ def collect_messages(kind: type[CigenMessage], found: dict[str, type[CigenMessag
     return found
 
 
-# -- the same for protobuf
+# -- descriptors
 
 
 def build_file_descriptor(*kinds: type[CigenMessage]) -> descriptor_pb2.FileDescriptorProto:
-    """Returns what protobuf must know of these messages and of all that they are made of."""
+    """Returns the descriptor of these messages and their nested messages."""
     file = descriptor_pb2.FileDescriptorProto(name=FILE, package=PACKAGE, syntax="proto3")
     found: dict[str, type[CigenMessage]] = {}
     for kind in kinds:
@@ -133,15 +133,15 @@ def fill_field_descriptor(field: Any, member: ProtobufField) -> None:
 
 
 def map_entry_name(name: str) -> str:
-    """Returns the name that protobuf wants for the entries of a map."""
+    """Returns the name that protobuf requires for the entries of a map."""
     return "".join(part.capitalize() for part in name.split("_")) + "Entry"
 
 
-# -- one kind of message
+# -- codec
 
 
 class ProtobufCodec:
-    """One kind of message: its JSON into bytes, and its bytes into JSON."""
+    """Converts one type of message between JSON and protobuf."""
 
     def __init__(self, kind: type[CigenMessage]) -> None:
         self.kind = kind
@@ -153,39 +153,39 @@ class ProtobufCodec:
         self._counted = find_nested_fields(kind)
 
     def encode(self, json: bytes) -> bytes:
-        """Returns the message that this JSON stands for.
+        """Returns the protobuf bytes of a JSON message.
 
         Raises:
-            Unencodable: it stands for none.
+            Unencodable: it does not match the type.
         """
         message = self._message()
         try:
             encode_fields(message, self._decode(json))
-        except ValueError as error:  # so is msgspec's; a step of two kinds is one too
-            raise Unencodable(f"this is no {proto_name(self.kind)}: {error}") from error
+        except ValueError as error:  # includes msgspec's; also a step with two kinds
+            raise Unencodable(f"not a valid {proto_name(self.kind)}: {error}") from error
         data: bytes = message.SerializeToString(deterministic=True)
         return data
 
     def decode(self, data: bytes, limits: Limits) -> Raw:
-        """Returns the JSON of a message.
+        """Returns the JSON of a protobuf message.
 
         Raises:
-            BadMessage: these bytes are none, or hold more values than a message may.
+            BadMessage: the bytes are invalid, or have too many values.
         """
-        # A value takes two bytes or more, so a small message cannot hold too many. One of two bytes may take hundreds
-        # once it is parsed: they are counted before.
+        # A value has at least two bytes, so a small message cannot have too many values. Values are counted before
+        # parsing, because a value of two bytes can take hundreds of bytes of memory.
         if len(data) > 2 * limits.nodes and count_values(memoryview(data), self._counted, limits.nodes) < 0:
-            raise BadMessage(f"no {proto_name(self.kind)} of a sensible size: more than {limits.nodes} values")
+            raise BadMessage(f"{proto_name(self.kind)} has more than {limits.nodes} values")
         try:
             message = self._message.FromString(data)
-        except (DecodeError, UnicodeDecodeError) as error:  # the latter where the library is pure Python
-            raise BadMessage(f"no {proto_name(self.kind)}: {error}") from error
+        except (DecodeError, UnicodeDecodeError) as error:  # the latter is raised by the pure Python library
+            raise BadMessage(f"not a valid {proto_name(self.kind)}: {error}") from error
         return Raw(msgspec.json.encode(decode_fields(message, self.kind)))
 
 
 @cache
 def get_codec(kind: type[CigenMessage]) -> ProtobufCodec:
-    """Returns the form of a message, made when it is first needed."""
+    """Returns the codec of a message, built on first use."""
     return ProtobufCodec(kind)
 
 
@@ -218,13 +218,13 @@ def encode_fields(message: Any, values: CigenMessage) -> None:
 
 def decode_fields(message: Any, kind: type[CigenMessage]) -> dict[str, Any]:
     members = list_fields(kind)
-    given: list[tuple[Any, Any]] = message.ListFields()  # without those that have their defaults
+    given: list[tuple[Any, Any]] = message.ListFields()  # without fields that have their default
     return {field.name: decode_field(members[int(field.number) - 1], value) for field, value in given}
 
 
 def decode_field(member: ProtobufField, value: Any) -> Any:
     if member.is_map:
-        keys: list[str] = sorted(value)  # they have no order of their own, and come in another one each time
+        keys: list[str] = sorted(value)  # their order is random
         return {key: decode_value(member, value[key]) for key in keys}
     if member.is_repeated:
         return [decode_value(member, one) for one in value]
@@ -246,14 +246,14 @@ def enum_name(kind: type[StrEnum], number: int) -> str:
     return names[number] if 0 <= number < len(names) else names[0]
 
 
-# -- how many values there are, without parsing
+# -- counting values before parsing
 
 NestedFields = dict[int, "NestedFields | None"]
 
 
 @cache
 def find_nested_fields(kind: type[CigenMessage]) -> NestedFields:
-    """Returns which members of a message hold messages, by number, and the same of each of them."""
+    """Returns the numbers of fields that hold messages, each with the same for its message."""
     counted: NestedFields = {}
     for member in list_fields(kind):
         inner = find_nested_fields(member.kind) if member.is_message else None
@@ -265,8 +265,9 @@ def find_nested_fields(kind: type[CigenMessage]) -> NestedFields:
 
 
 def count_values(data: memoryview, counted: NestedFields, most: int) -> int:
-    """Returns how many values a message may hold beyond these; negative once it holds too many. What is no protobuf is
-    counted up to where it ends to be some: the parser refuses it."""
+    """Returns `most` minus the number of values in a message; negative if there are too many.
+
+    Counting stops at invalid bytes, which the parser rejects."""
     position = 0
     try:
         while position < len(data) and most >= 0:
@@ -287,7 +288,7 @@ def count_values(data: memoryview, counted: NestedFields, most: int) -> int:
                     position += 4
                 case _:
                     break
-    except IndexError:  # it ends within a number
+    except IndexError:  # truncated varint
         pass
     return most
 

@@ -1,9 +1,9 @@
 """Connects one Peer to one pygls server: messages in, responses and server calls out.
 
-pygls goes on to find the function for a message, to call it and to make objects of params. All that concerns the link
-is the peer's: frames and their limits, ids, cancelling, one answer to each request whatever happens, calls back to the
-client, the end. The seam is narrow: messages go in through `structure_message` and `handle_message`, and come out where
-pygls would have written them to a stream. Nothing else of becket knows of pygls's inside.
+pygls finds the function for a message, calls it and converts params to objects. The peer owns the connection: frames
+and limits, ids, cancellation, exactly one response to each request, calls to the client, closing. Messages enter pygls
+through `structure_message` and `handle_message`, and leave it where it would write them to a stream. All use of pygls's
+private API is in this file.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ if TYPE_CHECKING:
 __all__ = ["EXIT_NOT_SHUT_DOWN", "EXIT_SHUT_DOWN", "STOP_GRACE", "PyglsBridge"]
 
 EXIT_SHUT_DOWN = 0
-EXIT_NOT_SHUT_DOWN = 1  # the link ended, or `exit` came, without a `shutdown` before
-STOP_GRACE = 5.0  # seconds for what runs in threads when the link has ended; a host kills after four
+EXIT_NOT_SHUT_DOWN = 1  # the connection ended, or `exit` was received, without `shutdown`
+STOP_GRACE = 5.0  # seconds for functions in threads after the connection has ended; a host kills after four
 CLIENT_METHODS = {name for name in types.METHOD_TO_TYPES if types.message_direction(name) != "serverToClient"} - {
-    types.CANCEL_REQUEST  # is the peer's
+    types.CANCEL_REQUEST  # handled by the peer
 }
-METHODS_WITHOUT_PARAMS = {types.SHUTDOWN, types.EXIT}  # they take no params, and some send an empty object
+METHODS_WITHOUT_PARAMS = {types.SHUTDOWN, types.EXIT}  # some clients send an empty object
 
 logger = lsp_logger()
 
 
 class LanguageServerState(Enum):
-    """What may be said to a server."""
+    """State of a language server; decides which messages it accepts."""
 
     NEW = "the client has not said `initialize` yet"
     STARTING = "`initialize` has not been answered yet"
@@ -67,11 +67,10 @@ class LanguageServerState(Enum):
 
 
 class PyglsBridge:
-    """Between one peer and one server of pygls.
+    """Connects one peer and one pygls server.
 
-    Messages are handed over where they arrive, in their order, as pygls would take them one after the other: a change
-    of a document never overtakes a question about it. For a request this is where its params are read; what runs later,
-    in a task of its own, only waits for the answer."""
+    Messages are passed to pygls on arrival and in order, so that a request never overtakes an earlier change of its
+    document. This happens while the params of a request are decoded; its handler task only waits for the result."""
 
     def __init__(self, server: LanguageServer, peer: Peer) -> None:
         self.exit_code = EXIT_NOT_SHUT_DOWN
@@ -82,11 +81,11 @@ class PyglsBridge:
         self._state = LanguageServerState.NEW
         self._numbers = count(1)
         self._pending: dict[str, asyncio.Future[Any]] = {}
-        self._queued_sends = 0  # calls and notifications of the server that leave in the loop's next turn
+        self._queued_sends = 0  # calls and notifications of the server to be sent in the next loop iteration
         self._tasks: set[asyncio.Task[Any]] = set()
         self._client_pidfd = -1
         self._exit_timer: asyncio.TimerHandle | None = None
-        protocol: Any = server.protocol  # what is private in it has no types
+        protocol: Any = server.protocol  # its private members have no types
         protocol.set_writer(ClosingWriter(self.close_soon))
         protocol._send_data = self.send
         protocol._request_futures = FutureTable()
@@ -105,7 +104,7 @@ class PyglsBridge:
         )
 
     def _add_features(self) -> None:
-        """Registers methods of the server's own. It may add some at any time, most often in `initialize`."""
+        """Registers custom methods of the server. It may add some at any time, usually in `initialize`."""
         for name in self._protocol.fm.features:
             if name not in self._peer.methods and name not in types.METHOD_TO_TYPES:
                 self._peer.methods.handle(self._build_descriptor(name))(self._respond)
@@ -113,7 +112,7 @@ class PyglsBridge:
     # -- in
 
     def _on_request(self, method: str, params: Any) -> PyglsRequest:
-        """Hands a request to pygls and returns what waits for its answer."""
+        """Passes a request to pygls and returns the pending request."""
         self._check_state(method)
         id = f"becket-{next(self._numbers)}"
         message = self._structure(method, params, {"id": id})
@@ -127,23 +126,23 @@ class PyglsBridge:
         return pending
 
     async def _respond(self, pending: Any, ctx: Context) -> Any:
-        """Answers a request with what pygls would have written. Nobody waits where it was told, and not asked."""
+        """Responds with the result that pygls would have written; for a notification, does not wait for it."""
         if ctx.id is None:
             pending.is_awaited = True
             return None
         return await pending.wait()
 
     def _on_notification(self, params: Any, ctx: Context) -> None:
-        """Hands a notification to pygls. Before `initialize` and after `shutdown` only `exit` means something."""
+        """Passes a notification to pygls. Before `initialize` and after `shutdown` only `exit` is accepted."""
         is_exit = ctx.method == types.EXIT
         if is_exit:
-            self._exit_timer = self._loop.call_later(STOP_GRACE, self.close_soon)  # whatever its functions make of it
+            self._exit_timer = self._loop.call_later(STOP_GRACE, self.close_soon)  # even if its functions block
         if self._state is LanguageServerState.READY or is_exit:
             self._protocol.handle_message(self._structure(ctx.method, params, {}))
             self._add_features()
 
     def _structure(self, method: str, params: Any, id: dict[str, Any]) -> Any:
-        """Returns a message as pygls knows it: its params as objects, made by the server's own converter."""
+        """Returns a message as pygls expects it, with params converted by the server's own converter."""
         message = {
             "jsonrpc": "2.0",
             **id,
@@ -168,33 +167,33 @@ class PyglsBridge:
             raise InvalidRequest(f"{LanguageServerState.SHUT_DOWN.value}: only `exit` may follow")
 
     def _on_request_done(self, method: str, params: Any, answer: asyncio.Future[Any]) -> None:
-        """Takes note of what a request has changed, when it is answered."""
-        is_well = not answer.cancelled() and answer.exception() is None
+        """Updates the state when a request is done."""
+        has_succeeded = not answer.cancelled() and answer.exception() is None
         if method == types.INITIALIZE:
-            self._state = LanguageServerState.READY if is_well else LanguageServerState.NEW
-            if not is_well:
+            self._state = LanguageServerState.READY if has_succeeded else LanguageServerState.NEW
+            if not has_succeeded:
                 self._unwatch_client()
-        elif method == types.SHUTDOWN and is_well:
+        elif method == types.SHUTDOWN and has_succeeded:
             self._state = LanguageServerState.SHUT_DOWN
             self.exit_code = EXIT_SHUT_DOWN
         self._add_features()
 
     def _cancel(self, id: str) -> None:
-        """Nobody wants the answer of a request any more: its function is told."""
+        """Cancels the function of a request whose result is no longer needed."""
         if self._pending.pop(id, None) is not None and id in self._protocol._request_futures:
             self._protocol.handle_message(types.CancelNotification(types.CancelParams(id)))
 
     # -- out
 
     def send(self, message: Any) -> None:
-        """Takes what pygls would have written to its stream, from whichever thread."""
+        """Sends a message that pygls would have written to its stream. Called from any thread."""
         if get_ident() == self._thread:
             self._send(message)
             return
         try:
             self._loop.call_soon_threadsafe(self._send, message)
         except RuntimeError:
-            pass  # the loop is gone, and the client with it
+            pass  # the loop is closed, and so is the connection
 
     def _send(self, message: Any) -> None:
         if not hasattr(message, "method"):
@@ -204,7 +203,7 @@ class PyglsBridge:
         elif hasattr(message, "id"):
             self._queued_sends += 1
             self._spawn(self._call(message))
-        elif self._queued_sends:  # it must not overtake a call that was made before it
+        elif self._queued_sends:  # must not overtake an earlier call
             self._queued_sends += 1
             self._loop.call_soon(self._notify_in_order, message)
         else:
@@ -221,7 +220,7 @@ class PyglsBridge:
             logger.warning("%s: `%s` was not sent: %s", self._server.name, message.method, error)
 
     def _resolve_request(self, message: Any) -> None:
-        """Answers a request with what pygls has made of it; once, and not if nobody waits for it any more."""
+        """Resolves a pending request with pygls's response; ignores a second response, or one after cancellation."""
         answer = self._pending.pop(message.id, None)
         if answer is None or answer.done():
             return
@@ -235,29 +234,29 @@ class PyglsBridge:
             answer.set_exception(failure)
 
     def _encode(self, message: Any, member: str) -> Raw | None:
-        """Returns a member of a message as JSON, by the server's own converter; None where there is nothing.
+        """Returns a member of a message as JSON, encoded with the server's own converter; None if it is absent.
 
         Raises:
-            Unencodable: it has no JSON.
+            Unencodable: it cannot be encoded.
         """
         value = self._protocol._converter.unstructure(message).get(member)
         if value is None:
             return None
         try:
             return Raw(encode_json(value))
-        except Unencodable:  # pygls writes any object with attributes
+        except Unencodable:  # pygls encodes any object with attributes
             try:
                 return Raw(json.dumps(value, default=self._protocol._serialize_message, allow_nan=False).encode())
             except (AttributeError, TypeError, ValueError, RecursionError) as error:
                 raise Unencodable(f"no JSON for this {type(value).__name__}: {error}") from error
 
     async def _call(self, message: Any) -> None:
-        """Makes a call of the server's to the client. What comes of it goes to the future that pygls has handed out."""
+        """Sends a call of the server to the client; its outcome goes to the future that pygls has returned."""
         self._queued_sends -= 1
         id, method = message.id, message.method
         future: Future[Any] | None = self._protocol._request_futures.get(id)
         if future is None:
-            return  # it was given up at once
+            return  # already cancelled
         task = asyncio.current_task()
 
         def give_up(done: Future[Any]) -> None:
@@ -266,12 +265,12 @@ class PyglsBridge:
 
         future.add_done_callback(give_up)
         try:
-            # Whoever is asked may be a person: only the end of the link bounds it, or the server's own patience.
+            # No timeout, because the client may prompt its user; the end of the connection or the server ends the call.
             result = await self._peer.call(method, self._encode(message, "params"), timeout=None)
             message = self._protocol.structure_message({"jsonrpc": "2.0", "id": id, "result": result})
         except RemoteError as error:
-            told = types.ResponseError(error.code, error.message, error.data)
-            message = types.ResponseErrorMessage(error=told, id=id)
+            response_error = types.ResponseError(error.code, error.message, error.data)
+            message = types.ResponseErrorMessage(error=response_error, id=id)
         except Exception as error:
             self._fail_call(id, error)
             return
@@ -280,33 +279,33 @@ class PyglsBridge:
         self._protocol.handle_message(message)
 
     def _fail_call(self, id: Any, error: Exception | None = None) -> None:
-        """Fails a call of the server's that has no answer, and will have none."""
+        """Fails a call of the server that will get no response."""
         future: Future[Any] | None = self._protocol._request_futures.pop(id, None)
         if future is not None and not future.done():
-            future.set_exception(error or self._peer.close_reason or LocalProtocolError("the call was not made"))
+            future.set_exception(error or self._peer.close_reason or LocalProtocolError("the call was not sent"))
 
     def _spawn(self, work: Any) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # -- the end
+    # -- closing
 
     def close_soon(self) -> None:
-        """Ends the link, from within a function of the server or of the loop."""
+        """Closes the connection; callable from a function of the server or a loop callback."""
         if not self._peer.is_closed:
             self._spawn(self._peer.aclose())
 
     def _watch_client(self, params: Any) -> None:
-        """Ends the link when the process that the client says it is has ended; its pipe may be held by another.
+        """Closes the connection when the client's process exits, even if another process holds its pipe open.
 
-        It is looked for before it is answered: one that is gone by then cannot be told from one elsewhere."""
+        Called before `initialize` is handled: later, an exited process looks like one on another machine."""
         pid: Any = params.get("processId")
         if not isinstance(pid, int) or pid <= 1 or pid == os.getpid() or not hasattr(os, "pidfd_open"):
             return
         try:
             self._client_pidfd = os.pidfd_open(pid)
-        except (OSError, OverflowError):  # of another machine or container, or none: then the pipe tells it
+        except (OSError, OverflowError):  # not on this machine or in this container: only the pipe shows its end
             return
         self._loop.add_reader(self._client_pidfd, self._on_client_exit)
 
@@ -321,7 +320,7 @@ class PyglsBridge:
             self._client_pidfd = -1
 
     async def aclose(self) -> None:
-        """Lets go of all that runs for the client; what is in threads is waited for, for a while."""
+        """Cancels everything that runs for the client, and waits up to `STOP_GRACE` for functions in threads."""
         self._unwatch_client()
         if self._exit_timer is not None:
             self._exit_timer.cancel()
@@ -338,7 +337,7 @@ class PyglsBridge:
 
 
 class PyglsRequest:
-    """A request that pygls has, from its arrival to its answer."""
+    """A request that pygls is handling."""
 
     __slots__ = ("_cancel", "_response", "is_awaited")
 
@@ -348,7 +347,7 @@ class PyglsRequest:
         self.is_awaited = False
 
     async def wait(self) -> Any:
-        """Returns the answer."""
+        """Returns the result."""
         self.is_awaited = True
         try:
             return await self._response
@@ -357,27 +356,27 @@ class PyglsRequest:
             raise
 
     def __del__(self) -> None:
-        if not self.is_awaited:  # it was cancelled before anybody could wait for it
+        if not self.is_awaited:  # cancelled before its handler ran
             self._cancel()
 
 
 class ClosingWriter:
-    """Where pygls would write. Only its closing is of interest: it is how a server says that it is through."""
+    """Replaces the stream that pygls writes to. A server closes it to end the connection."""
 
     def __init__(self, end: Callable[[], None]) -> None:
         self._close = end
 
     def write(self, data: bytes) -> None:
-        raise LocalProtocolError("messages of this server are not written: they are sent by its peer")
+        raise LocalProtocolError("messages of this server are sent by its peer, not written")
 
     def close(self) -> asyncio.Future[None]:
-        """Ends the link. pygls exits the program when what it gets is done, and so it never is."""
+        """Closes the connection. Returns a future that is never done, because pygls exits the program when it is."""
         self._close()
         return asyncio.get_running_loop().create_future()
 
 
 class FutureTable(dict[Any, Any]):
-    """What pygls waits for, by id. It forgets some of them; here each goes when it is done."""
+    """Pending futures of pygls by id. pygls leaks some of them; here each is removed when it is done."""
 
     def __setitem__(self, id: Any, future: Any) -> None:
         super().__setitem__(id, future)
@@ -389,10 +388,10 @@ class FutureTable(dict[Any, Any]):
         future.add_done_callback(forget)
 
     def items(self) -> Any:
-        """Returns those of now: pygls cancels them one after the other, and each goes when it is cancelled."""
+        """Returns a copy: pygls cancels futures while it iterates, which removes them."""
         return list(super().items())
 
 
 def strip_traceback(data: Any) -> Any:
-    """Returns the data of an error without what pygls tells of the inside of a program; its log has it."""
+    """Returns the data of an error, or None if it is a traceback of pygls, which is in the log."""
     return None if is_object(data) and "traceback" in data else data

@@ -46,7 +46,7 @@ __all__ = ["MAPPING", "parse_tool_result"]
 ERROR_META: Final = "becket/error"  # not in the structured content: clients compare that with the output schema
 
 
-# -- tools, as a client calls them
+# -- tools, for clients
 
 
 def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
@@ -55,11 +55,11 @@ def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
 
 
 def decode_tool_result(result: ToolResult, wire_request: WireRequest, state: LinkState) -> Any:
-    """Returns the text where that is all, or else an object whose `content` is the text, with the pieces beside it."""
+    """Returns the text of a text-only result; otherwise an object with the text as `content`, and all pieces."""
     if result.is_error:
-        text = result.text or "the tool has failed, and does not say how"
-        told = (result.meta or {}).get(ERROR_META)
-        data = result.structured_content if told is None else {"error": told}
+        text = result.text or "the tool failed without a message"
+        own_error = (result.meta or {}).get(ERROR_META)
+        data = result.structured_content if own_error is None else {"error": own_error}
         raise ToolFailed(wire_request.params.name, text, data, method=TOOLS_CALL.name)
     if result.structured_content is None and all(isinstance(piece, TextContent) for piece in result.content):
         return result.text
@@ -71,28 +71,28 @@ def decode_tool_result(result: ToolResult, wire_request: WireRequest, state: Lin
 
 
 class StructuredToolResult(Struct):
-    """What `decode_tool_result` makes of more than text."""
+    """The object that `decode_tool_result` returns for a result that is not only text."""
 
     pieces: tuple[Content, ...]
     structured_content: Any = None
 
 
 def parse_tool_result(given: Any) -> ToolResult:
-    """Returns what any extension has given for a tool in the words of MCP: pieces of content are such again."""
+    """Returns the tool result of any extension as one of MCP; decodes pieces of MCP content."""
     for kind in (StructuredToolResult, Content, tuple[Content, ...]):
         try:
-            revived: Any = msgspec.convert(given, kind)
+            content: Any = msgspec.convert(given, kind)
         except msgspec.ValidationError:
             continue
         return (
-            ToolResult(revived.pieces, revived.structured_content)
+            ToolResult(content.pieces, content.structured_content)
             if kind is StructuredToolResult
-            else build_tool_result(revived)
+            else build_tool_result(content)
         )
     return build_tool_result(given)
 
 
-# -- tools, as a server is called
+# -- tools, for servers
 
 
 def decode_tool_call(wire_request: WireRequest, state: LinkState) -> ToolCall:
@@ -112,7 +112,7 @@ def encode_tool_result(result: Any, wire_request: WireRequest, state: LinkState)
 
 
 def build_tool_result(result: Any) -> ToolResult:
-    """Returns the result of a tool: one in the words of MCP as it is, any other as text, and as an object if it is."""
+    """Returns the result of a tool for MCP: as text, and also as structured content if it is an object."""
     if isinstance(result, ToolResult):
         return result
     if (pieces := find_content_blocks(result)) is not None:
@@ -127,7 +127,7 @@ def build_tool_result(result: Any) -> ToolResult:
 
 
 def find_content_blocks(result: Any) -> tuple[Content, ...] | None:
-    """Returns what a tool gives in pieces of content; None where it gives something else."""
+    """Returns the MCP content that a tool has returned; None for any other result."""
     if isinstance(result, CONTENT_TYPES):
         return (result,)
     if isinstance(result, list | tuple):
@@ -140,19 +140,19 @@ CONTENT_TYPES: Final = get_args(Content)
 
 
 def encode_tool_error(error: RpcError, wire_request: WireRequest, state: LinkState) -> ToolResult:
-    """Returns what a model reads of a failure, so that it can try again. What is no fault of the tool's is an error."""
+    """Returns a failure as a tool result, so that the model can read it and retry; raises errors not of the tool."""
     if error.meaning in (Meaning.NOT_READY, Meaning.BUSY, Meaning.UNKNOWN_METHOD):
         raise error
     if isinstance(error, InvalidParams):
         error = InvalidParams([(f"/arguments{at.removeprefix('/input')}", text) for at, text in error.problems])
     meaning = None if error.meaning is None else error.meaning.value
-    told = {"message": error.message, "code": error.code, "meaning": meaning, "data": error.data}
-    known = {name: value for name, value in told.items() if value is not None}
+    members = {"message": error.message, "code": error.code, "meaning": meaning, "data": error.data}
+    known = {name: value for name, value in members.items() if value is not None}
     return ToolResult((TextContent(error.message),), is_error=True, meta={ERROR_META: known})
 
 
 def encode_progress(value: object, wire_request: WireRequest, state: LinkState) -> WireNotification | None:
-    """Returns the progress of a request whose client wants to hear of it."""
+    """Returns a progress notification, or None if the client has not requested progress."""
     token = find_progress_token(wire_request.params.meta)
     if token is None:
         return None
@@ -170,11 +170,11 @@ TOOL_CALL_MAPPING: Final = MethodMapping(
 )
 
 
-# -- commands, which are prompts here
+# -- commands as prompts
 
 
 def encode_get_prompt(invoke: CommandInvoke, state: LinkState) -> WireRequest:
-    """Returns what asks for a prompt. Words fill its arguments in their order; `name=value` fills one by its name."""
+    """Returns the request for a prompt. Words are its arguments in order; `name=value` sets one by name."""
     server: McpServerInfo = state.extra
     prompt = server.prompts.get(invoke.command)
     known = [] if prompt is None else [argument.name for argument in prompt.arguments or ()]
@@ -195,7 +195,7 @@ def assign_arguments(known: Sequence[str], words: Iterable[str]) -> dict[str, st
         elif (free := next((name for name in known if name not in given), None)) is not None:
             given[free] = word
         else:
-            problem = f"the prompt takes {len(known)} arguments, and this is one more: {word[:80]!r}"
+            problem = f"the prompt takes {len(known)} arguments, this one is too many: {word[:80]!r}"
             raise InvalidParams([("/args", problem)])
     return given
 
@@ -206,7 +206,7 @@ def decode_prompt(text: GetPromptResult, wire_request: WireRequest, state: LinkS
 
 
 class PromptCommandParams(Struct):
-    """A request for a prompt, and what its command has put out so far. The latter comes from nobody but us."""
+    """A request for a prompt, with the output of its command so far, which is not sent."""
 
     name: str
     arguments: dict[str, str] | None = None
@@ -228,13 +228,13 @@ def decode_get_prompt(wire_request: WireRequest, state: LinkState) -> CommandInv
 
     try:
         words = split((run.arguments or {}).get(ARGS_ARGUMENT, ""))
-    except ValueError as error:  # a quotation without an end
+    except ValueError as error:  # unbalanced quotes
         raise InvalidParams([(f"/arguments/{ARGS_ARGUMENT}", str(error))]) from error
     return CommandInvoke(run.name, tuple(words), f"prompt-{next(state.sequence)}")
 
 
 def encode_command_event(event: Any, wire_request: WireRequest, state: LinkState) -> WireNotification | None:
-    """Keeps what is put out for the answer; how far a task is, is told at once."""
+    """Collects output for the result; sends task progress at once."""
     run: PromptCommandParams = wire_request.params
     match event:
         case Text(content=content) | SystemText(content=content) | ErrorText(content=content):
@@ -282,7 +282,7 @@ LEVEL_ORDER: Final = {level: rank for rank, level in enumerate(LoggingLevel)}
 def decode_log(params: Any, state: LinkState) -> LogRecord:
     try:
         message = msgspec.convert(params, LogMessage)
-    except msgspec.ValidationError:  # it is for people, who can read it as it is
+    except msgspec.ValidationError:  # logs are for people, who can read raw JSON
         return LogRecord(LogLevel.INFO, state.extension, encode_json(params).decode())
     return LogRecord(to_log_level(message.level), message.logger or state.extension, message.text)
 

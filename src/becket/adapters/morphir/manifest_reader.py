@@ -1,8 +1,7 @@
 """Reads the extensions that a `morphir.toml` lists, with durations and sizes.
 
-Tolerant, as that system is: what it does not know it passes over, and the file may hold all sorts of other tables. One
-entry that cannot be used is a problem of its own. An extension runs in the folder of the file, where Morphir itself is
-run.
+Tolerant like Morphir: unknown members are ignored, and the file may have other tables. An invalid entry does not affect
+the others. An extension runs in the folder of the file, like Morphir itself.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ from becket.host.starting.manifest import (
 __all__ = ["FILE_NAME", "READER", "MorphirManifestReader", "parse_duration", "parse_size"]
 
 FILE_NAME: Final = "morphir.toml"
-VERSION: Final = "0.0.0"  # none is known
+VERSION: Final = "0.0.0"  # unknown
 TOOLS_PERMISSION: Final = "tools.register"
 MAX_NAME_LENGTH: Final = 64
-DAY: Final = 86_400.0  # `max_retries` has no window: what has stayed up for a while counts anew anyway
+DAY: Final = 86_400.0  # `max_retries` has no window; the count is reset after some uptime anyway
 MAX_RETRIES: Final = 1000
-MIN_DELAY: Final = 0.001  # a delay of nothing is none that a manifest may ask for
+MIN_DELAY: Final = 0.001  # a manifest may not set a delay of 0
 
 PROCESS: Final = "process"
 STDIO: Final = "stdio"
 SOURCES: Final = ("http", "grpc", PROCESS, "wasm", "wasmcomponent")
 
 
-# -- the tables of the file
+# -- tables of the file
 
 
 class MorphirSource(Struct, frozen=True):
-    """Where an extension comes from. What is no process has other members."""
+    """Source of an extension. Types other than `process` have other members."""
 
     type: str
     command: str = ""
@@ -58,7 +57,7 @@ class MorphirSource(Struct, frozen=True):
 
 
 class MorphirPermissionTable(Struct, frozen=True):
-    """What it may do and use."""
+    """Permissions and resource limits."""
 
     network: bool = False
     filesystem: tuple[str, ...] = ()
@@ -67,7 +66,7 @@ class MorphirPermissionTable(Struct, frozen=True):
 
 
 class MorphirRestart(Struct, frozen=True):
-    """What happens when it ends by itself."""
+    """Restart policy."""
 
     strategy: RestartStrategy = RestartStrategy.NEVER
     initial_delay: str | int | float | UnsetType = UNSET
@@ -97,10 +96,10 @@ class MorphirManifestReader(ManifestReader):
     list_names = (FILE_NAME,)
 
     def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
-        """Returns what the file says of extensions; one without any is no problem."""
+        """Returns the extensions of the file, which may have none."""
         entries = parse_table(data, path).get("extensions", [])
         if not is_array(entries):
-            raise ManifestError(quote_path(path), [("/extensions", "is no list: write `[[extensions]]`")])
+            raise ManifestError(quote_path(path), [("/extensions", "is not a list: write `[[extensions]]`")])
         found: list[FoundExtension] = []
         problems: list[Problem] = []
         off: list[str] = []
@@ -117,7 +116,7 @@ class MorphirManifestReader(ManifestReader):
         return ExtensionList(extensions=tuple(found), problems=tuple(problems), disabled=tuple(off))
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem of the file."""
+        """Returns a hint for a problem of the file."""
         pointer, _ = problem
         if pointer.endswith(("/source/type", "/protocol")):
             return "run it with Morphir, or set `enabled = false`"
@@ -128,17 +127,17 @@ READER: Final = MorphirManifestReader()
 
 
 class InvalidMorphirEntry(Exception):
-    """An entry that cannot be started. All problems, with pointers into it."""
+    """An entry that cannot be started; has all problems, with pointers into the entry."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
 
 
 def parse_entry(table: Any, path: str, folder: str) -> FoundExtension | None:
-    """Returns an extension; None for one that is turned off and could not be started here anyway.
+    """Returns an extension; None for a disabled one that is not a process.
 
     Raises:
-        Unusable: it cannot be started.
+        InvalidMorphirEntry: it cannot be started.
     """
     if is_object(table) and table.get("enabled") is False and not is_process(table):
         return None
@@ -160,14 +159,16 @@ def is_process(table: dict[str, Any]) -> bool:
 
 
 def find_source_problems(entry: MorphirEntry) -> list[Problem]:
-    """Returns why an entry is nothing that can be run here; none if it can."""
+    """Returns why this host cannot run an entry; an empty list if it can."""
     source = entry.source
     if source.type not in SOURCES:
-        return [("/source/type", f"`{entry.name}` has a source of no known type: {source.type}")]
+        return [("/source/type", f"`{entry.name}` has a source of unknown type: {source.type}")]
     if source.type != PROCESS:
-        return [("/source/type", f"`{entry.name}` is not runnable here: its source is `{source.type}`, no process")]
+        return [("/source/type", f"`{entry.name}` is not runnable here: its source is `{source.type}`, not a process")]
     if entry.protocol != STDIO:
-        return [("/protocol", f"`{entry.name}` is not runnable here: it speaks `{entry.protocol}`, not `{STDIO}`")]
+        return [
+            ("/protocol", f"`{entry.name}` is not runnable here: its protocol is `{entry.protocol}`, not `{STDIO}`")
+        ]
     return [] if source.command.strip() else [("/source/command", "must not be blank")]
 
 
@@ -186,30 +187,30 @@ def parse_permissions(given: MorphirPermissionTable, problems: list[Problem]) ->
 
 
 def parse_restart(given: MorphirRestart, problems: list[Problem]) -> dict[str, Any]:
-    """Returns how the extension is restarted, in the words of a manifest."""
-    asked: dict[str, Any] = {"strategy": given.strategy}
+    """Returns the restart policy as a table of a native manifest."""
+    policy: dict[str, Any] = {"strategy": given.strategy}
     if given.strategy is RestartStrategy.NEVER:
-        return asked
+        return policy
     for name, value, ours in (
         ("initial_delay", given.initial_delay, "delay"),
         ("max_delay", given.max_delay, "longest_delay"),
     ):
         if value is not UNSET:
             seconds = parse_or_report(parse_duration, value, f"/restart/{name}", problems)
-            asked[ours] = max(seconds or 0.0, MIN_DELAY)
+            policy[ours] = max(seconds or 0.0, MIN_DELAY)
     if given.max_retries is not UNSET:
         if 0 <= given.max_retries <= MAX_RETRIES:
-            asked |= {"most": given.max_retries, "window": DAY}
+            policy |= {"most": given.max_retries, "window": DAY}
         else:
             problems.append(("/restart/max_retries", f"must be between 0 and {MAX_RETRIES}"))
-    return asked
+    return policy
 
 
 def build_manifest(entry: MorphirEntry, restart: dict[str, Any], path: str) -> Manifest:
-    """Returns the entry as a manifest.
+    """Returns the entry as a native manifest.
 
     Raises:
-        Unusable: no manifest may say so.
+        InvalidMorphirEntry: a value is not allowed in a native manifest.
     """
     table = {
         "id": normalize_id(entry.name),
@@ -228,7 +229,7 @@ def build_manifest(entry: MorphirEntry, restart: dict[str, Any], path: str) -> M
 
 
 def to_entry_pointer(pointer: str) -> str:
-    """Returns where in an entry stands what the manifest has at a pointer."""
+    """Returns the pointer into an entry for a pointer into the native manifest."""
     if pointer.startswith("/command/"):
         number = int(pointer.removeprefix("/command/"))
         return f"/source/args/{number - 1}" if number else "/source/command"
@@ -241,7 +242,7 @@ def to_entry_pointer(pointer: str) -> str:
 
 
 def parse_or_report(parse: Any, given: Any, pointer: str, problems: list[Problem]) -> Any:
-    """Returns what was parsed; None, and a problem more, where it could not be."""
+    """Returns the parsed value; on failure adds a problem and returns None."""
     try:
         return parse(given)
     except ValueError as error:
@@ -266,7 +267,7 @@ BYTES: Final = {
     **{f"{letter}{ending}": 1000**power for power, letter in enumerate("kmgt", 1) for ending in ("", "b")},
     **{f"{letter}{ending}": 1024**power for power, letter in enumerate("kmgt", 1) for ending in ("i", "ib")},
 }
-MAX_QUANTITY_LENGTH: Final = 64  # characters of a duration or a size
+MAX_QUANTITY_LENGTH: Final = 64  # characters of a duration or size
 PART: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -274,18 +275,18 @@ def parse_duration(given: str | int | float) -> float:
     """Returns the seconds of a duration such as `30s`, `500ms` or `1m 30s`; a bare number is seconds.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a duration.
     """
-    return sum_units(given, SECONDS | {"": 1.0}, "is no duration such as `30s`")
+    return sum_units(given, SECONDS | {"": 1.0}, "is not a duration such as `30s`")
 
 
 def parse_size(given: str | int) -> int:
     """Returns the bytes of a size such as `100MB` or `1GiB`; a bare number is bytes.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a size.
     """
-    return int(sum_units(given, BYTES, "is no size such as `100MB`"))
+    return int(sum_units(given, BYTES, "is not a size such as `100MB`"))
 
 
 def sum_units(given: str | int | float, units: dict[str, Any], problem: str) -> float:

@@ -1,8 +1,7 @@
-"""Reads a nexo `plugin.toml` and the extensions that `config/extensions.yaml` leads to.
+"""Reads a nexo `plugin.toml`, and the search folders of `config/extensions.yaml`.
 
-Both are strict: a member that nobody knows is a problem, and all problems are told at once. What a manifest says of
-tools and hooks is not held against what the extension offers when it runs, as in that system; but the extension is only
-asked about what the hooks that it names need.
+Both are strict: unknown members are problems, and all problems are reported at once. As in nexo, the tools and hooks of
+a manifest are not compared with what the running extension offers; but only hooks that the manifest names are called.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ Version = Annotated[str, Meta(pattern=VERSION, max_length=64)]
 Filled = Annotated[str, Meta(pattern=TEXT)]
 
 
-# -- the tables of the file
+# -- tables of the file
 
 
 class NexoPluginTable(ManifestTable, frozen=True, kw_only=True):
-    """Who the extension is."""
+    """Identity of the extension."""
 
     id: Annotated[str, Meta(pattern=ID)]
     version: Version
@@ -80,14 +79,14 @@ class NexoPluginTable(ManifestTable, frozen=True, kw_only=True):
 
 
 class NexoAdminTable(ManifestTable, frozen=True, kw_only=True):
-    """Capabilities of administration: those that it cannot do without, and those that it can."""
+    """Required and optional admin capabilities."""
 
     required: tuple[Name, ...] = ()
     optional: tuple[Name, ...] = ()
 
 
 class NexoCapabilitiesTable(ManifestTable, frozen=True, kw_only=True):
-    """What the extension brings along."""
+    """What the extension offers."""
 
     tools: tuple[Name, ...] = ()
     hooks: tuple[Name, ...] = ()
@@ -98,20 +97,20 @@ class NexoCapabilitiesTable(ManifestTable, frozen=True, kw_only=True):
 
 
 class NexoStdio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="stdio"):
-    """A program that is started."""
+    """A program that the host starts."""
 
     command: Annotated[str, Meta(pattern=COMMAND)]
     args: tuple[Word, ...] = ()
 
 
 class NexoNats(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="nats"):
-    """A program that runs elsewhere, behind a broker."""
+    """A program that is reached through a NATS broker."""
 
     subject_prefix: Filled
 
 
 class NexoHttp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="http"):
-    """A program that runs elsewhere, behind a web server."""
+    """A program that is reached over HTTP."""
 
     url: Annotated[str, Meta(pattern=URL)]
 
@@ -120,20 +119,20 @@ Transport: TypeAlias = NexoStdio | NexoNats | NexoHttp
 
 
 class NexoRequiresTable(ManifestTable, frozen=True, kw_only=True):
-    """What must be there for the extension to start."""
+    """Programs and variables that the extension needs to start."""
 
     bins: tuple[Annotated[str, Meta(pattern=PROGRAM)], ...] = ()
     env: tuple[Filled, ...] = ()
 
 
 class NexoContextTable(ManifestTable, frozen=True, kw_only=True):
-    """Whether the extension is told whose session a call belongs to."""
+    """Whether the session is sent to the extension with each call."""
 
     passthrough: bool = False
 
 
 class NexoMetaTable(ManifestTable, frozen=True, kw_only=True):
-    """Who made it, and on which terms."""
+    """Author and license."""
 
     author: str = ""
     license: str = ""
@@ -160,9 +159,9 @@ class NexoPluginToml(ManifestTable, frozen=True, kw_only=True):
 class NexoManifestReader(ManifestReader):
     """The reader of `plugin.toml` and `config/extensions.yaml`.
 
-    `agent_version` is that of the host; where it is none, no extension is too new for it. `reserved` are ids that the
-    host has for itself besides those that every host has. `capabilities` are those of administration that it serves:
-    an extension that could use one of them asks for it."""
+    `agent_version` is the version of the host; if it is not a semantic version, no extension is too new. `reserved` are
+    further reserved ids. `capabilities` are the admin capabilities of the host: an extension requests those that it
+    declares as optional."""
 
     dialect = "nexo"
     file_names = (FILE_NAME,)
@@ -180,10 +179,10 @@ class NexoManifestReader(ManifestReader):
         self._capabilities = frozenset(capabilities)
 
     def read(self, data: bytes, path: str) -> FoundExtension:
-        """Returns what a `plugin.toml` says.
+        """Returns the extension of a `plugin.toml`.
 
         Raises:
-            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+            ManifestError: the file is invalid; lists all problems, each with its JSON pointer.
         """
         table = parse_table(data, path)
         try:
@@ -197,9 +196,9 @@ class NexoManifestReader(ManifestReader):
         return self._build_extension(plugin, plugin.transport)
 
     def _build_extension(self, plugin: NexoPluginToml, program: NexoStdio) -> FoundExtension:
-        about, brings = plugin.plugin, plugin.capabilities
-        needs = (*brings.admin.required, *(one for one in brings.admin.optional if one in self._capabilities))
-        kinds, _ = to_hook_kinds(brings.hooks)
+        about, offers = plugin.plugin, plugin.capabilities
+        needs = (*offers.admin.required, *(one for one in offers.admin.optional if one in self._capabilities))
+        kinds, _ = to_hook_kinds(offers.hooks)
         permissions = ["tools.register", *(HOOKS[kind].permission for kind in kinds), *map(to_permission, needs)]
         manifest = Manifest(
             id=about.id,
@@ -216,25 +215,25 @@ class NexoManifestReader(ManifestReader):
             mcp_servers=plugin.mcp_servers,
         )
         extra = NexoManifest(
-            tools=brings.tools,
-            hooks=brings.hooks,
-            channels=brings.channels,
-            providers=brings.providers,
-            pollers=brings.pollers,
+            tools=offers.tools,
+            hooks=offers.hooks,
+            channels=offers.channels,
+            providers=offers.providers,
+            pollers=offers.pollers,
             priority=about.priority,
             passthrough=plugin.context.passthrough,
             min_agent_version=None if about.min_agent_version is UNSET else about.min_agent_version,
             outbound_bindings=plugin.outbound_bindings,
-            required_capabilities=brings.admin.required,
-            optional_capabilities=brings.admin.optional,
+            required_capabilities=offers.admin.required,
+            optional_capabilities=offers.admin.optional,
         )
         return FoundExtension(manifest=manifest, extra=extra)
 
     def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
-        """Returns where a `config/extensions.yaml` leads to. One that is of something else leads nowhere.
+        """Returns the search folders of a `config/extensions.yaml`; none for a file of another kind.
 
         Raises:
-            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+            ManifestError: the file is invalid; lists all problems, each with its JSON pointer.
         """
         try:
             whole = parse_yaml(data, path)
@@ -243,20 +242,20 @@ class NexoManifestReader(ManifestReader):
             config = parse_extensions_yaml(data, path)
         except BadFile as error:
             raise ManifestError(error.path, error.problems) from error
-        places = resolve_paths(config.search_paths, path) if config.enabled else ()
+        folders = resolve_paths(config.search_paths, path) if config.enabled else ()
         return ExtensionList(
             search_folders=tuple(
-                SearchFolder(folder=one, depth=config.discovery_depth, ignore=config.ignore_dirs) for one in places
+                SearchFolder(folder=one, depth=config.discovery_depth, ignore=config.ignore_dirs) for one in folders
             ),
             disabled=config.disabled,
             only=config.allowed_ids,
         )
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem of the file, where more can be said than the problem itself says."""
+        """Returns a hint for a problem of the file, or an empty string."""
         return HINTS.get(problem[0], "")
 
-    # -- rules that types do not tell
+    # -- rules beyond types
 
     def _find_rule_problems(self, table: dict[str, Any]) -> Iterator[Problem]:
         plugin, capabilities = table.get("plugin"), table.get("capabilities", {})
@@ -274,11 +273,11 @@ class NexoManifestReader(ManifestReader):
         if isinstance(id, str) and id in self._reserved:
             yield "/plugin/id", f"`{id}` is reserved for native plugins"
         if isinstance(least, str) and is_newer(least, self._agent_version):
-            yield "/plugin/min_agent_version", f"needs an agent of {truncate(least)}, this one is {self._agent_version}"
+            yield "/plugin/min_agent_version", f"needs agent version {truncate(least)}, this is {self._agent_version}"
 
 
 def find_passed(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the variables that an extension gets since it requires them, once somebody has agreed."""
+    """Returns the required variables that an extension gets after consent."""
     return tuple(name for name in names if re.match(VARIABLE, name) and not is_dangerous_name(name))
 
 
@@ -297,12 +296,12 @@ READER: Final = NexoManifestReader()
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Returns whether a version is later than another; not where one of them is none."""
+    """Returns whether a version is newer than another; False if one is not a semantic version."""
     return version_sort_key(version) > version_sort_key(other) if re.match(VERSION, other) else False
 
 
 def version_sort_key(version: str) -> tuple[Any, ...]:
-    """Returns what versions are ordered by: a release stands above its previews, and numbers below words."""
+    """Returns a sort key for versions: a release is above its previews, and numbers are below words."""
     if not re.match(VERSION, version):
         return ()
     core, _, preview = version.partition("+")[0].partition("-")
@@ -310,29 +309,29 @@ def version_sort_key(version: str) -> tuple[Any, ...]:
     return (*map(int, core.split(".")), not preview, words)
 
 
-# -- what is said of a problem
+# -- messages
 
 
 def explain_nexo_patterns(problems: list[Problem]) -> list[Problem]:
-    """Returns the problems with a sentence in the place of each pattern that a text does not match."""
+    """Returns the problems with a sentence in place of each regular expression."""
     return [(pointer, PATTERN_MESSAGES.get(message, message)) for pointer, message in explain_patterns(problems)]
 
 
 PATTERN_MESSAGES: Final = {
     truncate(f"expected `str` matching regex {pattern!r}"): sentence
     for pattern, sentence in {
-        ID: "is no id: 1 to 64 of `a-z 0-9 _ -`, the first a letter",
-        NAME: "is no name: 1 to 64 of `a-z 0-9 _`, the first a letter",
-        URL: "is no address such as `https://host:port/path`",
+        ID: "is not an id: 1 to 64 of `a-z 0-9 _ -`, the first a letter",
+        NAME: "is not a name: 1 to 64 of `a-z 0-9 _`, the first a letter",
+        URL: "is not a URL such as `https://host:port/path`",
         TEXT: "must not be blank",
-        COMMAND: "must not be blank, or hold a zero byte",
+        COMMAND: "must not be blank or contain a zero byte",
     }.items()
 }
 HINTS: Final = {
-    "/transport": 'say how it is started: `kind = "stdio"`, and not `type`, and a `command`',
+    "/transport": 'write `kind = "stdio"` (not `type`) and a `command`',
     "/transport/kind": 'write `kind = "stdio"` and a `command`',
-    "/plugin/id": "give it an id such as `weather`",
-    "/plugin/version": 'give it a version: `version = "0.1.0"`',
-    "/plugin/min_agent_version": "get a host, or a version of the extension, that fits",
-    "/capabilities": 'say what it brings along: `tools = ["get"]`',
+    "/plugin/id": "use an id such as `weather`",
+    "/plugin/version": 'add a version: `version = "0.1.0"`',
+    "/plugin/min_agent_version": "install compatible versions of the extension and the host",
+    "/capabilities": 'list what it offers: `tools = ["get"]`',
 }

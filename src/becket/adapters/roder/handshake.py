@@ -1,7 +1,8 @@
 """Roder client and server handshake, with every check in Roder's order and wording.
 
-A host holds the answer against the manifest that it has read, and refuses whatever differs. Without a manifest (a
-program that somebody starts by hand) the answer itself says what there is. Then it asks each engine for its models.
+A host compares the result of `extension/initialize` with the manifest and rejects any difference. Without a manifest,
+for a program that is started by its command alone, the result is used as it is. Then it requests the models of each
+engine.
 """
 
 from __future__ import annotations
@@ -76,11 +77,11 @@ __all__ = [
     "decode_params",
 ]
 
-# -- what travels
+# -- messages
 
 
 class InitializeParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The host's first words: the versions that it has, and what the extension may and will hear."""
+    """The host's first request: its versions, the granted capabilities and the event filter."""
 
     protocol_version: str
     api_version: str
@@ -92,7 +93,7 @@ class InitializeParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The extension's answer: its manifest as it has it."""
+    """The extension's result: the content of its manifest."""
 
     protocol_version: str
     extension_id: str
@@ -106,21 +107,20 @@ INITIALIZE: Final = Method(
     InitializeResult,
     timeout=10.0,
     direction="to-extension",
-    summary="Opens the conversation: the extension repeats what its manifest says.",
+    summary="Opens the connection: the extension repeats its manifest.",
 )
 SHUTDOWN: Final[Method[Any, Any]] = Method(
-    "extension/shutdown", Any, Any, timeout=2.0, direction="to-extension", summary="Asks the extension to end."
+    "extension/shutdown", Any, Any, timeout=2.0, direction="to-extension", summary="Stops the extension."
 )
 
 
-# -- the host's side
+# -- host
 
 
 class RoderOffer(Struct, frozen=True, kw_only=True):
-    """What an extension has turned out to offer, and by which names Roder knows what the contract calls otherwise.
+    """What an extension offers, with the mapping from the contract's names to Roder's.
 
-    `tools` are by the contract's names: the provider and the tool. `models` are by the contract's provider and model:
-    the engine and the model."""
+    `tools` maps a tool's name to (provider, tool), `models` maps (provider, model) to (engine, model)."""
 
     manifest: RoderManifest
     event_filter: EventFilter = EventFilter()
@@ -128,16 +128,15 @@ class RoderOffer(Struct, frozen=True, kw_only=True):
     models: Mapping[tuple[str, str], tuple[str, str]] = {}
 
     def accepts_event(self, kind: str) -> bool:
-        """Returns whether the extension is to be told of events of this kind: it has a sink, and its filter lets them
-        through."""
+        """Returns whether events of this kind are sent to the extension: it has a sink, and its filter matches."""
         return bool(filter_services(self.manifest.provides, EventSink)) and self.event_filter.matches(kind)
 
 
-def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
-    """Introduces the host, and returns what the extension offers."""
-    loaded: LoadedManifest | None = introduction.extra
-    raw = yield WireRequest(INITIALIZE, build_initialize_params(introduction, loaded))
-    manifest = decode_manifest(introduction.extension, loaded, raw)
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    """Initializes the extension and returns what it offers."""
+    loaded: LoadedManifest | None = context.extra
+    raw = yield WireRequest(INITIALIZE, build_initialize_params(context, loaded))
+    manifest = decode_manifest(context.extension, loaded, raw)
     tools = convert_tools(manifest.provides)
     models: dict[tuple[str, str], tuple[str, str]] = {}
     providers: dict[str, Provider] = {}
@@ -145,7 +144,7 @@ def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
     for engine in filter_services(manifest.provides, InferenceEngine):
         try:
             listed = decode_models((yield WireRequest(LIST_MODELS, ListModelsParams(engine.id))))
-        except (RemoteError, CallTimeout, ValueError) as error:  # what else it offers can be used all the same
+        except (RemoteError, CallTimeout, ValueError) as error:  # its other services are still usable
             notes.append(f"no models of {format_text(engine.id)}: {error}")
             continue
         provider = build_provider_id(engine.id, providers)
@@ -170,24 +169,24 @@ def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
     )
 
 
-def build_initialize_params(introduction: HandshakeContext, loaded: LoadedManifest | None) -> InitializeParams:
-    cwd = introduction.cwd if loaded is None or loaded.cwd is None else loaded.cwd
+def build_initialize_params(context: HandshakeContext, loaded: LoadedManifest | None) -> InitializeParams:
+    cwd = context.cwd if loaded is None or loaded.cwd is None else loaded.cwd
     return InitializeParams(
         protocol_version=PROTOCOL_VERSION,
         api_version=API_VERSION,
-        extension_id=introduction.extension if loaded is None else loaded.manifest.id,
+        extension_id=context.extension if loaded is None else loaded.manifest.id,
         cwd=cwd or ".",
         granted_capabilities=() if loaded is None else loaded.manifest.required_capabilities,
-        config=dict(introduction.config),
+        config=dict(context.config),
         event_filter=EventFilter() if loaded is None else loaded.event_filter,
     )
 
 
-# -- the checks
+# -- checks
 
 
 def decode_manifest(extension: str, loaded: LoadedManifest | None, raw: Raw) -> RoderManifest:
-    """Returns what the extension is by its manifest, once its answer was held against that."""
+    """Returns the manifest of the extension, after comparing the result of `extension/initialize` with it."""
     id = extension if loaded is None else loaded.manifest.id
     check_version(extension, id, raw)
     try:
@@ -208,11 +207,11 @@ class RoderVersionProbe(Struct, rename="camel"):
 
 
 def check_version(extension: str, id: str, raw: Raw) -> None:
-    """Looks at the version before all else: an answer of another version may have any shape."""
+    """Checks the version first, because a result of another version may have any shape."""
     try:
         given = msgspec.json.decode(raw, type=RoderVersionProbe).protocol_version
     except JSON_ERRORS:
-        return  # what it is instead is told by whoever reads the whole
+        return  # decoding the whole result reports the problem
     if isinstance(given, str) and given != PROTOCOL_VERSION:
         requires = f"but the host requires {format_text(PROTOCOL_VERSION)}"
         because = f"process extension {id} speaks protocol {format_text(given)} {requires}"
@@ -236,11 +235,11 @@ def check_initialize_result(extension: str, loaded: LoadedManifest, result: Init
         raise HandshakeFailed(extension, because)
 
 
-# -- what it offers, in the contract's words
+# -- mapping of offers to the contract
 
 
 def convert_tools(provides: tuple[Service, ...]) -> dict[str, tuple[Tool, tuple[str, str]]]:
-    """Returns the tools by the contract's names, each with the provider and the tool that it is."""
+    """Returns the tools by their names in the contract, each with Roder's (provider, tool)."""
     tools: dict[str, tuple[Tool, tuple[str, str]]] = {}
     for provider in filter_services(provides, ToolProvider):
         for spec in provider.tools:
@@ -251,11 +250,11 @@ def convert_tools(provides: tuple[Service, ...]) -> dict[str, tuple[Tool, tuple[
 
 
 def decode_models(raw: Raw) -> dict[str, ModelDescriptor]:
-    """Returns the models of an engine by the contract's names."""
+    """Returns the models of an engine by their names in the contract."""
     try:
         listed = msgspec.json.decode(raw, type=ListModelsResult).models
     except JSON_ERRORS as error:
-        raise ValueError(f"a malformed answer to {LIST_MODELS.name}: {error}") from error
+        raise ValueError(f"malformed result of {LIST_MODELS.name}: {error}") from error
     models: dict[str, ModelDescriptor] = {}
     for model in listed:
         models[build_contract_name(model.id, models)] = model
@@ -276,9 +275,9 @@ def build_provider(provider: str, engine: str, models: Mapping[str, ModelDescrip
 
 
 def build_contract_name(text: str, taken: Mapping[str, object]) -> str:
-    """Returns the text as a name that the contract allows, and that is not taken.
+    """Returns the text as a name that the contract allows and that is not taken.
 
-    Roder allows any text that is not blank; models are often called `family:size`."""
+    Roder allows any non-blank text; models often have names such as `family:size`."""
     name = strip_whitespace(text)
     if find_id_problem(name) is not None:
         name = "".join("-" if is_forbidden_character(letter) else letter for letter in name)
@@ -301,11 +300,11 @@ def build_provider_id(engine: str, taken: Mapping[str, object]) -> str:
     return build_contract_name(id, taken)
 
 
-# -- the extension's side
+# -- extension
 
 
 def decode_params(given: Any, kind: type[Any]) -> Any:
-    """Returns params as their class; raises the answer to those that are none."""
+    """Returns params as an instance of `kind`; raises `InvalidParams` if they do not match."""
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
@@ -315,7 +314,7 @@ def decode_params(given: Any, kind: type[Any]) -> Any:
 
 
 def decode_initialize(given: Any, state: LinkState) -> Initialize:
-    """Returns what the host said; raises where it is another's host, or the manifest another class's."""
+    """Returns the params of the host; raises `RpcError` if version, id or manifest do not match."""
     version = given.get("protocolVersion") if is_object(given) else None
     if isinstance(version, str) and version != PROTOCOL_VERSION:
         text = f"{state.extension} speaks protocol {format_text(PROTOCOL_VERSION)} of Roder, not {format_text(version)}"
@@ -325,8 +324,8 @@ def decode_initialize(given: Any, state: LinkState) -> Initialize:
     manifest = side.manifest
     if side.has_file:
         if params.extension_id != manifest.id:
-            own, asked = format_text(manifest.id), format_text(params.extension_id)
-            text = f"its manifest is of {own}, and the host asks for {asked}"
+            own, requested = format_text(manifest.id), format_text(params.extension_id)
+            text = f"its manifest is of {own}, and the host asks for {requested}"
             raise RpcError(Meaning.INCOMPATIBLE, f"{state.extension}: {text}")
         check_matches_class(manifest, state)
     state.extra = side
@@ -339,7 +338,7 @@ def decode_initialize(given: Any, state: LinkState) -> Initialize:
 
 
 def encode_initialize_result(_: Initialized, state: LinkState) -> InitializeResult:
-    """Returns the manifest, to the letter."""
+    """Returns the content of the manifest."""
     side: ServedManifest = state.extra
     loaded = side.loaded
     return InitializeResult(
@@ -351,7 +350,7 @@ def encode_initialize_result(_: Initialized, state: LinkState) -> InitializeResu
 
 
 def handle_list_models(given: Any, state: LinkState) -> ListModelsResult:
-    """Answers an engine's host with the models of a provider."""
+    """Returns the models of a provider."""
     params: ListModelsParams = decode_params(given, ListModelsParams)
     for provider in state.capabilities.providers:
         if provider.id == params.engine_id:
@@ -368,7 +367,7 @@ INPUT_SCHEMA: Final = {"type": "object", "properties": {"args": {"type": "array"
 
 
 def handle_task_spec(given: Any, state: LinkState) -> TaskSpecResult:
-    """Answers an executor's host with what a command does."""
+    """Returns the task specification of a command."""
     params: TaskSpecParams = decode_params(given, TaskSpecParams)
     for name, description in state.commands:
         if name == params.executor_id:

@@ -1,8 +1,8 @@
 """Reads `roder-extension.toml`, and the process extensions of `.roder/config.toml`.
 
-All are tolerant of members that nobody knows; what the rules of Roder forbid is told in its own words, all of it at
-once. A manifest with `[launch]` can be started without any entry. The id on the wire is that of the manifest; where an
-id cannot hold it, the nearest one names the extension here.
+Unknown members are ignored. Violations of Roder's rules are reported in its own words, all at once. A manifest with
+`[launch]` can be started without an entry in the configuration. The id on the wire is that of the manifest; if becket
+does not allow it as an id, a similar one is used in the host.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ LIST_NAME: Final = ".roder/config.toml"
 PACKAGE_NAME: Final = "roder.toml"
 PACKAGE_ID: Final = re.compile(r"[a-z0-9._-]+")
 USUAL_PLACES: Final = (f"extensions/*/{FILE_NAME}", "extensions/*.toml")  # of a package without `[resources]`
-MOST_NAMES: Final = 10_000  # names in one folder that a pattern is compared with
-MOST_MATCHES: Final = 1_000  # manifests that one pattern leads to
+MOST_NAMES: Final = 10_000  # names per folder that are compared with a pattern
+MOST_MATCHES: Final = 1_000  # manifests per pattern
 ENTRIES_KEY: Final = "process_extensions"
 MAX_NAME_LENGTH: Final = 64
 MAX_DESCRIPTION_LENGTH: Final = 512
@@ -73,21 +73,21 @@ class RoderManifestReader(ManifestReader):
     list_names = (LIST_NAME, PACKAGE_NAME)
 
     def read(self, data: bytes, path: str) -> FoundExtension:
-        """Returns the extension that a manifest tells of, and how it says that it is started.
+        """Returns the extension of a manifest with `[launch]`.
 
         Raises:
-            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+            ManifestError: the file is invalid; lists all problems, each with its JSON pointer.
         """
         manifest = parse_roder_manifest(data, path)
         if manifest.launch is None:
-            raise ManifestError(quote_path(path), [("/launch", "is missing, and no one else says how to start it")])
+            raise ManifestError(quote_path(path), [("/launch", "is missing, and no configuration has an entry for it")])
         return build_from_launch(manifest, manifest.launch, data, os.path.dirname(path))
 
     def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
-        """Returns the extensions that the configuration of a host names, or those of a package.
+        """Returns the extensions of a host's configuration or of a package.
 
         Raises:
-            ManifestError: it is no TOML; or it is a package without an id.
+            ManifestError: the file is not TOML, or is a package without an id.
         """
         table = parse_table(data, path)
         if os.path.basename(path) == PACKAGE_NAME:
@@ -95,7 +95,7 @@ class RoderManifestReader(ManifestReader):
         entries = table.get(ENTRIES_KEY, [])
         if not is_array(entries):
             return ExtensionList(
-                problems=((f"/{ENTRIES_KEY}", "is no list of tables: write `[[process_extensions]]`"),)
+                problems=((f"/{ENTRIES_KEY}", "is not a list of tables: write `[[process_extensions]]`"),)
             )
         base = os.path.dirname(os.path.dirname(path))
         found: list[FoundExtension] = []
@@ -111,7 +111,7 @@ class RoderManifestReader(ManifestReader):
             try:
                 one = build_from_entry(entry, base, nearby)
             except ManifestError as error:
-                if entry.enabled:  # else it is no worry of anybody
+                if entry.enabled:  # problems of disabled entries do not matter
                     problems += [(f"{pointer}{place}", text) for place, text in error.problems]
                 continue
             found.append(one)
@@ -119,12 +119,12 @@ class RoderManifestReader(ManifestReader):
         return ExtensionList(extensions=tuple(found), problems=tuple(problems), disabled=tuple(disabled))
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem that was found."""
+        """Returns a hint for a problem."""
         pointer, message = problem
         if pointer == "/launch":
             return f'add `[launch]` with `command = "python3"`, or an entry to `{LIST_NAME}`'
         if pointer == "/api_version" and "requires" in message:
-            return "get a version of the extension and of the host that fit together"
+            return "install compatible versions of the extension and the host"
         if pointer.startswith("/resources/extensions"):
             return f"name the manifest of an extension of the package: `extensions/hello/{FILE_NAME}`"
         if pointer.startswith("/package"):
@@ -139,10 +139,10 @@ READER: Final = RoderManifestReader()
 
 
 def parse_roder_manifest(data: bytes, path: str) -> RoderManifest:
-    """Returns what a `roder-extension.toml` says; `path` is for the message.
+    """Returns the content of a `roder-extension.toml`; `path` is for error messages.
 
     Raises:
-        ManifestError: it breaks the rules of Roder; all problems, each with its JSON pointer.
+        ManifestError: it violates Roder's rules; lists all problems, each with its JSON pointer.
     """
     table = parse_table(data, path)
     try:
@@ -151,61 +151,61 @@ def parse_roder_manifest(data: bytes, path: str) -> RoderManifest:
         raise ManifestError(quote_path(path), find_problems(table, RoderManifest)) from error
     problems = find_manifest_problems(manifest)
     if not problems and not normalize_id(manifest.id):
-        problems = [("/id", "has no letter or digit that an id could be made of")]
+        problems = [("/id", "has no letter or digit to build an id from")]
     if problems:
         raise ManifestError(quote_path(path), problems)
     return manifest
 
 
 def build_roder_error(entry: ProcessExtension, state: str, error: ManifestError) -> ManifestError:
-    """Returns why the manifest of an entry cannot be used, in the words of Roder."""
-    told = f"process extension {entry.id} manifest {error.path} is {state}"
+    """Returns why the manifest of an entry is unusable, in Roder's words."""
+    prefix = f"process extension {entry.id} manifest {error.path} is {state}"
     texts = (f"{place}: {message}" if place else message for place, message in error.problems)
-    return ManifestError(error.path, [("/manifest", f"{told}: {text}") for text in texts])
+    return ManifestError(error.path, [("/manifest", f"{prefix}: {text}") for text in texts])
 
 
 # -- packages
 
 
 class Package(Struct, frozen=True):
-    """What a package says of itself: `[package]`."""
+    """`[package]` of a `roder.toml`."""
 
     id: str
 
 
 class Resources(Struct, frozen=True):
-    """What a package has: `[resources]`. The other kinds are not read."""
+    """`[resources]` of a `roder.toml`; other kinds of resources are ignored."""
 
     extensions: tuple[str, ...] = ()
 
 
 class PackageManifest(Struct, frozen=True):
-    """A `roder.toml`. Without `[resources]` the files stand in their usual places."""
+    """A `roder.toml`. Without `[resources]` manifests are searched in `USUAL_PLACES`."""
 
     package: Package
     resources: Resources = Resources(USUAL_PLACES)
 
 
 def parse_package(table: dict[str, object], path: str) -> PackageManifest:
-    """Returns what a `roder.toml` says; `path` is for the message.
+    """Returns the content of a `roder.toml`; `path` is for error messages.
 
     Raises:
-        ManifestError: it is of another shape, or its id is none; all problems, each with its JSON pointer.
+        ManifestError: its shape or its id is invalid; lists all problems, each with its JSON pointer.
     """
     problems = find_problems(table, PackageManifest)
     if problems:
         raise ManifestError(quote_path(path), problems)
     manifest = msgspec.convert(table, PackageManifest)
     if not PACKAGE_ID.fullmatch(manifest.package.id):
-        raise ManifestError(quote_path(path), [("/package/id", "must be made of `a-z 0-9 - _ .`")])
+        raise ManifestError(quote_path(path), [("/package/id", "may contain only `a-z 0-9 - _ .`")])
     return manifest
 
 
 def read_package(manifest: PackageManifest, folder: str, nearby: ScopedFiles) -> ExtensionList:
     """Returns the extensions of the package in a folder.
 
-    A folder with a manifest of the usual name is left to the search: it is an extension's own. Another name may stand
-    beside others in one folder."""
+    A folder with a manifest of the usual name belongs to one extension and is left to discovery. Manifests of other
+    names are read here, because several may share a folder."""
     found: list[FoundExtension] = []
     folders: dict[str, None] = {}
     problems: list[Problem] = []
@@ -232,7 +232,7 @@ def read_package(manifest: PackageManifest, folder: str, nearby: ScopedFiles) ->
 
 
 def find_manifests(entry: str, folder: str) -> Iterator[str]:
-    """Yields the files of a package that an entry names, which may hold `*`; none outside of the package."""
+    """Yields the files of a package that match an entry, which may contain `*`; none outside of the package."""
     words = entry.strip().removeprefix("./").strip("/").split("/")
     if "\0" in entry or not {"", ".."}.isdisjoint(words):
         return
@@ -242,7 +242,7 @@ def find_manifests(entry: str, folder: str) -> Iterator[str]:
 
 
 def match_names(folder: str, below: str, words: list[str]) -> Iterator[str]:
-    """Yields the paths below a folder that match a pattern, word by word. A `*` follows no links: they form circles."""
+    """Yields the paths below a folder that match a pattern. `*` does not match links, because they can form cycles."""
     word, *rest = words
     if "*" in word:
         try:
@@ -252,7 +252,7 @@ def match_names(folder: str, below: str, words: list[str]) -> Iterator[str]:
                     for one in islice(entries, MOST_NAMES)
                     if fnmatchcase(one.name, word) and not one.is_symlink() and not one.name.startswith(".")
                 )
-        except OSError:  # it is no folder, or may not be looked into
+        except OSError:  # not a folder, or not readable
             return
     else:
         names = [word]
@@ -264,11 +264,11 @@ def match_names(folder: str, below: str, words: list[str]) -> Iterator[str]:
             yield path
 
 
-# -- what is started
+# -- conversion
 
 
 def build_from_launch(manifest: RoderManifest, launch: RoderLaunch, data: bytes, folder: str) -> FoundExtension:
-    """Returns an extension that says itself how it is started: from the folder of its manifest."""
+    """Returns the extension of a manifest with `[launch]`, which starts in the folder of its manifest."""
     cwd = folder if launch.cwd is None else os.path.normpath(os.path.join(folder, launch.cwd))
     loaded = LoadedManifest.from_bytes(
         manifest,
@@ -287,14 +287,14 @@ def build_from_launch(manifest: RoderManifest, launch: RoderLaunch, data: bytes,
 
 
 def find_declared_capabilities(manifest: RoderManifest) -> Capabilities | None:
-    """Returns all that an extension offers, where its manifest says it all: the models of an engine are asked for."""
+    """Returns what an extension offers, or None if it has an engine, whose models are known only at run time."""
     if any(isinstance(service, InferenceEngine) for service in manifest.provides):
         return None
     return Capabilities(tuple(tool for tool, _ in convert_tools(manifest.provides).values()))
 
 
 def build_from_entry(entry: ProcessExtension, base: str, nearby: ScopedFiles) -> FoundExtension:
-    """Returns an extension that is started as an entry says; paths start from `base`, the folder of the host."""
+    """Returns the extension of an entry; paths are relative to `base`, the folder of the host."""
     name = os.path.join(base, entry.manifest)
     try:
         path, data = nearby.find(name), nearby.read(name)
@@ -308,7 +308,7 @@ def build_from_entry(entry: ProcessExtension, base: str, nearby: ScopedFiles) ->
     cwd = base if entry.cwd is None else os.path.normpath(os.path.join(base, entry.cwd))
     loaded = LoadedManifest.from_bytes(manifest, data, event_filter=entry.event_filter, cwd=entry.cwd, folder=folder)
     command = (resolve_program(entry.command, base, folder), *(argument_in(word, cwd, folder) for word in entry.args))
-    owns_folder = not is_below(base, folder)  # else it is the project
+    owns_folder = not is_below(base, folder)  # else the folder is that of the project
     return FoundExtension(
         manifest=build_manifest(manifest, command, entry.env, entry.startup_timeout_ms),
         extra=loaded,
@@ -322,7 +322,7 @@ def build_from_entry(entry: ProcessExtension, base: str, nearby: ScopedFiles) ->
 
 
 def resolve_program(command: str, base: str, folder: str) -> str:
-    """Returns the program of an entry as it is named from the extension's folder, where it lies in that."""
+    """Returns the program of an entry, relative to the extension's folder if it is in there."""
     if os.sep not in command or os.path.isabs(command):
         return command
     path = os.path.normpath(os.path.join(base, command))
@@ -330,17 +330,15 @@ def resolve_program(command: str, base: str, folder: str) -> str:
 
 
 def argument_in(word: str, cwd: str, folder: str) -> str:
-    """Returns an argument of an entry as it is named from the extension's folder, where it lies in that.
-
-    Its own name starts from the working directory."""
+    """Returns an argument of an entry; a path in the extension's folder becomes relative to that instead of `cwd`."""
     path = os.path.normpath(os.path.join(cwd, word))
     return os.path.relpath(path, folder) if os.path.exists(path) and is_below(path, folder) else word
 
 
 def build_manifest(manifest: RoderManifest, command: tuple[str, ...], env: dict[str, str], timeout_ms: int) -> Manifest:
-    """Returns the manifest as ours: what its services need are the permissions that it asks for."""
+    """Returns the manifest as a native one; its services determine the requested permissions."""
     kinds = {type(service) for service in manifest.provides}
-    wishes = {ToolProvider: "tools.register", InferenceEngine: "providers.register"}
+    required = {ToolProvider: "tools.register", InferenceEngine: "providers.register"}
     executors = (service.id for service in manifest.provides if isinstance(service, TaskExecutor))
     return Manifest(
         id=normalize_id(manifest.id),
@@ -349,7 +347,7 @@ def build_manifest(manifest: RoderManifest, command: tuple[str, ...], env: dict[
         description=quote_path(manifest.description or "")[:MAX_DESCRIPTION_LENGTH],
         command=command,
         dialect="roder",
-        permissions=tuple(permission for kind, permission in wishes.items() if kind in kinds),
+        permissions=tuple(permission for kind, permission in required.items() if kind in kinds),
         commands=tuple(CommandEntry(name=id) for id in executors),
         environment=Environment(set=env),
         limits=LimitOverrides(handshake=max(timeout_ms, 1) / 1000),

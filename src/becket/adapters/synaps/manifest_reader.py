@@ -1,9 +1,9 @@
 """Reads `.synaps-plugin/plugin.json` into a `Manifest`, with SynapsCLI's own error texts.
 
-The rules are held in the order of that system, and the first problem has the words that it would say; the others are
-told besides. The id is the name of the folder, as far as that can be an id. What has no place in a `Manifest` is found
-in the `Plugin` beside it: setup scripts and prebuilt programs, which are never run or fetched, commands that the host
-runs itself (`host_commands`), colours and keys.
+Rules are checked in SynapsCLI's order, so that its own error text comes first; all further problems follow. The id is
+derived from the name of the folder. Members without a counterpart in `Manifest` stay in the `Plugin` beside it: setup
+scripts and prebuilt programs, which are never run or fetched, commands that the host runs itself (`host_commands`),
+colours and keys.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ REGISTRATION_PERMISSIONS: Final = frozenset(
         "tools.register",
     }
 )
-"""Permissions that an extension may want without a hook."""
+"""Permissions that an extension may request without a hook."""
 
 
 class SynapsManifestReader(ManifestReader):
@@ -81,10 +81,10 @@ class SynapsManifestReader(ManifestReader):
     file_names = (FILE_NAME,)
 
     def read(self, data: bytes, path: str) -> FoundExtension | None:
-        """Returns what the file says; None for a plugin without an extension.
+        """Returns the extension of a plugin, or None if it has none.
 
         Raises:
-            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+            ManifestError: the file is invalid; lists all problems, each with its JSON pointer.
         """
         folder = os.path.dirname(os.path.dirname(path))
         name = os.path.basename(folder)
@@ -95,7 +95,7 @@ class SynapsManifestReader(ManifestReader):
         id = normalize_id(name)
         problems = [*find_rule_problems(plugin.extension, name)]
         if not id:
-            problems.append(("", f"the name of its folder can be no id: {quote_path(name)}"))
+            problems.append(("", f"the name of its folder cannot be an id: {quote_path(name)}"))
         if problems:
             raise ManifestError(quote_path(path), problems)
         manifest = build_manifest(plugin, id)
@@ -103,7 +103,7 @@ class SynapsManifestReader(ManifestReader):
         return FoundExtension(manifest=manifest, extra=plugin, unused=tuple(find_skills(plugin, folder)))
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem of the file."""
+        """Returns a hint for a problem of the file."""
         pointer, message = problem
         for beginning, hint in HINTS_BY_TEXT.items():
             if beginning in message:
@@ -121,9 +121,9 @@ def parse_json(data: bytes, path: str) -> dict[str, Any]:
     try:
         table: Any = msgspec.json.decode(data)
     except JSON_ERRORS as error:
-        raise ManifestError(quote_path(path), [("", f"is no JSON: {truncate(str(error))}")]) from error
+        raise ManifestError(quote_path(path), [("", f"is not JSON: {truncate(str(error))}")]) from error
     if not is_object(table):
-        raise ManifestError(quote_path(path), [("", "is no JSON object")])
+        raise ManifestError(quote_path(path), [("", "is not a JSON object")])
     return table
 
 
@@ -134,7 +134,7 @@ def parse_plugin(table: dict[str, Any], name: str, path: str) -> Plugin:
         else SUPPORTED_VERSION
     )
     if isinstance(version, int) and not isinstance(version, bool) and version != SUPPORTED_VERSION:
-        # Nothing else can be said about a version that is not known.
+        # The rules of an unknown version are unknown.
         text = f"Extension '{name}' uses unsupported protocol_version {version} (supported: {SUPPORTED_VERSION})"
         raise ManifestError(quote_path(path), [("/extension/protocol_version", text)])
     known = {**resolve_aliases(table), "id": name}
@@ -146,7 +146,7 @@ def parse_plugin(table: dict[str, Any], name: str, path: str) -> Plugin:
 
 
 def resolve_aliases(table: dict[str, Any]) -> dict[str, Any]:
-    """Returns the table with the second names that two members have replaced by their first, and without nulls."""
+    """Returns the table with the aliases of two members replaced by their names, and without nulls."""
     known = {name: value for name, value in table.items() if value is not None}
     if "help_entries" not in known and "help" in known:
         known["help_entries"] = known["help"]
@@ -161,12 +161,12 @@ def resolve_aliases(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_rule_problems(extension: PluginExtension, name: str) -> Iterator[Problem]:
-    """Yields what is wrong, in the order in which the system looks."""
+    """Yields violated rules in SynapsCLI's order."""
     if not strip_whitespace(extension.command):
         yield "/extension/command", f"Extension '{name}' has empty command"
     if not extension.hooks and not REGISTRATION_PERMISSIONS & set(extension.permissions):
-        wanted = "must subscribe to at least one hook or request a registration permission"
-        yield "/extension", f"Extension '{name}' {wanted}"
+        required = "must subscribe to at least one hook or request a registration permission"
+        yield "/extension", f"Extension '{name}' {required}"
     for number, permission in enumerate(extension.permissions):
         where = f"/extension/permissions/{number}"
         if permission in RESERVED_PERMISSIONS:
@@ -204,7 +204,7 @@ def find_config_problems(entry: PluginConfig, name: str, pointer: str) -> Iterat
         yield f"{pointer}/key", f"Extension '{name}' {problem}"
 
 
-# -- what is not supported
+# -- unsupported commands
 
 
 def find_skills(plugin: Plugin, folder: str) -> Iterator[Problem]:
@@ -219,7 +219,7 @@ def find_skills(plugin: Plugin, folder: str) -> Iterator[Problem]:
             yield f"/commands/{number}", f"the command `{name}` is not supported: it is a skill{where}"
 
 
-# -- what it becomes
+# -- conversion
 
 
 def build_manifest(plugin: Plugin, id: str) -> Manifest:
@@ -242,9 +242,9 @@ def build_manifest(plugin: Plugin, id: str) -> Manifest:
 
 
 def check_manifest(manifest: Manifest, path: str) -> None:
-    """Raises ManifestError for what could be in none of our own manifests either, such as a name that spans lines.
+    """Raises `ManifestError` for values that native manifests do not allow either, such as a name with line breaks.
 
-    How a value and its default fit together is not asked: this system does not either."""
+    Defaults are not checked against their types, as in SynapsCLI."""
     table: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(manifest))
     for entry in table.get("config", {}).values():
         entry.pop("default", None)
@@ -256,7 +256,7 @@ def truncate_description(text: str | None) -> str:
 
 
 def is_runnable(command: PluginCommand) -> bool:
-    """Returns whether a command can be run by its name: by the extension, or by the host as a program or a tool."""
+    """Returns whether a command can be run: by the extension, or by the host as a program or tool."""
     if command.is_extension_command:
         return True
     is_of_host = command.command is not None or command.tool is not None
@@ -285,7 +285,7 @@ def build_category(category: PluginCategory) -> SettingsCategory:
 
 
 def parse_version(version: str | None) -> str:
-    """Returns a semantic version; others are no version that anybody could compare."""
+    """Returns a semantic version; `0.0.0` for any other, because it cannot be compared."""
     return (
         version if version is not None and len(version) <= MAX_NAME_LENGTH and re.match(VERSION, version) else "0.0.0"
     )
@@ -317,45 +317,45 @@ def build_config(entry: PluginConfig) -> ConfigEntry:
 
 
 def build_sidecar(sidecar: PluginSidecar) -> SidecarEntry | msgspec.UnsetType:
-    """Returns the sidecar as a manifest has it; none where it speaks a version that no host takes any more."""
+    """Returns the sidecar for a manifest; `UNSET` for a version that hosts no longer support."""
     if sidecar.protocol_version < SIDECAR_VERSION or not strip_whitespace(sidecar.command):
         return UNSET
     label = "" if sidecar.lifecycle is None else sidecar.lifecycle.display_name or ""
     return SidecarEntry(command=(strip_whitespace(sidecar.command),), protocol=sidecar.protocol_version, label=label)
 
 
-# -- what to do about it
+# -- hints
 
 HINTS_BY_TEXT: Final = {
     "holds no extension": "skills and commands of a plugin without `extension` are for SynapsCLI itself",
     "it is a skill": "run it with SynapsCLI: a skill is a prompt for its agent",
-    "is no JSON": "look for a comma or a quotation mark too many",
-    "unsupported protocol_version": "get a version of the plugin and of the host that fit together",
-    "can be no id": "give the folder a name of `a-z 0-9 . _ -`",
-    "at least one hook": 'add a hook, or ask for a permission such as `"tools.register"`',
-    "Unknown extension permission": f"there are: {', '.join(sorted(PERMISSIONS))}",
-    "Reserved extension permission": "take it out: no host can give it",
-    "Unknown hook kind": f"there are: {', '.join(HOOKS)}",
-    "required for hook": "add it to `permissions`, or take the hook out",
-    "does not allow a tool filter": "take `tool` out: only hooks of tools have one",
+    "is not JSON": "look for a superfluous comma or quotation mark",
+    "unsupported protocol_version": "install compatible versions of the plugin and the host",
+    "cannot be an id": "rename the folder, using only `a-z 0-9 . _ -`",
+    "at least one hook": 'add a hook, or request a permission such as `"tools.register"`',
+    "Unknown extension permission": f"permissions: {', '.join(sorted(PERMISSIONS))}",
+    "Reserved extension permission": "remove it: no host can grant it",
+    "Unknown hook kind": f"hooks: {', '.join(HOOKS)}",
+    "required for hook": "add it to `permissions`, or remove the hook",
+    "does not allow a tool filter": "remove `tool`: only tool hooks have a filter",
 }
 HINTS_BY_POINTER: Final = {
     "/extension/runtime": 'write `"runtime": "process"`: there is no other',
-    "/extension/command": 'say how it is started: `"command": "python3", "args": ["main.py"]`',
-    "/extension/config": 'give it a key of one word: `"key": "endpoint"`',
-    "/extension/hooks": "`match` has `input_contains` and `input_equals`, and nothing else",
+    "/extension/command": 'set the command: `"command": "python3", "args": ["main.py"]`',
+    "/extension/config": 'use a key of one word: `"key": "endpoint"`',
+    "/extension/hooks": "`match` can have only `input_contains` and `input_equals`",
 }
 
 
-# -- where plugins stand
+# -- plugin folders
 
 TRUE_VALUES: Final = frozenset({"1", "on", "true", "yes"})
 
 
 def find_plugin_roots(variables: Mapping[str, str], cwd: str) -> tuple[str, ...]:
-    """Returns the folders in which this system looks for plugins, the one whose plugins win last.
+    """Returns the folders in which SynapsCLI searches for plugins; later folders take precedence.
 
-    `variables` are those of the environment; the folder of a project counts unless one of them says otherwise."""
+    `variables` is the environment, which can disable the folder of the project."""
     home = variables.get("SYNAPS_BASE_DIR") or os.path.join(variables.get("HOME", "/"), ".synaps-cli")
     roots = [os.path.join(home, "plugins")]
     if variables.get("SYNAPS_DISABLE_PROJECT_PLUGINS", "").strip().lower() not in TRUE_VALUES:

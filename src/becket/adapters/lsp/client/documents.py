@@ -1,6 +1,6 @@
 """Tracks a text document that is open at a language server: text, version, diagnostics.
 
-Whatever is done here is told to the server in the way that it has asked for; nothing here writes a file.
+Changes are sent to the server in the form that it has requested. Nothing here writes a file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["TextDocument", "find_language", "path_of", "uri_of"]
 
 P = TypeVar("P")
 
-RETRY_DELAY = 0.1  # seconds until a server that has put off a question is asked it again
+RETRY_DELAY = 0.1  # seconds until a request that the server has cancelled is repeated
 
 LANGUAGE_BY_SUFFIX = {
     ".c": "c",
@@ -64,24 +64,24 @@ LANGUAGE_BY_SUFFIX = {
 
 
 def find_language(uri: str) -> str:
-    """Returns LSP's name of the language that a file is written in, by the end of its name."""
+    """Returns LSP's language id for the suffix of a file."""
     return LANGUAGE_BY_SUFFIX.get(Path(urlsplit(uri).path).suffix.lower(), "plaintext")
 
 
 def uri_of(path: str | Path) -> str:
-    """Returns a path as a URI; what is a URI already stays as it is."""
+    """Returns a path as a URI; returns a URI unchanged."""
     return path if isinstance(path, str) and "://" in path else Path(path).absolute().as_uri()
 
 
 def path_of(uri: str) -> Path:
-    """Returns the path that a URI of a file stands for.
+    """Returns the path of a `file:` URI.
 
     Raises:
-        ValueError: it is the URI of something else.
+        ValueError: it has another scheme.
     """
     parts = urlsplit(uri)
     if parts.scheme != "file":
-        raise ValueError(f"no file: {uri}")
+        raise ValueError(f"not a file: URI: {uri}")
     return Path(unquote(parts.path))
 
 
@@ -103,7 +103,7 @@ class DocumentClient(Protocol):
 
 
 class TextDocument:
-    """One open document. Made by `LanguageClient.open_document`."""
+    """One open document. Created by `LanguageClient.open_document`."""
 
     def __init__(self, client: DocumentClient, uri: str, language: str, text: str) -> None:
         self.uri = uri
@@ -116,20 +116,20 @@ class TextDocument:
         self._published_condition = PeerCondition()
         self._pulled_report: tuple[str | None, Sequence[types.Diagnostic]] = (None, ())
 
-    # -- its text
+    # -- text
 
     @property
     def text(self) -> str:
-        """The text as the server knows it."""
+        """The text that was last sent to the server."""
         return self._text.content
 
     @property
     def identifier(self) -> types.TextDocumentIdentifier:
-        """What a request about this document names it by."""
+        """The identifier of this document for requests."""
         return types.TextDocumentIdentifier(self.uri)
 
     def position(self, offset: int) -> types.Position:
-        """Returns the position of an index in the text, counted as the server counts."""
+        """Returns the position of an index in the text, in the server's encoding."""
         return self._text.position(offset)
 
     def offset(self, position: types.Position) -> int:
@@ -137,17 +137,17 @@ class TextDocument:
         return self._text.offset(position)
 
     def range(self, start: int = 0, end: int | None = None) -> types.Range:
-        """Returns the range between two indexes; of the whole text, if none are given."""
+        """Returns the range between two indexes, by default of the whole text."""
         return self._text.range(start, len(self.text) if end is None else end)
 
     def slice(self, range: types.Range) -> str:
         """Returns the text in a range."""
         return self._text.slice(range)
 
-    # -- its life
+    # -- lifecycle
 
     async def open(self) -> None:
-        """Tells the server of the document."""
+        """Opens the document at the server."""
         self.is_open = True
         try:
             self.reopen()
@@ -157,7 +157,7 @@ class TextDocument:
         await self._client.peer.drain()
 
     def reopen(self) -> None:
-        """Tells another server of the document, as it is now."""
+        """Opens the document at a restarted server with its current text."""
         self._text = LineIndex(self.text, self._client.encoding)
         self._pulled_report = (None, ())
         self._published = None
@@ -166,7 +166,7 @@ class TextDocument:
             self._client.peer.notify_nowait(methods.TEXT_DOCUMENT_DID_OPEN, types.DidOpenTextDocumentParams(item))
 
     async def change(self, text: str) -> None:
-        """Replaces the text; the server gets what is different, or all of it where it cannot do with less."""
+        """Replaces the text; sends the difference, or the whole text if the server does not support differences."""
         before, self._text = self.text, LineIndex(text, self._client.encoding)
         self.version += 1
         self._published = None
@@ -181,24 +181,24 @@ class TextDocument:
         await self._notify(methods.TEXT_DOCUMENT_DID_CHANGE, types.DidChangeTextDocumentParams(known, [change]))
 
     async def apply(self, edits: Iterable[Any]) -> None:
-        """Makes edits in the text, as a server returns them for formatting or a code action.
+        """Applies edits, such as a server returns for formatting or a code action.
 
         Raises:
-            ValueError: two of them overlap.
+            ValueError: edits overlap.
         """
         await self.change(apply_edits(self.text, edits, self._client.encoding))
 
     async def save(self) -> None:
-        """Tells the server that the document was written to its file, if it wants to know that."""
+        """Notifies the server that the document was saved, if it has requested that."""
         save = self._sync().save
         if not save:
             return
-        wants_text = isinstance(save, types.SaveOptions) and bool(save.include_text)
-        params = types.DidSaveTextDocumentParams(self.identifier, self.text if wants_text else None)
+        with_text = isinstance(save, types.SaveOptions) and bool(save.include_text)
+        params = types.DidSaveTextDocumentParams(self.identifier, self.text if with_text else None)
         await self._notify(methods.TEXT_DOCUMENT_DID_SAVE, params)
 
     async def close(self) -> None:
-        """Tells the server that the document is no longer open. Twice is once."""
+        """Closes the document at the server. May be called repeatedly."""
         if not self.is_open:
             return
         self.mark_closed()
@@ -208,33 +208,33 @@ class TextDocument:
             )
 
     def mark_closed(self) -> None:
-        """Takes note that no server has it open, without telling one."""
+        """Marks the document as closed without notifying the server."""
         self.is_open = False
         self._client.remove_document(self)
 
     async def _notify(self, notification: Notification[P], params: P) -> None:
-        """Tells the server. Where a copy of it is gone, the next one gets the document as it is then."""
+        """Notifies the server, unless it is being restarted: then `reopen` sends the whole document."""
         if not self._client.is_restarting:
             await self._client.notify(notification, params)
 
     def _sync(self) -> types.TextDocumentSyncOptions:
-        wish = self._client.server_capabilities.text_document_sync
-        if isinstance(wish, types.TextDocumentSyncOptions):
-            return wish
-        kind = types.TextDocumentSyncKind.None_ if wish is None else read_sync_kind(wish)
-        is_told = kind is not types.TextDocumentSyncKind.None_
-        return types.TextDocumentSyncOptions(open_close=is_told, change=kind, save=is_told)
+        sync = self._client.server_capabilities.text_document_sync
+        if isinstance(sync, types.TextDocumentSyncOptions):
+            return sync
+        kind = types.TextDocumentSyncKind.None_ if sync is None else read_sync_kind(sync)
+        is_synced = kind is not types.TextDocumentSyncKind.None_
+        return types.TextDocumentSyncOptions(open_close=is_synced, change=kind, save=is_synced)
 
-    # -- what is wrong with it
+    # -- diagnostics
 
     async def diagnostics(self, *, quiet: float = 0.0, timeout: float = 60.0) -> Sequence[types.Diagnostic]:
-        """Returns what the server finds in the text as it is now.
+        """Returns the diagnostics of the current text.
 
-        A server that can be asked is asked. Of any other it is the first that it publishes after the last change; some
-        publish piece by piece, and then it is the last before it was `quiet` for so many seconds.
+        They are requested if the server supports that. Otherwise they are the first that it publishes after the last
+        change; for servers that publish in parts, the last before `quiet` seconds without another.
 
         Raises:
-            CallTimeout: nothing came in so many seconds: some servers publish nothing where they find nothing.
+            CallTimeout: nothing was published in time; some servers publish nothing if they find nothing.
             RemoteError, ConnectionLost: as for any call.
         """
         await self._client.ready()
@@ -245,7 +245,7 @@ class TextDocument:
         raise CallTimeout(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS.name, timeout)
 
     async def _wait_for_published(self, quiet: float) -> types.PublishDiagnosticsParams:
-        """Returns what was published last about the text; it may be changed again meanwhile."""
+        """Returns the last published diagnostics of the text, which may change meanwhile."""
         while True:
             while (found := self._published) is None:
                 await self._published_condition.wait(self._client.peer)
@@ -255,7 +255,7 @@ class TextDocument:
                 return found
 
     def on_published(self, published: types.PublishDiagnosticsParams) -> None:
-        """Takes what the server has published; what it found in an older text is of no use any more."""
+        """Stores published diagnostics; ignores those of an older version."""
         if published.version is None or published.version >= self.version:
             self._published = published
             self._published_condition.notify_all()
@@ -283,14 +283,14 @@ class TextDocument:
 
 
 def should_retry(error: RemoteError) -> bool:
-    """Returns whether a server that was asked for diagnostics has only put it off: it wants to be asked again."""
+    """Returns whether the server has cancelled a request for diagnostics and wants it repeated."""
     data = error.data
-    is_put_off = error.code == types.LSPErrorCodes.ServerCancelled
-    return is_put_off and is_object(data) and data.get("retriggerRequest") is True
+    is_cancelled = error.code == types.LSPErrorCodes.ServerCancelled
+    return is_cancelled and is_object(data) and data.get("retriggerRequest") is True
 
 
 def read_sync_kind(number: int) -> types.TextDocumentSyncKind:
-    """Returns how the server wants changes; one that names an unknown kind gets the whole text, which any can read."""
+    """Returns the sync kind of a server; `Full` for an unknown number, because every server can handle that."""
     try:
         return types.TextDocumentSyncKind(number)
     except ValueError:

@@ -1,7 +1,6 @@
 """Provides LanguageClient: connects to a language server, initializes it and shuts it down.
 
-It starts the server, shakes hands with it, and ends it. What the server asks is answered by `answers`; documents are
-`documents`', reports of progress `progress`', and bytes the peer's.
+`server_requests` handles requests of the server, `documents` owns open documents, `progress` decodes progress reports.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ E = TypeVar("E")
 P = TypeVar("P")
 R = TypeVar("R")
 
-SHUTDOWN_GRACE = 5.0  # seconds for the answer to `shutdown`; some servers leave in the midst of it
-MAX_DIAGNOSTIC_DOCUMENTS = 10_000  # documents whose diagnostics are kept; the oldest are forgotten
+SHUTDOWN_GRACE = 5.0  # seconds for the response to `shutdown`; some servers exit without one
+MAX_DIAGNOSTIC_DOCUMENTS = 10_000  # documents whose diagnostics are kept; beyond this the oldest are removed
 
 
 class ServerSupervisor(Protocol):
-    """Who starts and ends the copies of an extension; see `becket.host.supervisor`."""
+    """Starts and stops the processes of an extension; see `becket.host.supervisor`."""
 
     def add_initializer(self, arrangement: Callable[[Any], object]) -> None: ...
 
@@ -54,7 +53,7 @@ class ServerSupervisor(Protocol):
 
 
 class SupervisedServer(Protocol):
-    """An extension of a host, over all its restarts: what `await host.ready(id)` returns."""
+    """An extension of a host across restarts, as returned by `await host.ready(id)`."""
 
     @property
     def supervisor(self) -> ServerSupervisor: ...
@@ -63,11 +62,11 @@ class SupervisedServer(Protocol):
 class LanguageClient(ServerRequestHandlers):
     """A client of one language server: `async with LanguageClient(root=".").connect_process(["pylsp"]) as client: ...`.
 
-    `root` is the folder of the project. `settings` are what `workspace/configuration` is answered from, by section;
-    `options` go to the server with `initialize`. What the server asks is answered by the methods of
-    `ServerRequestHandlers`, which a subclass overrides: plain functions or `async def`.
+    `root` is the folder of the project. `settings` are the results of `workspace/configuration`, by section; `options`
+    are sent with `initialize`. Requests of the server are handled by the methods of `ServerRequestHandlers`, which a
+    subclass can override with plain functions or `async def`.
 
-    `diagnostics` is what the server has published last, by URI; `registrations` is what it has registered, by id."""
+    `diagnostics` has the last published diagnostics by URI; `registrations` has the server's registrations by id."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class LanguageClient(ServerRequestHandlers):
         self._tokens = create_token_counter()
         self._progress_subscriptions: set[Subscription[WorkProgress]] = set()
         self._diagnostics_subscriptions: set[Subscription[types.PublishDiagnosticsParams]] = set()
-        self.methods.on(methods.PROGRESS, unless_streamed=True)(self._on_progress)  # that of a call is in its stream
+        self.methods.on(methods.PROGRESS, unless_streamed=True)(self._on_progress)  # a call's stream has its progress
         self.methods.on(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self._on_publish_diagnostics)
 
     # -- connecting
@@ -106,13 +105,13 @@ class LanguageClient(ServerRequestHandlers):
         on_stderr: Callable[[str], None] | None = None,
         **options: Unpack[PeerOptions],
     ) -> AsyncOpener[Self]:
-        """Starts a server and shakes hands with it; leaving the block says `shutdown` and `exit`, and ends it.
+        """Starts and initializes a server; leaving the block sends `shutdown` and `exit`, and ends its process.
 
-        It runs in the folder of the project unless `cwd` says otherwise; the rest is as in `Peer.connect_process`.
+        `cwd` defaults to the folder of the project; the other parameters are those of `Peer.connect_process`.
 
         Raises, when entered or awaited:
             StartFailed: the program cannot be started.
-            RemoteError, CallTimeout, PeerCrashed, BadReply, HandshakeFailed: it did not initialize.
+            RemoteError, CallTimeout, PeerCrashed, BadReply, HandshakeFailed: the handshake failed.
         """
         where = self.root if cwd is None else cwd
 
@@ -124,28 +123,28 @@ class LanguageClient(ServerRequestHandlers):
         return self._build_opener(connect, options)
 
     def connect_tcp(self, host: str, port: int, **options: Unpack[PeerOptions]) -> AsyncOpener[Self]:
-        """Connects to a server that listens on a TCP port, and shakes hands with it."""
+        """Connects to a server on a TCP port and initializes it."""
         return self._build_opener(lambda peer_options: Peer.connect_tcp(host, port, **peer_options), options)
 
     def connect_unix(self, path: str | os.PathLike[str], **options: Unpack[PeerOptions]) -> AsyncOpener[Self]:
-        """Connects to a server that listens on a unix socket, and shakes hands with it."""
+        """Connects to a server on a unix socket and initializes it."""
         return self._build_opener(lambda peer_options: Peer.connect_unix(path, **peer_options), options)
 
     def over(self, transport: Transport | ByteStream, **options: Unpack[PeerOptions]) -> AsyncOpener[Self]:
-        """Shakes hands with a server at the other end of a transport or of a byte stream."""
+        """Initializes a server at the other end of a transport or byte stream."""
         return self._build_opener(lambda peer_options: Peer.over(transport, **peer_options), options)
 
     def _build_opener(self, connect: Callable[[PeerOptions], PeerConnector], options: PeerOptions) -> AsyncOpener[Self]:
-        given, answers = options.get("methods"), self.fallback_handlers().including(self.methods)
+        given, registry = options.get("methods"), self.fallback_handlers().including(self.methods)
         complete: PeerOptions = {
             "dialect": LSP,
             **options,
-            "methods": answers if given is None else answers.including(given),
+            "methods": registry if given is None else registry.including(given),
         }
 
         async def open() -> Self:
             if self._peer is not None and not self._peer.is_closed:
-                raise LocalProtocolError("this client is connected already: make another one")
+                raise LocalProtocolError("this client is already connected: create another one")
             self._peer = peer = await connect(complete)
             try:
                 await self.initialize(timeout=(options.get("limits") or LSP_LIMITS).handshake)
@@ -157,15 +156,15 @@ class LanguageClient(ServerRequestHandlers):
         return AsyncOpener(open, close_client)
 
     def follow(self, extension: SupervisedServer) -> None:
-        """Uses the link of a language server that is an extension of a host, and of each copy that follows it.
+        """Uses the connection of a language server that is an extension of a host, across its restarts.
 
-        Give the host `methods=client.methods`, so that the server's first question finds its answer. What is open is
-        opened again at a new copy. Calls wait for a copy that is about to run. The host ends the server."""
+        Pass `methods=client.methods` to the host, so that the server's first request is handled. Open documents are
+        opened again after a restart, and calls wait for it. The host stops the server."""
         self._extension = extension
         extension.supervisor.add_initializer(self._on_restarted)
 
     def _on_restarted(self, copy: Any) -> None:
-        """Takes a copy over. What is wrong with it must not fail its supervisor, who calls this."""
+        """Switches to a new process. Errors are logged, because they must not fail the supervisor."""
         self._peer = copy.peer
         self.reset_for_peer(copy.peer)
         try:
@@ -174,13 +173,13 @@ class LanguageClient(ServerRequestHandlers):
             for document in self._documents.values():
                 document.reopen()
         except BecketError as error:
-            self.log(types.MessageType.Error, f"the client cannot follow it: {error}")
+            self.log(types.MessageType.Error, f"the client cannot follow the restarted server: {error}")
 
     async def initialize(self, *, timeout: float = LSP_LIMITS.handshake) -> types.InitializeResult:
-        """Says `initialize` and `initialized`, and sends the settings if there are some. Connecting has done it.
+        """Sends `initialize`, `initialized` and the settings. The `connect_*` methods do this already.
 
         Raises:
-            HandshakeFailed: the server counts characters in a way that nobody here knows.
+            HandshakeFailed: the server chose an unknown position encoding.
         """
         self.reset_for_peer(self.peer)
         for document in [*self._documents.values()]:
@@ -192,17 +191,19 @@ class LanguageClient(ServerRequestHandlers):
         return result
 
     def reset_for_peer(self, peer: Peer) -> bool:
-        """Forgets what the last server has told, at the first word of another; returns whether it is another."""
+        """Clears the state of the previous server if this peer is a new one; returns whether it is."""
         is_another = super().reset_for_peer(peer)
         if is_another:
             self.diagnostics.clear()
         return is_another
 
     def apply_initialize_result(self, result: types.InitializeResult) -> None:
-        """Takes what a server has said of itself."""
+        """Stores the capabilities of a server."""
         chosen = result.capabilities.position_encoding
         if chosen is not None and chosen not in [*types.PositionEncodingKind]:
-            raise HandshakeFailed(self.peer.name, f"it counts characters in {chosen[:40]}, which was not offered")
+            raise HandshakeFailed(
+                self.peer.name, f"it chose the position encoding {chosen[:40]}, which was not offered"
+            )
         self.server_capabilities = result.capabilities
         self.server_info = result.server_info
 
@@ -212,7 +213,7 @@ class LanguageClient(ServerRequestHandlers):
             self.peer.notify_nowait(methods.WORKSPACE_DID_CHANGE_CONFIGURATION, changed)
 
     async def aclose(self) -> None:
-        """Ends the server in good order: `shutdown`, `exit`, and then its process. From any task, and twice."""
+        """Sends `shutdown` and `exit`, then ends the server's process. May be called from any task, and repeatedly."""
         peer = self._peer
         if peer is None or self._extension is not None:
             return
@@ -223,7 +224,7 @@ class LanguageClient(ServerRequestHandlers):
             await peer.aclose()
 
     async def shutdown(self) -> None:
-        """Says `shutdown` and `exit`; a server that does not answer, or is gone, is not waited for."""
+        """Sends `shutdown` and `exit`; ignores errors, and waits at most `SHUTDOWN_GRACE`."""
         try:
             if not self.peer.is_closed:
                 await self.call(methods.SHUTDOWN, timeout=SHUTDOWN_GRACE)
@@ -231,14 +232,14 @@ class LanguageClient(ServerRequestHandlers):
         except BecketError:
             pass
 
-    # -- what is said to it
+    # -- calls
 
     @property
     def peer(self) -> Peer:
-        """The link to the server.
+        """The connection to the server.
 
         Raises:
-            LocalProtocolError: there is none yet.
+            LocalProtocolError: the client is not connected yet.
         """
         if self._peer is None:
             raise LocalProtocolError("this client is not connected")
@@ -246,17 +247,17 @@ class LanguageClient(ServerRequestHandlers):
 
     @property
     def is_restarting(self) -> bool:
-        """Whether a copy of the extension that it follows is gone, and another is about to run."""
+        """Whether the followed extension is being restarted."""
         return self._extension is not None and self.peer.is_closed
 
     async def ready(self) -> None:
-        """Waits for the copy of the extension that it follows."""
+        """Waits until the followed extension is ready."""
         if self._extension is not None:
             await self._extension.supervisor.ready()
 
     @property
     def encoding(self) -> str:
-        """How positions are counted: `utf-16` unless the server chose otherwise."""
+        """The position encoding: `utf-16` unless the server chose another."""
         return self.server_capabilities.position_encoding or types.PositionEncodingKind.Utf16
 
     @overload
@@ -274,9 +275,9 @@ class LanguageClient(ServerRequestHandlers):
         return self._extension.supervisor.call(lambda copy: copy.peer.call(method, params, **options))
 
     def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> CallStream[E, R]:
-        """Opens a call together with its progress and the parts of its result.
+        """Opens a call with its progress and partial results as events.
 
-        The tokens that ask for both are put into the params, unless they are there."""
+        The tokens that request them are added to the params if they are missing."""
         return self.peer.stream(method, add_tokens(params, self._tokens), **options)
 
     @overload
@@ -286,19 +287,19 @@ class LanguageClient(ServerRequestHandlers):
     def notify(self, method: Notification[P], params: P) -> Coroutine[Any, Any, None]: ...
 
     def notify(self, method: Any, params: Any = None) -> Coroutine[Any, Any, None]:
-        """Tells the server something. The same as `client.peer.notify`."""
+        """Sends a notification to the server. The same as `client.peer.notify`."""
         return self.peer.notify(method, params)
 
     def open_document(
         self, path: str | Path, text: str | None = None, *, language: str | None = None
     ) -> AsyncOpener[TextDocument]:
-        """Opens a document: a path, below the root if it is relative, or a URI; its text is read from the file.
+        """Opens a document, given as a path (relative to the root) or a URI; `text` defaults to the file's content.
 
         `async with client.open_document("a.py") as document: ...` closes it again; so does `await document.close()`.
 
         Raises, when entered or awaited:
             OSError, UnicodeDecodeError: the file cannot be read.
-            LocalProtocolError: it is open already.
+            LocalProtocolError: the document is already open.
         """
         is_uri = isinstance(path, str) and "://" in path
         uri = str(path) if is_uri else uri_of((self.root or Path()) / path)
@@ -307,32 +308,32 @@ class LanguageClient(ServerRequestHandlers):
             content = await read_document(uri) if text is None else text
             document = TextDocument(self, uri, language or find_language(uri), content)
             if self._documents.setdefault(normalize_uri(uri), document) is not document:
-                raise LocalProtocolError(f"is open already: {uri}")
+                raise LocalProtocolError(f"document is already open: {uri}")
             await document.open()
             return document
 
         return AsyncOpener(open, TextDocument.close)
 
     def remove_document(self, document: TextDocument) -> None:
-        """Forgets a document that was closed."""
+        """Removes a closed document."""
         if self._documents.get(normalize_uri(document.uri)) is document:
             del self._documents[normalize_uri(document.uri)]
 
-    # -- what it tells
+    # -- events
 
     def progress(self) -> Subscription[WorkProgress]:
-        """Returns the progress of what the server does by itself: `async with client.progress() as feed: ...`."""
+        """Returns progress of work that the server starts itself: `async with client.progress() as feed: ...`."""
         return Subscription(self._progress_subscriptions, lambda: self.peer)
 
     def published_diagnostics(self) -> Subscription[types.PublishDiagnosticsParams]:
-        """Returns what the server publishes about documents, whether or not they are open."""
+        """Returns published diagnostics, for open and other documents."""
         return Subscription(self._diagnostics_subscriptions, lambda: self.peer)
 
     async def cancel_progress(self, token: int | str) -> None:
-        """Asks the server to leave off work that it began by itself, and whose report said that it can."""
+        """Cancels work that the server has started itself and reported as cancellable."""
         await self.notify(methods.WINDOW_WORK_DONE_PROGRESS_CANCEL, types.WorkDoneProgressCancelParams(token))
 
-    # -- what is told to it at the start
+    # -- handshake
 
     def build_initialize(self) -> types.InitializeParams:
         """Returns the params of `initialize`."""
@@ -354,13 +355,13 @@ class LanguageClient(ServerRequestHandlers):
             value = decode_work_done(params.value)
         except BadValue:
             return
-        if value is not None:  # else a part of a result that nobody waits for any more
+        if value is not None:  # else a partial result of a finished call
             for feed in self._progress_subscriptions:
                 feed.put(WorkProgress(params.token, value))
 
     def _on_publish_diagnostics(self, params: types.PublishDiagnosticsParams, ctx: Context) -> None:
         self.reset_for_peer(ctx.peer)
-        self.diagnostics.pop(params.uri, None)  # the newest stand at the end
+        self.diagnostics.pop(params.uri, None)  # keeps the newest at the end
         self.diagnostics[params.uri] = params
         if len(self.diagnostics) > MAX_DIAGNOSTIC_DOCUMENTS:
             del self.diagnostics[next(iter(self.diagnostics))]
@@ -381,5 +382,5 @@ async def read_document(uri: str) -> str:
 
 
 def normalize_uri(uri: str) -> str:
-    """Returns a URI in the one form that tells whether two are the same: servers escape other characters than we do."""
+    """Returns a URI without percent escapes, for comparison: servers escape different characters."""
     return unquote(uri)

@@ -1,4 +1,4 @@
-"""Delivers a server's unsolicited notifications to async iterators, bounded, until the link ends."""
+"""Delivers a server's unsolicited notifications to async iterators, bounded, until the connection ends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from becket.peer.peer import Peer
 __all__ = ["AsyncOpener", "PeerCondition", "Subscription"]
 
 T = TypeVar("T")
-MAX_QUEUED = 4_096  # values that wait for a listener that does not come; then the oldest are dropped
+MAX_QUEUED = 4_096  # values; beyond this the oldest are dropped
 
 
 class Subscription(Generic[T]):
-    """Values from when its block is entered: `async with client.progress() as feed: async for report in feed: ...`.
+    """Values received in its block: `async with client.progress() as feed: async for report in feed: ...`.
 
-    It ends with the link: quietly where this side has closed it, with `ConnectionLost` otherwise. A listener that falls
-    behind loses the oldest values; `dropped` counts them."""
+    The iteration ends when this peer closes the connection, and raises `ConnectionLost` if it ends otherwise. A slow
+    consumer loses the oldest values; `dropped` counts them."""
 
     def __init__(self, feeds: set[Subscription[T]], peer: Callable[[], Peer]) -> None:
         self.dropped = 0
@@ -31,7 +31,7 @@ class Subscription(Generic[T]):
         self._condition = PeerCondition()
 
     def put(self, value: T) -> None:
-        """Takes a value for whoever listens."""
+        """Queues a value."""
         if len(self._values) == MAX_QUEUED:
             self._values.popleft()
             self.dropped += 1
@@ -61,24 +61,24 @@ class Subscription(Generic[T]):
 
 
 class PeerCondition:
-    """Wakes all who wait for what the other side is to bring about."""
+    """A condition variable whose waiters also wake up when the connection ends."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
     def notify_all(self) -> None:
-        """Wakes those who wait now. Whether it was for them they must see for themselves."""
+        """Wakes all current waiters, which must check their own condition."""
         self._event.set()
 
     async def wait(self, peer: Peer) -> None:
-        """Waits until it is rung.
+        """Waits for `notify_all`.
 
         Raises:
-            ConnectionLost: the link has ended before.
+            ConnectionLost: the connection ended first.
         """
         if self._event.is_set():
             self._event = anyio.Event()
-        rung = self._event  # those who come later may wait for another
+        event = self._event  # later waiters may replace it
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
@@ -86,14 +86,14 @@ class PeerCondition:
                 group.cancel_scope.cancel()
 
             group.start_soon(watch)
-            await rung.wait()
+            await event.wait()
             group.cancel_scope.cancel()
-        if not rung.is_set() and peer.close_reason is not None:
+        if not event.is_set() and peer.close_reason is not None:
             raise peer.close_reason
 
 
 class AsyncOpener(Generic[T]):
-    """Something that is about to be opened: `async with` it, or `await` it and close it yourself."""
+    """Opens a resource: either `async with` it, or `await` it and close the resource yourself."""
 
     def __init__(self, open: Callable[[], Awaitable[T]], close: Callable[[T], Awaitable[None]]) -> None:
         self._open = open

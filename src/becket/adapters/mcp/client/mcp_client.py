@@ -1,7 +1,7 @@
 """Provides McpClient: typed tools, resources, prompts and logging of one MCP server.
 
-A façade over a `Peer` in the dialect `mcp`; settlement, limits, cancellation and the end of the process are the peer's.
-How both meet is `connecting`'s. What the server asks in return is answered by its `ClientCallbacks`.
+A façade over a `Peer` in the dialect `mcp`, which owns pending calls, limits, cancellation and the process. `connector`
+opens the connection; `ClientCallbacks` handles requests of the server.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ OnProgress = Callable[[Progress], Any]
 class McpClient:
     """A client of one MCP server: `async with McpClient.connect_process(["npx", "-y", "..."]) as client: ...`.
 
-    `server` is what the server has told of itself in the handshake."""
+    `server` is the result of the handshake."""
 
-    def __init__(self, peer: Peer, duties: ClientCallbacks, server: McpInitializeResult) -> None:
+    def __init__(self, peer: Peer, callbacks: ClientCallbacks, server: McpInitializeResult) -> None:
         self.peer = peer
         self.server = server
-        self._callbacks = duties
+        self._callbacks = callbacks
         self._tokens = count(1)
         self._event_handlers: dict[type[Any], list[Callable[[Any], Any]]] = {kind: [] for kind in SERVER_NOTIFICATIONS}
 
@@ -99,15 +99,15 @@ class McpClient:
         name: str | None = None,
         **options: Unpack[ClientOptions],
     ) -> McpConnector[McpClient]:
-        """Starts a server and shakes hands with it; closing the client ends its process.
+        """Starts and initializes a server; closing the client ends its process.
 
-        The server sees a short list of environment variables and `env`, or all with `inherit_env`.
+        The server gets a short list of environment variables and `env`, or all variables with `inherit_env`.
 
-        Raises:
-            StartFailed: when entered or awaited, if the program cannot be started.
-            VersionMismatch: it speaks no version of MCP that is spoken here.
-            HandshakeFailed: it refused, or its answer cannot be read.
-            CallTimeout, ConnectionLost: it did not answer, or has ended.
+        Raises, when entered or awaited:
+            StartFailed: the program cannot be started.
+            VersionMismatch: the server supports none of our versions of MCP.
+            HandshakeFailed: the server returned an error or an invalid result.
+            CallTimeout, ConnectionLost: the server did not respond, or has exited.
         """
         return McpConnector(
             cls,
@@ -129,23 +129,23 @@ class McpClient:
     def over(
         cls, transport: Transport | ByteStream, *, name: str = "server", **options: Unpack[ClientOptions]
     ) -> McpConnector[McpClient]:
-        """Shakes hands with a server over a byte stream of anyio, or over a transport of becket's own kind."""
+        """Initializes a server at the other end of an anyio byte stream or a becket transport."""
         return McpConnector(
             cls,
             lambda methods, limits: Peer.over(transport, name=name, dialect=MCP, methods=methods, limits=limits),
             options,
         )
 
-    # -- what is known of the server
+    # -- the server
 
     @property
     def server_capabilities(self) -> ServerCapabilities:
-        """What the server offers. A list that it does not offer is empty here, and a call to it is refused."""
+        """The server's capabilities. Lists of missing capabilities are empty; other calls raise `NotSupported`."""
         return self.server.capabilities
 
     @property
     def version(self) -> str:
-        """The version of MCP that is spoken."""
+        """The negotiated version of MCP."""
         return self.server.protocol_version
 
     # -- calls
@@ -158,8 +158,8 @@ class McpClient:
         timeout: float | Unset | None = UNSET,
         on_progress: OnProgress | None = None,
     ) -> R:
-        """Calls a method of the server. With `on_progress` the server is asked to tell how far it has come, and
-        `timeout` is the longest time between two such words.
+        """Calls a method of the server. `on_progress` requests progress notifications; `timeout` is then the longest
+        time between two of them.
 
         Raises:
             RemoteError, CallTimeout, ConnectionLost, NotSent, BadReply: as for any call.
@@ -175,13 +175,13 @@ class McpClient:
     def stream(
         self, method: Method[P, R], params: P, *, idle_timeout: float | Unset | None = UNSET
     ) -> CallStream[Progress, R]:
-        """Returns a call to be opened, with its progress as events: `async with ... as run: async for event in run`."""
+        """Returns an unopened call with progress as events: `async with ... as run: async for event in run`."""
         given: McpMessage = EmptyMessage() if params is None else params
-        asked = replace(given, meta={**(given.meta or {}), **build_progress_meta(next(self._tokens))})
-        return self.peer.stream(with_progress(method), asked, idle_timeout=idle_timeout)
+        with_token = replace(given, meta={**(given.meta or {}), **build_progress_meta(next(self._tokens))})
+        return self.peer.stream(with_progress(method), with_token, idle_timeout=idle_timeout)
 
     async def ping(self, *, timeout: float = 5.0) -> None:
-        """Asks whether the server is there."""
+        """Pings the server."""
         await self.peer.call(PING, None, timeout=timeout)
 
     # -- tools
@@ -202,16 +202,16 @@ class McpClient:
         timeout: float | Unset | None = UNSET,
         on_progress: OnProgress | None = None,
     ) -> ToolResult:
-        """Runs a tool. One that has failed returns a result, too: look at its `is_error`.
+        """Calls a tool. A failed tool also returns a result: check its `is_error`.
 
         Raises:
-            RemoteError: the server has no such tool, or could not run it at all.
+            RemoteError: the server has no such tool, or could not run it.
         """
         params = CallToolParams(name, dict(arguments or {}))
         return await self.call(TOOLS_CALL, params, timeout=timeout, on_progress=on_progress)
 
     def stream_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> CallStream[Progress, ToolResult]:
-        """Returns a run of a tool to be opened, with its progress as events."""
+        """Returns an unopened call of a tool with progress as events."""
         return self.stream(TOOLS_CALL, CallToolParams(name, dict(arguments or {})), idle_timeout=TOOLS_CALL.timeout)
 
     # -- resources
@@ -225,29 +225,29 @@ class McpClient:
         )
 
     async def list_resource_templates(self) -> tuple[ResourceTemplate, ...]:
-        """Returns all templates of resources, from all pages; none where the server does not know the method."""
+        """Returns all resource templates, from all pages; none if the server does not know the method."""
         if self.server_capabilities.resources is None:
             return ()
         try:
             return await self._list_all_pages(RESOURCES_TEMPLATES_LIST, lambda page: page.resource_templates)
         except RemoteError as error:
-            if error.meaning is Meaning.UNKNOWN_METHOD:  # a server may have resources and no templates
+            if error.meaning is Meaning.UNKNOWN_METHOD:  # a server may have resources but no templates
                 return ()
             raise
 
     async def read_resource(self, uri: str) -> tuple[ResourceContents, ...]:
-        """Returns what a resource holds."""
+        """Returns the contents of a resource."""
         self._require_capability(self.server_capabilities.resources, RESOURCES_READ)
         return (await self.peer.call(RESOURCES_READ, ResourceParams(uri))).contents
 
     async def subscribe(self, uri: str) -> None:
-        """Watches a resource: `on(ResourceUpdated)` hears of its changes."""
+        """Subscribes to changes of a resource, which arrive as `ResourceUpdated` events."""
         resources = self.server_capabilities.resources
         self._require_capability(None if resources is None else resources.subscribe, RESOURCES_SUBSCRIBE)
         await self.peer.call(RESOURCES_SUBSCRIBE, ResourceParams(uri))
 
     async def unsubscribe(self, uri: str) -> None:
-        """Watches a resource no longer."""
+        """Ends the subscription to a resource."""
         resources = self.server_capabilities.resources
         self._require_capability(None if resources is None else resources.subscribe, RESOURCES_UNSUBSCRIBE)
         await self.peer.call(RESOURCES_UNSUBSCRIBE, ResourceParams(uri))
@@ -263,7 +263,7 @@ class McpClient:
         )
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> GetPromptResult:
-        """Returns a prompt with its places filled in."""
+        """Returns a prompt with its arguments filled in."""
         self._require_capability(self.server_capabilities.prompts, PROMPTS_GET)
         return await self.peer.call(PROMPTS_GET, GetPromptParams(name, None if arguments is None else dict(arguments)))
 
@@ -275,17 +275,17 @@ class McpClient:
         *,
         arguments: Mapping[str, str] | None = None,
     ) -> Completion:
-        """Returns what could be filled in for an argument that begins with `value`; `arguments` are those filled in."""
-        if self.version != PROTOCOL_VERSIONS[0]:  # which had no word for it
+        """Returns completions of an argument that begins with `value`; `arguments` are the other arguments."""
+        if self.version != PROTOCOL_VERSIONS[0]:  # the first version has no such capability
             self._require_capability(self.server_capabilities.completions, COMPLETION_COMPLETE)
         context = None if arguments is None else CompletionContext(dict(arguments))
-        asked = CompleteParams(build_reference(of), CompletionArgument(argument, value), context)
-        return (await self.peer.call(COMPLETION_COMPLETE, asked)).completion
+        params = CompleteParams(build_reference(of), CompletionArgument(argument, value), context)
+        return (await self.peer.call(COMPLETION_COMPLETE, params)).completion
 
-    # -- what the server tells
+    # -- events
 
     async def set_log_level(self, level: LoggingLevel | str) -> None:
-        """Says from which level on the server is to tell what is for the log: `on(LogMessage)` hears of it.
+        """Sets the minimum level of log messages, which arrive as `LogMessage` events.
 
         Raises:
             ValueError: there is no such level.
@@ -294,12 +294,12 @@ class McpClient:
         await self.peer.call(LOGGING_SET_LEVEL, SetLevelParams(LoggingLevel(level)))
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:
-        """Registers the decorated function, plain or `async def`, for what the server tells outside of calls.
+        """Registers the decorated function, plain or `async def`, as a handler of notifications outside of calls.
 
         The classes are `LogMessage`, `ResourceUpdated`, `ToolsChanged`, `ResourcesChanged`, `PromptsChanged` and
-        `ElicitationCompleted`. Events are handed on one at a time, in order."""
+        `ElicitationCompleted`. Events are handled one at a time, in order."""
         if kind not in self._event_handlers:
-            raise TypeError(f"a server tells nothing of the class {kind!r}")
+            raise TypeError(f"not an event class of a server: {kind!r}")
 
         def register(function: Callable[[E], Any]) -> Callable[[E], Any]:
             self._event_handlers[kind].append(function)
@@ -308,25 +308,25 @@ class McpClient:
         return register
 
     async def dispatch_event(self, event: McpMessage) -> None:
-        """Hands an event to the functions that are registered for it."""
+        """Calls the handlers of an event."""
         for function in tuple(self._event_handlers[type(event)]):
             await maybe_await(function(event))
 
     async def set_roots(self, roots: Sequence[RootLike]) -> None:
-        """Says that the client is about other folders now.
+        """Changes the roots and notifies the server.
 
         Raises:
-            NotSupported: it was connected without any, and the server was told so.
+            NotSupported: the client was connected without `roots`, so it has not announced the capability.
         """
         if self._callbacks.roots is None:
-            raise NotSupported("roots", "the client was connected without: give `roots=[]` then")
+            raise NotSupported("roots", "the client was connected without roots: connect it with `roots=[]`")
         self._callbacks.roots = tuple(map(parse_root, roots))
         await self.peer.notify(ROOTS_CHANGED, None)
 
-    # -- the end
+    # -- closing
 
     async def aclose(self) -> None:
-        """Ends the link, and the process behind it. From any task, twice, and in the middle of anything."""
+        """Closes the connection and ends the process. May be called from any task, repeatedly and at any time."""
         await self.peer.aclose()
 
     async def __aenter__(self) -> McpClient:
@@ -339,7 +339,7 @@ class McpClient:
         state = "closed" if self.peer.is_closed else "open"
         return f"<McpClient of {self.server.server_info.name} ({self.version}): {state}>"
 
-    # -- within
+    # -- internals
 
     def _require_capability(self, offered: object, method: Method[Any, Any]) -> None:
         if offered is None or offered is False:
