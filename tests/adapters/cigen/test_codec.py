@@ -228,12 +228,12 @@ def test_a_response_that_is_not_protobuf_ends_the_link(core: Connection, frame: 
     ask(core, "hello")
 
     assert core.receive(framed(frame)) == []
-    assert "no PluginInfo" in str(core.violation)
+    assert "not a valid PluginInfo" in str(core.violation)
 
 
 def test_a_request_that_is_not_protobuf_ends_the_link_without_a_response(plugin: Connection) -> None:
     assert plugin.receive(framed(b"\x0a\x05x")) == []
-    assert "no Hello" in str(plugin.violation)
+    assert "not a valid Hello" in str(plugin.violation)
     assert plugin.data_to_send() == b""
 
 

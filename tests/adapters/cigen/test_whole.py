@@ -190,7 +190,7 @@ sys.stdin.read()
         (b"\x0a\x01x\x18\x02", VersionMismatch, "core=1, plugin=2"),
         (b"", VersionMismatch, "core=1, plugin=0"),
         (b"\x18\x01", HandshakeFailed, "no name"),
-        (b"\xff", HandshakeFailed, "no PluginInfo"),
+        (b"\xff", HandshakeFailed, "not a valid PluginInfo"),
     ],
 )
 async def test_an_invalid_plugin_is_refused(answer: bytes, error: type[Exception], text: str) -> None:
@@ -203,7 +203,7 @@ async def test_an_invalid_plugin_is_refused(answer: bytes, error: type[Exception
     ("then", "text"),
     [
         ("read(); say(bytes([0, 160, 0, 1]))", "too large: 10485761 bytes"),
-        ("read(); say(bytes([0, 0, 0, 2, 10, 9]))", "no PlanResult"),
+        ("read(); say(bytes([0, 0, 0, 2, 10, 9]))", "not a valid PlanResult"),
         ("read(); say(bytes([0, 0, 0, 9, 10]))", "truncated body"),
         ("read(); say(bytes([0, 0]))", "truncated length"),
         ("read(); say(bytes(8)); sys.stdin.read()", "a message after the PlanResult"),

@@ -142,7 +142,7 @@ def test_a_process_of_another_protocol_is_named() -> None:
     ((pointer, text),) = read(entry('name = "v"\nprotocol = "jsonrpc2"\n' + PROCESS)).problems
 
     assert pointer == "/extensions/0/protocol"
-    assert "speaks `jsonrpc2`" in text
+    assert "protocol is `jsonrpc2`" in text
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_a_manifest_that_breaks_the_rules_is_refused_with_the_message_of_roder()
     assert problem == [
         ("/api_version", 'process extension sink requires extension API "^9" but the host supports 0.1.0')
     ]
-    assert "fit together" in READER.hint_for(problem[0])
+    assert "compatible versions" in READER.hint_for(problem[0])
     assert READER.hint_for(("/api_version", "has invalid api_version")) == ""
     assert READER.hint_for(("/id", "any")) == ""
 
