@@ -86,7 +86,7 @@ def test_a_capability_whose_name_no_tool_can_have_is_skipped_with_a_note(name: s
 
     assert [tool.name for tool in greeted.capabilities.tools] == ["echo"]
     (note,) = greeted.warnings
-    assert note.startswith(f"the capability `{name}` is no tool here: ")
+    assert note.startswith(f"the capability `{name}` cannot be a tool: ")
 
 
 def test_of_two_capabilities_of_one_name_the_first_holds() -> None:

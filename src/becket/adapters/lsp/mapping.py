@@ -47,14 +47,14 @@ INITIALIZE: Final[Method[Any, Any]] = Method("initialize", Any, Any)
 SHUTDOWN: Final[Method[Any, Any]] = Method("shutdown", Any, Any)
 
 
-# -- the handshake, on the host's side
+# -- client handshake
 
 
-def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
-    raw = yield WireRequest(INITIALIZE, build_initialize_params(introduction))
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    raw = yield WireRequest(INITIALIZE, build_initialize_params(context))
     result = as_object(decode_json(raw))
     if not is_object(result.get("capabilities")):
-        raise BadCapabilities(introduction.extension, [("/capabilities", "is no object")])
+        raise BadCapabilities(context.extension, [("/capabilities", "is not an object")])
     yield WireNotification("initialized", {})
     offers = {name.removesuffix("Provider"): value for name, value in result["capabilities"].items() if value}
     info = as_object(result.get("serverInfo"))
@@ -63,28 +63,28 @@ def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
             capabilities=tuple(DeclaredCapability("lsp", name, params=value) for name, value in offers.items())
         ),
         info=ExtensionInfo(
-            build=BuildInfo(str(info.get("name", introduction.extension)), version=str(info.get("version") or "")),
+            build=BuildInfo(str(info.get("name", context.extension)), version=str(info.get("version") or "")),
             capabilities=tuple(CapabilityInfo("lsp", name) for name in offers),
         ),
         extra=result,
     )
 
 
-def build_initialize_params(introduction: HandshakeContext) -> dict[str, Any]:
-    """Returns the params of `initialize`. No process is named: the server ends with its input, or is killed."""
-    folder = None if introduction.host_cwd is None else Path(introduction.host_cwd)
+def build_initialize_params(context: HandshakeContext) -> dict[str, Any]:
+    """Returns the params of `initialize`. `processId` is null: the server exits at the end of stdin, or is killed."""
+    folder = None if context.host_cwd is None else Path(context.host_cwd)
     uri = None if folder is None else folder.as_uri()
     return {
         "processId": None,
-        "clientInfo": {"name": introduction.host.name, "version": introduction.host.version},
+        "clientInfo": {"name": context.host.name, "version": context.host.version},
         "rootUri": uri,
-        "capabilities": build_client_capabilities(introduction.host_methods),
-        "initializationOptions": dict(introduction.config) or None,
+        "capabilities": build_client_capabilities(context.host_methods),
+        "initializationOptions": dict(context.config) or None,
         "workspaceFolders": None if folder is None else [{"uri": uri, "name": folder.name}],
     }
 
 
-# -- commands, whose progress is a task
+# -- commands, with progress as a task
 
 
 class LspProgressParams(Struct):
@@ -100,10 +100,10 @@ def is_progress_for(raw: Raw, params: Any) -> bool:
 
 
 def decode_task_event(raw: Raw) -> TaskEvent:
-    """Returns a report of progress as an event of a task.
+    """Returns a progress report as an event of a task.
 
     Raises:
-        msgspec.ValidationError: it is none.
+        msgspec.ValidationError: it is not a progress report.
     """
     reported = decode_progress(raw)
     id, value = str(reported.token), as_object(reported.value)
@@ -119,7 +119,7 @@ def decode_task_event(raw: Raw) -> TaskEvent:
         case "end":
             return TaskEnded(id)
         case _:
-            raise msgspec.ValidationError("no report of progress")
+            raise msgspec.ValidationError("not a progress report")
 
 
 EXECUTE_COMMAND: Final[Stream[Any, Any, TaskEvent]] = Stream(
@@ -148,7 +148,7 @@ def decode_command(request: WireRequest, state: LinkState) -> CommandInvoke:
 
 
 def encode_command_event(event: Any, request: WireRequest, state: LinkState) -> WireNotification | None:
-    """Returns what a client is told of a running command: its tasks, if it asked for them, and its output as a log."""
+    """Returns the notification for an event of a command: task progress if requested, and output as log messages."""
     token = as_object(request.params).get("workDoneToken")
     match event:
         case Text(content) | SystemText(content):
@@ -172,10 +172,10 @@ def build_progress(token: Any, **value: Any) -> WireNotification:
 
 
 def build_progress_report(event: TaskUpdated) -> dict[str, Any]:
-    said: dict[str, Any] = {} if event.message is None else {"message": event.message}
+    report: dict[str, Any] = {} if event.message is None else {"message": event.message}
     if event.current is not None and event.total:
-        said["percentage"] = min(FULL_PERCENT, FULL_PERCENT * event.current // event.total)
-    return said
+        report["percentage"] = min(FULL_PERCENT, FULL_PERCENT * event.current // event.total)
+    return report
 
 
 # -- the log
@@ -190,13 +190,13 @@ def encode_log(record: LogRecord, state: LinkState) -> WireNotification:
 
 
 def decode_log(params: Any, state: LinkState) -> LogRecord:
-    said = as_object(params)
-    kind = said.get("type")
+    message = as_object(params)
+    kind = message.get("type")
     level = LOG_LEVELS.get(kind, LogLevel.INFO) if isinstance(kind, int) else LogLevel.INFO
-    return LogRecord(level, "lsp", str(said.get("message", "")))
+    return LogRecord(level, "lsp", str(message.get("message", "")))
 
 
-# -- the handshake, on the extension's side
+# -- server handshake
 
 
 def decode_initialize(params: Any, state: LinkState) -> Initialize:
@@ -209,7 +209,7 @@ def decode_initialize(params: Any, state: LinkState) -> Initialize:
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """Returns an object as it is, and anything else as one without members."""
+    """Returns an object unchanged, and an empty one for any other value."""
     return value if is_object(value) else {}
 
 

@@ -1,7 +1,7 @@
 """MCP client handshake: initialize, list tools and prompts, and convert tools to the contract.
 
-The names, descriptions and schemas of tools are made to fit the contract, which asks for more than MCP does: nobody
-here can mend a server, and one odd name is no reason to do without it.
+Names, descriptions and schemas of tools are adapted to the contract, which is stricter than MCP, so that a server with
+an unusual name is still usable.
 """
 
 from __future__ import annotations
@@ -46,34 +46,34 @@ __all__ = [
     "request_tools",
 ]
 
-MAX_PAGES: Final = 100  # of one list: a server that never comes to an end must not hold up its client for ever
-DIGEST_LENGTH: Final = 6  # of the digest at the end of a name that was too long
+MAX_PAGES: Final = 100  # of one list; bounds a server that returns pages without end
+DIGEST_LENGTH: Final = 6  # characters of the digest at the end of a derived name
 
 W = TypeVar("W", bound=Struct)
 HandshakeSteps = Generator[WireRequest | WireNotification, Raw, W]
 
 
 class McpServerInfo(Struct, frozen=True, eq=False):
-    """What a server has told of itself. `names` has its own name for each tool whose name had to be changed."""
+    """Result of the handshake. `names` maps changed tool names to the server's own."""
 
     version: str
     info: Implementation
     capabilities: ServerCapabilities
     instructions: str | None = None
-    names: dict[str, str] = field(default_factory=dict[str, str])  # others, once the tools have changed
+    names: dict[str, str] = field(default_factory=dict[str, str])  # updated when the tools change
     prompts: Mapping[str, Prompt] = {}
 
 
-def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
-    """Shakes hands and lists the tools and prompts. A `ClientCapabilities` among the extra is what is offered."""
-    given = introduction.extra
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    """Initializes a server and lists its tools and prompts. `extra` may be the `ClientCapabilities` to announce."""
+    given = context.extra
     offered = given if isinstance(given, ClientCapabilities) else ClientCapabilities()
-    client = Implementation(introduction.host.name, introduction.host.version)
-    answer = yield from initialize_server(introduction.extension, client, offered)
-    tools, names = convert_tools((yield from request_tools(introduction.extension, answer.capabilities)))
-    prompts = yield from request_prompts(introduction.extension, answer.capabilities)
+    client = Implementation(context.host.name, context.host.version)
+    result = yield from initialize_server(context.extension, client, offered)
+    tools, names = convert_tools((yield from request_tools(context.extension, result.capabilities)))
+    prompts = yield from request_prompts(context.extension, result.capabilities)
     server = McpServerInfo(
-        answer.protocol_version, answer.server_info, answer.capabilities, answer.instructions, names, prompts
+        result.protocol_version, result.server_info, result.capabilities, result.instructions, names, prompts
     )
     return HandshakeResult(
         capabilities=Capabilities(tools), info=build_extension_info(server), extra=server, allows_invalid_schemas=True
@@ -83,23 +83,23 @@ def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
 def initialize_server(
     extension: str, client: Implementation, offered: ClientCapabilities
 ) -> HandshakeSteps[McpInitializeResult]:
-    """Says who the client is and what it offers; returns what the server answers.
+    """Sends `initialize` and `initialized`; returns the server's result.
 
     Raises:
-        VersionMismatch: it speaks no version that is spoken here.
-        BadCapabilities: its answer cannot be read.
+        VersionMismatch: the server supports none of our versions.
+        BadCapabilities: its result is malformed.
     """
     try:
         raw = yield WireRequest(INITIALIZE, McpInitializeParams(LATEST_VERSION, offered, client))
-    except RemoteError as error:  # it should answer with a version of its own, and some name theirs in an error
+    except RemoteError as error:  # some servers list their versions in an error instead of choosing one
         older = find_common_version(error)
         if older is None:
             raise
         raw = yield WireRequest(INITIALIZE, McpInitializeParams(older, offered, client))
     check_version(extension, raw)
-    answer = decode_result(extension, raw, McpInitializeResult)
+    result = decode_result(extension, raw, McpInitializeResult)
     yield WireNotification(INITIALIZED.name)
-    return answer
+    return result
 
 
 class SupportedVersions(Struct):
@@ -107,7 +107,7 @@ class SupportedVersions(Struct):
 
 
 def find_common_version(error: RemoteError) -> str | None:
-    """Returns the newest version that both sides speak, where an error says which the server does."""
+    """Returns the newest common version if an error lists those of the server."""
     try:
         theirs = msgspec.convert(error.data, SupportedVersions).supported
     except msgspec.ValidationError:
@@ -120,10 +120,10 @@ class McpVersionProbe(Struct, rename="camel"):
 
 
 def check_version(extension: str, raw: Raw) -> None:
-    """Looks at the version before all else: an answer of another version may have any shape."""
+    """Checks the version first, because a result of another version may have any shape."""
     given = decode_result(extension, raw, McpVersionProbe).protocol_version
     if isinstance(given, str) and given not in PROTOCOL_VERSIONS:
-        because = f"it speaks version {given[:40]} of MCP, and none of these: {', '.join(PROTOCOL_VERSIONS)}"
+        because = f"it uses version {given[:40]} of MCP, which is not one of: {', '.join(PROTOCOL_VERSIONS)}"
         raise VersionMismatch(extension, because, given=given, supported=LATEST_VERSION)
 
 
@@ -147,7 +147,7 @@ def find_decode_problems(raw: Raw, kind: type[Struct], error: Exception) -> list
 
 
 def request_tools(extension: str, capabilities: ServerCapabilities) -> HandshakeSteps[ListToolsResult]:
-    """Asks for all tools, page by page."""
+    """Requests all tools, page by page."""
     if capabilities.tools is None:
         return ListToolsResult(())
     pages = yield from request_pages(extension, WireRequest(TOOLS_LIST), ListToolsResult)
@@ -157,7 +157,7 @@ def request_tools(extension: str, capabilities: ServerCapabilities) -> Handshake
 def request_prompts(
     extension: str, capabilities: ServerCapabilities
 ) -> Generator[WireRequest | WireNotification, Raw, dict[str, Prompt]]:
-    """Asks for all prompts. They are no reason to do without a server whose prompts cannot be had."""
+    """Requests all prompts; returns none if that fails, because the server's tools are still usable."""
     if capabilities.prompts is None:
         return {}
     try:
@@ -170,11 +170,11 @@ def request_prompts(
 def request_pages(
     extension: str, request: WireRequest, kind: type[W]
 ) -> Generator[WireRequest | WireNotification, Raw, list[W]]:
-    """Asks for a list until its last page has come.
+    """Requests all pages of a list.
 
     Raises:
-        BadCapabilities: a page cannot be read.
-        HandshakeFailed: there is no end to it.
+        BadCapabilities: a page is malformed.
+        HandshakeFailed: there are more than `MAX_PAGES`.
     """
     pages: list[W] = []
     cursor: str | None = None
@@ -188,13 +188,13 @@ def request_pages(
     raise HandshakeFailed(extension, f"its `{request.method.name}` has more than {MAX_PAGES} pages")
 
 
-# -- tools as the contract has them
+# -- conversion of tools
 
 
 def convert_tools(page: ListToolsResult) -> tuple[tuple[DeclaredTool, ...], dict[str, str]]:
-    """Returns the tools as the contract has them, and the server's own names for those that are named otherwise.
+    """Returns the tools for the contract, and the server's own names of renamed tools.
 
-    A tool whose name the contract allows keeps it, wherever it is listed; the others get names that none has."""
+    A tool whose name the contract allows keeps it, regardless of its position; the others get unused names."""
     listed: dict[str, McpTool] = {}
     for tool in page.tools:
         listed.setdefault(tool.name, tool)
@@ -221,7 +221,7 @@ def convert_tools(page: ListToolsResult) -> tuple[tuple[DeclaredTool, ...], dict
 
 
 def derive_name(name: str, taken: AbstractSet[str]) -> str:
-    """Returns a name that the contract allows, that is not taken, and that tells the tool it is derived from."""
+    """Returns an allowed and unused name that resembles the given one."""
     from hashlib import sha256
 
     safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-.") else "_" for letter in name)
@@ -244,7 +244,7 @@ def normalize_schema(schema: Any) -> Any:
 
 
 def build_extension_info(server: McpServerInfo) -> ExtensionInfo:
-    """Returns what a server tells of itself as the contract has it."""
+    """Returns the server's info in the form of the contract."""
     offered = [name for name in ServerCapabilities.__struct_fields__ if getattr(server.capabilities, name) is not None]
     capabilities = tuple(CapabilityInfo("mcp", name) for name in offered)
     return ExtensionInfo(BuildInfo(server.info.name, version=server.info.version), capabilities)

@@ -34,12 +34,14 @@ __all__ = ["HOST_SUPPORT", "SAMPLING_PERMISSION", "HostedMcpServers", "McpSettin
 
 LIST_EVERY: Final = 1.0  # seconds between two listings of one server, however often it reports a change
 SAMPLING_PERMISSION: Final = "session.drive"
-"""The permission of a server that asks the host's models, or a person."""
+"""The permission of a server for sampling and elicitation."""
 
 
 class McpSettings(Struct, frozen=True, kw_only=True):
-    """What a host does for MCP servers. Those that hold `session.drive` may ask its models: `model`, or one that fits
-    what they wish for; or whatever `sample` asks. With `elicit` they may ask a person. `roots` are told to all."""
+    """Features that a host offers to MCP servers.
+
+    Servers with `session.drive` may sample: with `sample`, or the host's `model`, or one that matches their hints. With
+    `elicit` they may also prompt the user. `roots` are available to all servers."""
 
     model: str | None = None
     sample: SamplingCallback | None = None
@@ -48,8 +50,10 @@ class McpSettings(Struct, frozen=True, kw_only=True):
 
 
 class HostedMcpServers:
-    """What one host does for its MCP servers. `complete` asks one of its `models`; `current` returns the
-    connection of an extension that runs; `redeclared` is told that its tools are others now."""
+    """Client features of one host for its MCP servers.
+
+    `complete` calls one of its `models`, `current` returns the connection of a running extension, and `redeclared` is
+    called when its tools have changed."""
 
     def __init__(
         self,
@@ -69,26 +73,26 @@ class HostedMcpServers:
         self._redeclared = redeclared
         self._spawn = spawn
         self._slices = slices
-        self._stale: WeakSet[Peer] = WeakSet()  # those whose tools have changed since they were listed
+        self._stale: WeakSet[Peer] = WeakSet()  # peers whose tools have changed since they were listed
         self._refreshing: set[str] = set()
 
     def prepare_launch(
         self, candidate: Candidate, grants: Grants, settings: LaunchSettings
     ) -> tuple[Candidate, LaunchSettings]:
-        """Returns a server and its settings with what it may ask for."""
-        may_ask = grants.allows(SAMPLING_PERMISSION)
+        """Returns a server and its settings with the client features that it may use."""
+        is_allowed = grants.allows(SAMPLING_PERMISSION)
         given = self._settings
-        duties = ClientCallbacks(
+        callbacks = ClientCallbacks(
             roots=given.roots,
-            sample=(given.sample or self._sample) if may_ask else None,
-            elicit=given.elicit if may_ask else None,
+            sample=(given.sample or self._sample) if is_allowed else None,
+            elicit=given.elicit if is_allowed else None,
         )
-        methods = settings.methods.including(duties.methods(requires=SAMPLING_PERMISSION)).including(
+        methods = settings.methods.including(callbacks.methods(requires=SAMPLING_PERMISSION)).including(
             self._build_handlers()
         )
-        return replace(candidate, extra=duties.capabilities()), replace(settings, methods=methods)
+        return replace(candidate, extra=callbacks.capabilities()), replace(settings, methods=methods)
 
-    # -- tools that change
+    # -- changed tools
 
     def _build_handlers(self) -> Registry:
         methods = Registry()
@@ -102,7 +106,7 @@ class HostedMcpServers:
         return methods
 
     def on_ready(self, extension: ExtensionConnection) -> None:
-        """A copy of a server is ready: what it has told while it was starting is looked after now."""
+        """Refreshes the tools of a server that has reported a change during its start."""
         if extension.peer in self._stale:
             self._schedule_refresh(extension.id)
 
@@ -112,9 +116,9 @@ class HostedMcpServers:
             self._spawn(self._refresh_while_stale(id))
 
     async def _refresh_while_stale(self, id: str) -> None:
-        """Lists the tools of a server until they have not changed meanwhile: it often reports several changes at once.
+        """Lists the tools of a server until no change is pending; servers often report several changes at once.
 
-        What it reports within `LIST_EVERY` seconds of one listing is one more."""
+        All changes reported within `LIST_EVERY` seconds after a listing cause one more."""
         try:
             while (extension := self._current(id)) is not None and extension.peer in self._stale:
                 self._stale.discard(extension.peer)
@@ -127,33 +131,32 @@ class HostedMcpServers:
         try:
             await refresh_tools(extension, self._slices)
         except BecketError as error:
-            told = "%s: its tools have changed and cannot be listed: %s"
-            host_logger().warning(told, extension.id, error)
+            host_logger().warning("%s: its tools have changed and cannot be listed: %s", extension.id, error)
         else:
             self._redeclared(extension)
 
     # -- models
 
-    async def _sample(self, asked: CreateMessageParams) -> CreateMessageResult:
-        """Asks a model of the host's own for a server."""
-        model = self._choose_model(asked)
+    async def _sample(self, params: CreateMessageParams) -> CreateMessageResult:
+        """Calls a model of the host for a server."""
+        model = self._choose_model(params)
         result = await self._complete(
             model,
-            messages=[Message(one.role, tuple(map(to_provider_block, one.blocks))) for one in asked.messages],
-            system_prompt=asked.system_prompt,
-            temperature=asked.temperature,
-            max_tokens=asked.max_tokens,
+            messages=[Message(one.role, tuple(map(to_provider_block, one.blocks))) for one in params.messages],
+            system_prompt=params.system_prompt,
+            temperature=params.temperature,
+            max_tokens=params.max_tokens,
         )
         return CreateMessageResult.from_text(result.text, model, STOP_REASONS.get(result.stop_reason or "", "endTurn"))
 
-    def _choose_model(self, asked: CreateMessageParams) -> str:
+    def _choose_model(self, params: CreateMessageParams) -> str:
         models = self._models() if self._settings.model is None else (self._settings.model,)
         if not models:
             raise RpcError(Meaning.NOT_SUPPORTED, "there is no model here")
-        hints = () if asked.model_preferences is None else asked.model_preferences.hints or ()
-        wishes = [hint.name.casefold() for hint in hints if hint.name]
-        fitting = (model for wish in wishes for model in models if wish in model.casefold())
-        return next(fitting, models[0])
+        hints = () if params.model_preferences is None else params.model_preferences.hints or ()
+        names = [hint.name.casefold() for hint in hints if hint.name]
+        matches = (model for name in names for model in models if name in model.casefold())
+        return next(matches, models[0])
 
 
 HOST_SUPPORT: Final = HostedMcpServers
@@ -166,7 +169,7 @@ STOP_REASONS: Final[Mapping[str, str]] = {
 
 
 def to_provider_block(piece: SamplingContent) -> dict[str, Any]:
-    """Returns a piece of content as providers of models have it."""
+    """Returns MCP content as a content block of a provider message."""
     match piece:
         case TextContent(text=text):
             return {"type": "text", "text": text}
@@ -177,14 +180,14 @@ def to_provider_block(piece: SamplingContent) -> dict[str, Any]:
 
 
 async def refresh_tools(extension: ExtensionConnection, slices: Slices) -> None:
-    """Asks a running server for its tools, and puts them in the place of those that it had.
+    """Lists the tools of a running server and replaces the known ones.
 
     Raises:
-        RemoteError, CallTimeout, ConnectionLost, BadCapabilities: it does not tell.
+        RemoteError, CallTimeout, ConnectionLost, BadCapabilities: the listing failed.
     """
     server: McpServerInfo = extension.extra
     steps = request_tools(extension.id, server.capabilities)
-    answer: Any = None  # what a generator is begun with
+    answer: Any = None  # starts the generator
     while True:
         try:
             async with slices:
@@ -195,7 +198,7 @@ async def refresh_tools(extension: ExtensionConnection, slices: Slices) -> None:
                 before = extension.tool_inputs
                 inputs = await compile_inputs(extension.id, tools, before.mode, slices, is_tolerant=True, before=before)
             break
-        assert isinstance(step, WireRequest)  # nothing is told
+        assert isinstance(step, WireRequest)  # there are no notifications
         answer = await extension.peer.call(step.method.name, step.params, returns=Raw)
     server.names.clear()
     server.names.update(names)

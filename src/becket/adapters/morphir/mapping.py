@@ -1,6 +1,6 @@
 """Maps the contract to Morphir: handshake, capabilities as tools, health as info, and logs.
 
-An extension has no words for memory, configuration, models, commands or hooks. What it tells for the log is `log`.
+Morphir has no memory, configuration, models, commands or hooks. Log records are sent as `log`.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from becket.methods.descriptors import Method, check_method_name
 __all__ = ["MAPPING"]
 
 RESERVED_METHODS: Final = frozenset({INITIALIZE.name, CAPABILITIES.name, HEALTH_CHECK.name})
-HEALTH_KIND: Final = "health"  # the kind of what is told of oneself
+HEALTH_KIND: Final = "health"  # kind of the capability that holds the health
 
-# -- the first exchanges, on the host's side
+# -- client handshake
 
 
-def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
-    """Gives the configuration, asks for the capabilities and returns them as tools."""
-    extension = introduction.extension
-    settings = introduction.extra
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    """Sends the configuration, requests the capabilities and returns them as tools."""
+    extension = context.extension
+    settings = context.extra
     own = settings.config if isinstance(settings, MorphirSettings) else {}
     try:
-        yield WireRequest(INITIALIZE, {**own, **introduction.config})
+        yield WireRequest(INITIALIZE, {**own, **context.config})
         raw = yield WireRequest(CAPABILITIES)
     except RemoteError as error:
         raise HandshakeFailed(extension, f"Initialization failed: {error.message}") from error
@@ -65,7 +65,7 @@ def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
         if problem is None:
             tools[capability.name] = build_tool(capability)
         else:
-            notes.append(f"the capability `{capability.name}` is no tool here: {problem}")
+            notes.append(f"the capability `{capability.name}` cannot be a tool: {problem}")
     return HandshakeResult(
         capabilities=Capabilities(tuple(tools.values())),
         extra=capabilities,
@@ -82,7 +82,7 @@ def decode_capabilities(extension: str, raw: Raw) -> tuple[MorphirCapability, ..
 
 
 def find_tool_problem(name: str, tools: dict[str, Tool]) -> str | None:
-    """Returns why a capability cannot be a tool, None if it can; it can be called by its name all the same."""
+    """Returns why a capability cannot be a tool, or None; it can be called as a method in any case."""
     if name in RESERVED_METHODS:
         return "the name belongs to the protocol"
     if name in tools:
@@ -100,14 +100,13 @@ def build_tool(capability: MorphirCapability) -> Tool:
     return Tool(capability.name, capability.description.strip() or capability.name, schema)
 
 
-# -- the same on the extension's side
+# -- server handshake
 
 WRAPPER_MEMBERS: Final = {"config", "protocol_version", "extension_version"}
 
 
 def decode_initialize(given: Any, state: LinkState) -> Initialize:
-    """Returns what the host said as the contract would have it. Some hosts give the configuration itself, others wrap
-    it: `{"config": {...}}`."""
+    """Returns the host's params. Some hosts send the configuration itself, others wrap it: `{"config": {...}}`."""
     config: Any = {} if given is None else given
     if is_object(config) and "config" in config and config.keys() <= WRAPPER_MEMBERS:
         config = config["config"] or {}
@@ -123,7 +122,7 @@ def encode_initialize_result(initialized: Initialized, state: LinkState) -> dict
 
 
 def build_capabilities(params: Any, state: LinkState) -> list[MorphirCapability]:
-    """Returns the tools as capabilities, whatever the params are."""
+    """Returns the tools as capabilities; ignores the params."""
     return [MorphirCapability(tool.name, tool.description, tool.input_schema) for tool in list_offered_tools(state)]
 
 
@@ -143,7 +142,7 @@ def build_tool_method(name: str) -> Method[Any, Any]:
 
 
 def list_tool_methods(state: LinkState) -> Iterator[Method[Any, Any]]:
-    """Returns the methods under which the tools are asked for; one that the author handles himself is his."""
+    """Returns the methods of the tools, except those that the author handles."""
     return (build_tool_method(tool.name) for tool in list_offered_tools(state) if tool.name not in state.own_methods)
 
 
@@ -155,7 +154,7 @@ def decode_tool_call(request: WireRequest, state: LinkState) -> ToolCall:
 
 
 def encode_tool_error(error: RpcError, request: WireRequest, state: LinkState) -> NoReturn:
-    """Raises what a tool has failed with; the params are the input here, so places in it begin with it."""
+    """Raises the error of a tool. Pointers lose their prefix `/input`, because the params are the input."""
     if isinstance(error, InvalidParams):
         raise InvalidParams([(pointer.removeprefix("/input"), text) for pointer, text in error.problems])
     raise error
@@ -165,12 +164,12 @@ def encode_tool_error(error: RpcError, request: WireRequest, state: LinkState) -
 
 
 def decode_health(health: MorphirHealth, request: WireRequest, state: LinkState) -> ExtensionInfo:
-    told = () if health.message is None else (health.message,)
-    return ExtensionInfo(capabilities=(CapabilityInfo(HEALTH_KIND, health.status, told),))
+    modes = () if health.message is None else (health.message,)
+    return ExtensionInfo(capabilities=(CapabilityInfo(HEALTH_KIND, health.status, modes),))
 
 
 def encode_health(info: ExtensionInfo, request: WireRequest, state: LinkState) -> MorphirHealth:
-    """Returns how an extension is: well, unless it tells otherwise among its capabilities."""
+    """Returns the health of an extension: healthy, unless its capabilities have another status."""
     for one in info.capabilities:
         if one.kind == HEALTH_KIND and one.name in HEALTH_NAMES:
             return MorphirHealth(MorphirHealthStatus(one.name), "; ".join(one.modes) or None)
@@ -197,10 +196,10 @@ def encode_log(record: LogRecord, state: LinkState) -> WireNotification:
 
 
 def decode_log(given: Any, state: LinkState) -> LogRecord:
-    """Returns what was told, as far as it can be read: a message of any shape at a level that nobody knows is told."""
-    told: dict[str, Any] = given if is_object(given) else {"message": given}
-    level = told.get("level")
-    message = told.get("message")
+    """Returns a log record; accepts a message of any shape, and logs unknown levels as info."""
+    params: dict[str, Any] = given if is_object(given) else {"message": given}
+    level = params.get("level")
+    message = params.get("message")
     return LogRecord(
         LOG_LEVELS.get(level.lower(), LogLevel.INFO) if isinstance(level, str) else LogLevel.INFO,
         LOG,

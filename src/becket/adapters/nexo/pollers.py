@@ -1,8 +1,7 @@
 """nexo poller methods: ticks, cursors, failures and poller tools.
 
-A host calls `POLL_TICK` when a job is due, and hands back at the next tick the cursor that it got at the last one. An
-extension answers with what it found, or raises one of the errors here. When a job is due, where cursors are kept and
-how a message is delivered is the host's.
+A host calls `POLL_TICK` when a job is due, with the cursor of the previous tick. An extension returns what it found, or
+raises one of the errors here. The host owns the schedule, the cursors and the delivery of messages.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Seconds = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class PollTickParams(Struct, frozen=True):
-    """A job of this kind is due. `cursor` is the one of the last tick, `now` a time as RFC 3339 writes it."""
+    """A job of this kind is due. `cursor` is that of the previous tick, `now` an RFC 3339 time."""
 
     kind: str
     job_id: str
@@ -63,7 +62,7 @@ class PollTickParams(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """A message to be delivered: over which channel, to whom, and what."""
+    """A message to deliver."""
 
     channel: str
     recipient: str
@@ -71,7 +70,7 @@ class Delivery(Struct, frozen=True):
 
 
 class PollTickResult(Struct, frozen=True):
-    """What a tick has found. A cursor that is null leaves the host with none; so does an interval with its own."""
+    """Result of a tick. A null cursor clears the host's cursor; a null interval restores the host's own."""
 
     items_seen: Count = 0
     items_dispatched: Count = 0
@@ -81,17 +80,17 @@ class PollTickResult(Struct, frozen=True):
 
 
 POLL_TICK: Final = Method(
-    "poll_tick", PollTickParams, PollTickResult, direction="to-extension", summary="Asks a poller what is new."
+    "poll_tick", PollTickParams, PollTickResult, direction="to-extension", summary="Polls for new items."
 )
 
 
 def encode_cursor(cursor: bytes) -> str:
-    """Returns a cursor as it travels: base64 for URLs, without padding."""
+    """Returns a cursor as unpadded URL-safe base64."""
     return urlsafe_b64encode(cursor).rstrip(b"=").decode()
 
 
 def decode_cursor(cursor: str | None) -> bytes | None:
-    """Returns the bytes of a cursor; None where there is none, or none that can be read. Padding may be there."""
+    """Returns the bytes of a cursor, padded or not; None for a missing or invalid one."""
     if cursor is None:
         return None
     text = cursor.rstrip("=")
@@ -101,11 +100,11 @@ def decode_cursor(cursor: str | None) -> bytes | None:
         return None
 
 
-# -- how a tick fails
+# -- failures
 
 
 class PollFailure(Enum):
-    """What a host does about a poller that failed."""
+    """Kinds of failures of a tick."""
 
     TRANSIENT = "try again later"
     PERMANENT = "do not try again before somebody has looked"
@@ -113,21 +112,21 @@ class PollFailure(Enum):
 
 
 class TransientFailure(RpcError):
-    """Raised by a poller: it may work the next time."""
+    """Raised by a poller if the next tick may succeed."""
 
     def __init__(self, message: str, data: object = None) -> None:
         super().__init__(TRANSIENT_CODE, message, data)
 
 
 class PermanentFailure(RpcError):
-    """Raised by a poller: it will not work before somebody has done something about it."""
+    """Raised by a poller if ticks fail until the user intervenes."""
 
     def __init__(self, message: str, data: object = None) -> None:
         super().__init__(PERMANENT_CODE, message, data)
 
 
 class BadJobConfig(RpcError):
-    """Raised by a poller: the configuration of the job is wrong."""
+    """Raised by a poller if the configuration of the job is invalid."""
 
     def __init__(self, message: str, data: object = None) -> None:
         super().__init__(Meaning.INVALID_PARAMS, message, data)
@@ -137,7 +136,7 @@ FAILURES_BY_CODE: Final = {PERMANENT_CODE: PollFailure.PERMANENT, CONFIG_CODE: P
 
 
 def classify_failure(error: BaseException) -> PollFailure:
-    """Returns what a failed tick means: by the number of the error that was answered; all else may pass."""
+    """Returns the kind of a failed tick by its error code; transient for all other errors."""
     if not isinstance(error, RemoteError):
         return PollFailure.TRANSIENT
     return FAILURES_BY_CODE.get(error.code, PollFailure.TRANSIENT)
@@ -161,7 +160,7 @@ class PollerTool(Struct, frozen=True):
 
 
 class PollToolCallParams(Struct, frozen=True):
-    """Asks for one run of a tool of a poller."""
+    """Params of `poll_tool_call`."""
 
     kind: str
     tool_name: str
@@ -173,7 +172,7 @@ POLL_LIST_TOOLS: Final[Method[PollListToolsParams, Raw]] = Method(
     PollListToolsParams,
     Raw,
     direction="to-extension",
-    summary="Asks which tools come with a kind of poller; `read_poller_tools` reads the answer.",
+    summary="Lists the tools of a kind of poller; `decode_poller_tools` decodes the result.",
 )
 POLL_TOOL_CALL: Final[Method[PollToolCallParams, Any]] = Method(
     "poll_tool_call", PollToolCallParams, Any, direction="to-extension", summary="Runs a tool of a poller."
@@ -181,7 +180,7 @@ POLL_TOOL_CALL: Final[Method[PollToolCallParams, Any]] = Method(
 
 
 def decode_poller_tools(answer: Raw | bytes) -> tuple[Tool, ...]:
-    """Returns the tools of a poller. What is no list has none, and an entry that is none is passed over."""
+    """Returns the tools of a poller; ignores invalid entries, and anything that is not a list."""
     try:
         entries: object = msgspec.json.decode(answer)
     except JSON_ERRORS:

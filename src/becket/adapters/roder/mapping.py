@@ -70,7 +70,7 @@ def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
 
 
 def decode_tool_result(result: ToolCallResult, wire_request: WireRequest, _: LinkState) -> Any:
-    """Returns the text alone where there is nothing else; raises for a tool that has failed."""
+    """Returns the text if there is no data; otherwise an object with both. Raises `ToolFailed` for a failed tool."""
     if result.is_error:
         raise ToolFailed(wire_request.params.tool_name, result.content, result.data, method=TOOLS_CALL.name)
     return result.content if result.data is None else {"content": result.content, "data": result.data}
@@ -102,8 +102,8 @@ def encode_tool_result(result: Any, *_: object) -> ToolCallResult:
 
 
 def encode_tool_error(error: RpcError, *_: object) -> ToolCallResult:
-    told = {"kind": TOOL_FAILED, "message": error.message}
-    return ToolCallResult(content=error.message, is_error=True, data={"error": told})
+    failure = {"kind": TOOL_FAILED, "message": error.message}
+    return ToolCallResult(content=error.message, is_error=True, data={"error": failure})
 
 
 TOOL_CALL_MAPPING: Final = MethodMapping(
@@ -121,10 +121,10 @@ TOOL_CALL_MAPPING: Final = MethodMapping(
 
 def encode_turn(request: ProviderRequest, state: LinkState) -> WireRequest:
     offer: RoderOffer = state.extra
-    asked = request.provider_id, request.model_id
-    if asked not in offer.models:
-        raise NotDeclared(state.extension, "model", ":".join(asked), [":".join(known) for known in offer.models])
-    engine, model = offer.models[asked]
+    key = request.provider_id, request.model_id
+    if key not in offer.models:
+        raise NotDeclared(state.extension, "model", ":".join(key), [":".join(known) for known in offer.models])
+    engine, model = offer.models[key]
     number = next(state.sequence)
     params = StreamTurnParams(
         engine_id=engine,
@@ -152,8 +152,8 @@ def encode_turn_end(
     result: ProviderResult, error: RpcError | None, wire_request: WireRequest, state: LinkState
 ) -> Iterator[WireNotification]:
     side: ServedManifest = state.extra
-    told = side.sent_event_types.pop(wire_request.params.stream_id, set())
-    events = to_final_events(result, told) if error is None else [TurnFailed(error.message)]
+    sent = side.sent_event_types.pop(wire_request.params.stream_id, set())
+    events = to_final_events(result, sent) if error is None else [TurnFailed(error.message)]
     return (TURN_OPERATION.build_notification(event, wire_request) for event in events)
 
 
@@ -169,10 +169,10 @@ PROVIDER_STREAM_MAPPING: Final = MethodMapping(
 PROVIDER_COMPLETE_MAPPING: Final = MethodMapping(
     encode_request=encode_turn, wire_methods=lambda _: (), decode_request=decode_turn
 )
-"""Of an answer whole, the host puts it together; an extension is always asked for its pieces."""
+"""The host joins the streamed parts of a completion, because Roder has only streamed turns."""
 
 
-# -- what the contract has no word for: acknowledged, ended and cancelled for the author, who returns the result
+# -- methods outside the contract: acknowledgement, end event and cancellation are sent for the author
 
 
 def build_operation_mapping(

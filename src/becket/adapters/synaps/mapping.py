@@ -80,7 +80,7 @@ from becket.methods.descriptors import Method, Notification
 __all__ = ["MAPPING"]
 
 
-# -- what the host asks: nothing is translated
+# -- methods of the extension: unchanged
 
 
 EVENT_NOTIFICATIONS: Final[Mapping[type, Notification[Any]]] = {
@@ -92,7 +92,7 @@ EVENT_NOTIFICATIONS: Final[Mapping[type, Notification[Any]]] = {
 
 
 def encode_event(event: Any, request: WireRequest, state: LinkState) -> WireNotification:
-    """Returns the notification of an event, with the id of the run that it belongs to where that travels."""
+    """Returns the notification of an event, with the id of its run for commands."""
     for kind, notification in EVENT_NOTIFICATIONS.items():
         if isinstance(event, kind):
             return WireNotification(notification.name, event)
@@ -104,7 +104,7 @@ def encode_event(event: Any, request: WireRequest, state: LinkState) -> WireNoti
 def build_identity_mapping(
     method: Method[Any, Any], read: Callable[[Any, WireRequest, LinkState], Any] = identity
 ) -> MethodMapping:
-    """Returns the phrase of a method that is said as the contract says it."""
+    """Returns the mapping of a method that is sent unchanged."""
     return MethodMapping(
         encode_request=lambda params, state: WireRequest(method, params),
         decode_result=read,
@@ -115,9 +115,9 @@ def build_identity_mapping(
 
 
 def decode_hook_result(answer: Raw, request: WireRequest, state: LinkState) -> HookResult | Raw:
-    """Returns the response, left raw where it is malformed: what it comes to then depends on what it wanted to do.
+    """Returns the result, or the raw result if it is malformed: its meaning then depends on its action.
 
-    The input of a `modify` may be any JSON value: that system passes it on."""
+    The input of a `modify` may be any JSON value: SynapsCLI passes it on."""
     reading = decode_any_result(answer, any_input=True)
     return reading.result if reading.problem is None else answer
 
@@ -138,25 +138,24 @@ UNCHANGED_METHODS: Final = (
 )
 
 
-# -- what the extension asks: the host reads it with its own patience, and answers with less
+# -- methods of the host: params are decoded leniently, and results have fewer members
 
 
 def build_host_method_mapping(
     method: Method[Any, Any],
-    say: Callable[[Any], Any],
-    hear: Callable[[Raw, LinkState], Any],
-    answer: Callable[[Any, LinkState], Any],
-    fail: Callable[[RpcError, WireRequest, LinkState], Any] | None = None,
+    encode_params: Callable[[Any], Any],
+    decode_params: Callable[[Raw, LinkState], Any],
+    encode_result: Callable[[Any, LinkState], Any],
+    encode_failure: Callable[[RpcError, WireRequest, LinkState], Any] | None = None,
 ) -> MethodMapping:
-    """Returns the phrase of a method of the host's; `hear` gets the raw params, and `fail` what the host failed with
-    once it had read them."""
+    """Returns the mapping of a method of the host; `encode_failure` gets errors that occur after decoding."""
     raw: Method[Any, Any] = Method(method.name, Raw, method.result)
     return MethodMapping(
-        encode_request=lambda params, state: WireRequest(method, say(params)),
+        encode_request=lambda params, state: WireRequest(method, encode_params(params)),
         wire_methods=lambda state: (raw,),
-        decode_request=lambda request, state: hear(request.params, state),
-        encode_result=lambda result, request, state: answer(result, state),
-        encode_failure=fail,
+        decode_request=lambda request, state: decode_params(request.params, state),
+        encode_result=lambda result, request, state: encode_result(result, state),
+        encode_failure=encode_failure,
     )
 
 
@@ -165,12 +164,12 @@ def encode_append(append: Append) -> Append:
 
 
 def decode_wire_append(raw: Raw, state: LinkState) -> Append:
-    decode_wire_query(raw, state)  # whose namespace it is comes before the rest
+    decode_wire_query(raw, state)  # checks the namespace first
     return replace(decode_append(raw), namespace=state.extension)
 
 
 def reject_append(error: RpcError, request: WireRequest, state: LinkState) -> Any:
-    """Raises the error of a record. One above a limit is for that system a failure of the store."""
+    """Raises the error of an append. SynapsCLI reports a record above a limit as an error of the store."""
     if isinstance(error, InvalidParams) and error.problems:
         raise RpcError(Meaning.TOO_LARGE, error.problems[0][1]) from error
     raise error
@@ -213,12 +212,12 @@ def encode_config_set_result(saved: ConfigSaved, state: LinkState) -> ConfigSave
     return ConfigSaved(saved.ok)
 
 
-def encode_subscribe(wanted: ConfigSubscribe) -> ConfigSubscribe:
-    return ConfigSubscribe(wanted.keys)
+def encode_subscribe(params: ConfigSubscribe) -> ConfigSubscribe:
+    return ConfigSubscribe(params.keys)
 
 
 def decode_subscribe(raw: Raw, state: LinkState) -> ConfigSubscribe:
-    # It is acknowledged, whatever it asks for, and nothing more comes of it.
+    # SynapsCLI acknowledges any params.
     given = decode_object(raw).get("keys")
     keys = [key for key in given if isinstance(key, str) and find_key_problem(key) is None] if is_array(given) else None
     return ConfigSubscribe(None if keys is None else tuple(keys))
@@ -232,17 +231,15 @@ def pass_params(params: Any) -> Any:
     return params
 
 
-# -- what the extension tells
+# -- notifications of the extension
 
 
 def build_notification_mapping(notification: Notification[Any]) -> NotificationMapping:
-    """Returns how a notification is told: as the contract tells it."""
+    """Returns the mapping of a notification that is sent unchanged."""
     return NotificationMapping(
         wire_name=notification.name,
         encode=lambda params, state: WireNotification(notification.name, params),
-        decode=lambda params, state: Raw(
-            encode_json(params)
-        ),  # with all its oddities, which the contract's readers know
+        decode=lambda params, state: Raw(encode_json(params)),  # the contract decodes it leniently
     )
 
 
@@ -260,8 +257,6 @@ UNCHANGED_NOTIFICATIONS: Final = (
     WIDGET_DISMISS,
 )
 
-
-# -- all of it
 
 MAPPING: Final = ContractMapping(
     requests_info=True,
