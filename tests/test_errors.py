@@ -113,7 +113,7 @@ EXAMPLES: list[tuple[BecketError, list[str]]] = [
     (CallCancelled("echo"), ["echo"]),
     (CallTimeout("echo", 2.5), ["echo", "2.5"]),
     (ConnectionLost(DisconnectReason.STREAM_ERROR, "EPIPE"), ["reading or writing failed", "EPIPE"]),
-    (ConnectionLost(DisconnectReason.LOCAL_CLOSE), ["closed by this side"]),
+    (ConnectionLost(DisconnectReason.LOCAL_CLOSE), ["closed by this peer"]),
     (PeerCrashed(exit_code=3, stderr_tail="one\nlast words\n", detail="in a frame"), ["3", "in a frame", "last words"]),
     (PeerCrashed(exit_code=None, signal="SIGSEGV"), ["SIGSEGV"]),
     (StreamOverrun("ticks", 65_536), ["ticks", "65536"]),

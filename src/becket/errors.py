@@ -1,12 +1,12 @@
 """The error hierarchy, the meanings of an error response, and the reasons for a disconnect.
 
-Inside the program an error has a *meaning*; a number exists only at the wire and comes from a dialect's table
-(`ERROR_CODES` is the one of JSON-RPC and of becket itself). `RpcError` is raised by a handler to answer with it;
-`RemoteError` says that a call of ours was answered with an error. The two are unrelated on purpose: a nested
-failure must never leak to the first caller as if it were the handler's own answer.
+Inside the program an error has a *meaning*; the number exists only on the wire and comes from a dialect's table
+(`ERROR_CODES` is the table of JSON-RPC and of becket). A handler raises `RpcError` to respond with an error;
+`RemoteError` reports that a call received an error response. The two are unrelated on purpose: the failure of a nested
+call must never reach the first caller as if it were the handler's own response.
 
-Fields come first, the text is built from them; `problems` are `(pointer, message)` pairs everywhere. What only a host
-can meet is in `host_errors`, and loaded when it is first named.
+Messages are built from the fields; `problems` are `(pointer, message)` pairs everywhere. Errors that only a host
+raises are in `host_errors`, which is imported at first use.
 """
 
 from __future__ import annotations
@@ -117,11 +117,11 @@ Problem = tuple[str, str]
 """A JSON pointer and what is wrong there."""
 
 JSON_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding bytes from outside raises: they are no JSON, not of the type, no UTF-8 or too deep."""
+"""Raised when decoding untrusted bytes: invalid JSON, the wrong type, invalid UTF-8 or too deep nesting."""
 
 
 class Meaning(Enum):
-    """What an error answer means, whatever number a dialect gives it."""
+    """What an error response means, whatever number a dialect gives it."""
 
     PARSE_ERROR = "parse error"
     INVALID_REQUEST = "invalid request"
@@ -140,8 +140,8 @@ class Meaning(Enum):
     NOT_SUPPORTED = "not supported"
 
 
-# -32768..-32000 is full: LSP, MCP, vscode-jsonrpc, jrpc2 and StreamJsonRpc claim parts of it with different
-# meanings. What JSON-RPC and LSP do not number stands outside, in the range left to applications.
+# -32768..-32000 is full: LSP, MCP, vscode-jsonrpc, jrpc2 and StreamJsonRpc claim parts of it with different meanings.
+# Meanings without a number in JSON-RPC and LSP use the range left to applications.
 ERROR_CODES: Final[Mapping[Meaning, int]] = MappingProxyType(
     {
         Meaning.PARSE_ERROR: -32700,
@@ -166,22 +166,23 @@ ERROR_CODES: Final[Mapping[Meaning, int]] = MappingProxyType(
 class DisconnectReason(Enum):
     """Why a link ended."""
 
-    LOCAL_CLOSE = "closed by this side"
-    REMOTE_CLOSE = "closed by the other side"
+    LOCAL_CLOSE = "closed by this peer"
+    REMOTE_CLOSE = "closed by the other peer"
     STREAM_ERROR = "reading or writing failed"
-    LOCAL_VIOLATION = "this side broke the protocol"
-    REMOTE_VIOLATION = "the other side broke the protocol"
+    LOCAL_VIOLATION = "this peer broke the protocol"
+    REMOTE_VIOLATION = "the other peer broke the protocol"
     PROCESS_EXIT = "the process ended"
 
 
 class BecketError(Exception):
-    """Everything that becket raises on purpose. It can be copied and pickled, whatever its constructor takes."""
+    """Base class of all errors that becket raises on purpose. Can be copied and pickled, whatever its constructor
+    takes."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return rebuild_error, (type(self), self.args, self.__dict__)
 
     def copy(self) -> Self:
-        """Returns the same error to be raised a second time: with its cause, and a traceback of its own."""
+        """Returns a copy to be raised again: with the same cause, and a traceback of its own."""
         error = rebuild_error(type(self), self.args, self.__dict__)
         if hasattr(self, "__notes__"):
             error.__notes__ = [*self.__notes__]
@@ -202,7 +203,7 @@ def rebuild_error(kind: type[E], args: tuple[object, ...], fields: dict[str, obj
 
 
 class NotSupported(BecketError):
-    """This platform, loop or dialect cannot do what was asked; nothing was sent or started."""
+    """This platform, event loop or dialect does not support the operation; nothing was sent or started."""
 
     def __init__(self, what: str, because: str) -> None:
         self.what = what
@@ -211,7 +212,7 @@ class NotSupported(BecketError):
 
 
 class StartFailed(BecketError):
-    """A process could not be started, or ended before it was ready. `because` says which and what to do."""
+    """A process could not be started, or exited before it was ready. `because` says which and what to do."""
 
     def __init__(self, id: str, because: str, *, exit_code: int | None = None, stderr_tail: str = "") -> None:
         self.id = id
@@ -222,7 +223,7 @@ class StartFailed(BecketError):
 
 
 class BadValue(BecketError):
-    """A JSON value does not fit the class that it should become. All problems, each with its JSON pointer."""
+    """A JSON value does not fit the expected class. Lists all problems, each with its JSON pointer."""
 
     def __init__(self, what: str, problems: Sequence[Problem]) -> None:
         self.what = what
@@ -230,11 +231,11 @@ class BadValue(BecketError):
         super().__init__(f"not a valid {what}: {join_problems(self.problems)}")
 
 
-# -- the protocol was broken
+# -- protocol violations
 
 
 class ProtocolError(BecketError):
-    """One side broke the rules of the wire."""
+    """A peer violated the protocol. Abstract."""
 
     def __init__(self, message: str) -> None:
         if type(self) is ProtocolError:
@@ -243,19 +244,19 @@ class ProtocolError(BecketError):
 
 
 class LocalProtocolError(ProtocolError):
-    """You asked for something that this state, or the wire, forbids."""
+    """The operation is not allowed in this state, or cannot be expressed on the wire."""
 
 
 class Unencodable(LocalProtocolError):
-    """A value has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle."""
+    """A value cannot be encoded as JSON: unknown type, NaN or infinity, lone surrogate, circular reference."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """They broke the rules; the connection is finished."""
+    """The other peer violated the protocol; the connection is closed."""
 
 
 class BadFrame(RemoteProtocolError):
-    """Bytes that are no frame. `found` quotes the offence, cut short and made harmless."""
+    """Bytes that are not a valid frame. `found` quotes them, truncated and escaped."""
 
     def __init__(self, problem: str, *, found: bytes | bytearray = b"", hint: str = "") -> None:
         self.problem = problem
@@ -266,7 +267,7 @@ class BadFrame(RemoteProtocolError):
 
 
 class FrameTooLarge(BadFrame):
-    """A frame, line or header beyond its limit, which was not held in memory."""
+    """A frame, line or header exceeds its limit. It was not held in memory."""
 
     def __init__(self, *, size: int | None, limit: int, what: str = "frame") -> None:
         self.size = size
@@ -277,7 +278,7 @@ class FrameTooLarge(BadFrame):
 
 
 class BadMessage(RemoteProtocolError):
-    """A frame that is no message of this protocol."""
+    """A frame that is not a message of this protocol."""
 
     def __init__(self, problem: str, *, pointer: str = "") -> None:
         self.problem = problem
@@ -285,11 +286,11 @@ class BadMessage(RemoteProtocolError):
         super().__init__(f"{problem} at {pointer}" if pointer else problem)
 
 
-# -- raised in a handler to answer with it
+# -- raised in a handler to respond with an error
 
 
 class RpcError(BecketError):
-    """Raised in a handler, it becomes the answer. Give a `Meaning`, or a number of your own."""
+    """Raised in a handler to respond with this error. Takes a `Meaning`, or an application's own number."""
 
     def __init__(self, meaning: Meaning | int, message: str = "", data: object = None) -> None:
         self.meaning = meaning if isinstance(meaning, Meaning) else None
@@ -300,7 +301,7 @@ class RpcError(BecketError):
 
 
 class MethodNotFound(RpcError):
-    """No handler has this name."""
+    """No handler is registered for this method."""
 
     def __init__(self, method: str) -> None:
         self.method = method
@@ -308,14 +309,14 @@ class MethodNotFound(RpcError):
 
 
 class InvalidRequest(RpcError):
-    """The message is JSON but no request."""
+    """The message is JSON but not a request."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Meaning.INVALID_REQUEST, message)
 
 
 class InvalidParams(RpcError):
-    """The params do not fit the method. All problems, each with its JSON pointer."""
+    """The params do not fit the method. Lists all problems, each with its JSON pointer."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -325,7 +326,7 @@ class InvalidParams(RpcError):
 
 
 class PermissionDenied(RpcError):
-    """The caller does not hold the permission that the method requires. Which of them it was, where that is known."""
+    """The caller lacks the permission that the method requires. `method` and `extension` are empty where unknown."""
 
     def __init__(self, permission: str, *, method: str = "", extension: str = "") -> None:
         self.permission = permission
@@ -335,14 +336,14 @@ class PermissionDenied(RpcError):
 
 
 class NotPermitted(PermissionDenied):
-    """An extension was not called, or given up, since it does not hold the permission that the call runs on.
+    """An extension was not called, or its call was cancelled, because it lacks the permission that the call needs.
 
-    No answer, although it is a `PermissionDenied`: a handler whose own call ends so has failed, and is answered as any
-    failure."""
+    Not sent as a response, although it is a `PermissionDenied`: a handler whose own call fails with it responds with
+    an internal error."""
 
 
 class Busy(RpcError):
-    """A limit is reached; the same call may succeed later. Nothing was done."""
+    """A limit is reached and nothing was done; the same call may succeed later."""
 
     def __init__(self, what: str, limit: int) -> None:
         self.what = what
@@ -351,27 +352,28 @@ class Busy(RpcError):
 
 
 class NotSent(Busy):
-    """A call of ours never left: too many were open, or the other side does not read.
+    """A call was not sent: too many calls are pending, or the other peer does not read.
 
-    No answer, although it is a `Busy`: a handler whose own call fails so has failed, and is answered as any failure."""
+    Not sent as a response, although it is a `Busy`: a handler whose own call fails with it responds with an internal
+    error."""
 
 
 class RequestCancelled(RpcError):
-    """The request was cancelled by whoever sent it."""
+    """The request was cancelled by the peer that sent it."""
 
     def __init__(self) -> None:
         super().__init__(Meaning.CANCELLED, "cancelled")
 
 
-# -- how a call of ours can end
+# -- outcomes of our own calls
 
 
-REMOTE_MESSAGE = 64 * 1024  # characters of an error's message that are kept: a frame may hold millions
-MAX_INCIDENT_LENGTH = 32  # characters of an id that is shown; a longer one is something else
+REMOTE_MESSAGE = 64 * 1024  # characters kept of an error's message; a frame may hold millions
+MAX_INCIDENT_LENGTH = 32  # characters; a longer value is not an incident id
 
 
 class RemoteError(BecketError):
-    """Our call was answered with an error. `code` is the number as it came, `meaning` None if the dialect has none.
+    """A call received an error response. `code` is the number on the wire; `meaning` is None if the dialect has none.
 
     A message of more than 65,536 characters is truncated."""
 
@@ -385,15 +387,15 @@ class RemoteError(BecketError):
         self.message = message
         self.data = data
         self.meaning = meaning
-        # What their log says about it bears this id, if they are made as we are.
+        # A peer built with becket logs the error under this id.
         incident = cast("dict[str, object]", data).get("incident") if isinstance(data, dict) else None
-        is_told = isinstance(incident, str) and len(incident) <= MAX_INCIDENT_LENGTH
-        shown = f"{code}, incident {escape(cast('str', incident))}" if is_told else code
+        is_incident = isinstance(incident, str) and len(incident) <= MAX_INCIDENT_LENGTH
+        shown = f"{code}, incident {escape(cast('str', incident))}" if is_incident else code
         super().__init__(f"{method}: {escape(message)} ({shown})")
 
 
 class BadReply(BecketError):
-    """One response could not be understood or is above the frame limit: that call fails, the link goes on."""
+    """A response could not be decoded or exceeds the frame limit. The call fails, the connection stays open."""
 
     def __init__(self, *, method: str, problem: str) -> None:
         self.method = method
@@ -402,29 +404,29 @@ class BadReply(BecketError):
 
 
 class CallTimeout(BecketError, TimeoutError):
-    """No answer came in time. The other side was told to stop where its dialect has a word for it."""
+    """No response arrived in time. The other peer was sent a cancellation if the dialect has one."""
 
     def __init__(self, method: str, seconds: float) -> None:
         self.method = method
         self.seconds = seconds
-        super().__init__(f"{method}: no answer within {seconds:g} s")
+        super().__init__(f"{method}: no response within {seconds:g} s")
 
 
 class CallCancelled(BecketError):
-    """This program gave the call up. The other side was told to stop where its dialect has a word for it."""
+    """This program cancelled the call. The other peer was sent a cancellation if the dialect has one."""
 
     def __init__(self, method: str) -> None:
         self.method = method
-        super().__init__(f"{method}: cancelled by this side")
+        super().__init__(f"{method}: cancelled by this peer")
 
 
 class ConnectionLost(BecketError, ConnectionError):
-    """The link has ended, and with it every call that was waiting."""
+    """The connection has ended, and every pending call with it."""
 
     def __init__(self, reason: DisconnectReason, detail: str = "") -> None:
         self.reason = reason
         self.detail = detail
-        if reason is DisconnectReason.LOCAL_CLOSE and detail:  # which says why this side has closed it
+        if reason is DisconnectReason.LOCAL_CLOSE and detail:
             super().__init__(detail)
         else:
             super().__init__(f"{reason.value}: {detail}" if detail else reason.value)

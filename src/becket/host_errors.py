@@ -1,6 +1,6 @@
 """Errors that only a host raises; loaded lazily through `becket.errors`.
 
-They are names of `becket.errors` as the others are; an extension that starts does not pay for them.
+Import them from `becket.errors`. They are in a module of their own so that extensions start faster.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 
 class BadSchema(BecketError):
-    """A JSON Schema is none, or one that is not safe to apply. All problems, each with its JSON pointer."""
+    """A JSON Schema is invalid or not safe to apply. Lists all problems, each with its JSON pointer."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -57,7 +57,7 @@ class BadSchema(BecketError):
 
 
 class BadFile(BecketError):
-    """A file or a folder that somebody wrote cannot be used. All problems, each with its JSON pointer."""
+    """A file or folder cannot be used. Lists all problems, each with its JSON pointer."""
 
     def __init__(self, path: str, problems: Sequence[Problem]) -> None:
         self.path = path
@@ -66,11 +66,11 @@ class BadFile(BecketError):
 
 
 class ManifestError(BadFile):
-    """A manifest cannot be used, and its extension with it. All problems, each with its JSON pointer."""
+    """A manifest cannot be used, and therefore its extension. Lists all problems, each with its JSON pointer."""
 
 
 class MissingExtra(BecketError, ImportError):
-    """A dependency is not installed that only one adapter needs. `extra` is the one of becket that installs it."""
+    """An optional dependency of an adapter is not installed. `extra` is the extra of becket that installs it."""
 
     def __init__(self, module: str, extra: str) -> None:
         self.module = module
@@ -79,9 +79,9 @@ class MissingExtra(BecketError, ImportError):
 
 
 class RevocationNotPersistent(BadFile):
-    """Permissions were revoked, and the file of grants does not say so: it could not be written.
+    """Permissions were revoked, but the grants file could not be written.
 
-    They are revoked in the running host, which goes on trying to write it."""
+    They are revoked in the running host, which keeps trying to write the file."""
 
     def __init__(self, id: str, permissions: Sequence[str], path: str, problems: Sequence[Problem]) -> None:
         super().__init__(path, problems)
@@ -97,7 +97,7 @@ class RevocationNotPersistent(BadFile):
 
 
 class PeerCrashed(ConnectionLost):
-    """The process behind the link has ended; its status and the tail of its stderr tell how."""
+    """The process at the other end has exited; carries its exit status and the tail of its stderr."""
 
     def __init__(
         self, *, exit_code: int | None, signal: str | None = None, stderr_tail: str = "", detail: str = ""
@@ -106,18 +106,18 @@ class PeerCrashed(ConnectionLost):
         self.signal = signal
         self.stderr_tail = stderr_tail
         how = f"killed by {signal}" if signal else f"exit code {exit_code}"
-        said = stderr_tail.strip().rsplit("\n", 1)[-1]
-        parts = [how, detail, f"its last words: {said}" if said else ""]
+        last_line = stderr_tail.strip().rsplit("\n", 1)[-1]
+        parts = [how, detail, f"last stderr line: {last_line}" if last_line else ""]
         super().__init__(DisconnectReason.PROCESS_EXIT, ", ".join(part for part in parts if part))
 
 
 class StreamOverrun(BecketError):
-    """The events of a call came faster than they were taken; the stream has ended, the link lives."""
+    """The events of a call arrived faster than they were consumed. The stream has ended, the connection stays open."""
 
     def __init__(self, method: str, limit: int) -> None:
         self.method = method
         self.limit = limit
-        super().__init__(f"{method}: its events were not taken in time, the limit is {limit}")
+        super().__init__(f"{method}: its events were not consumed in time, the limit is {limit}")
 
 
 # -- extensions
@@ -135,7 +135,7 @@ class ExtensionRefused(BecketError):
 
 
 class HandshakeFailed(BecketError):
-    """The first exchange with an extension has failed, and its process was ended."""
+    """The handshake with an extension failed, and its process was terminated."""
 
     def __init__(self, extension: str, because: str) -> None:
         self.extension = extension
@@ -144,7 +144,7 @@ class HandshakeFailed(BecketError):
 
 
 class VersionMismatch(HandshakeFailed):
-    """The extension speaks a version of the contract that this host does not."""
+    """The extension uses a version of the contract that this host does not support."""
 
     def __init__(self, extension: str, because: str, *, given: int | str, supported: int | str) -> None:
         self.given = given
@@ -153,7 +153,7 @@ class VersionMismatch(HandshakeFailed):
 
 
 class BadCapabilities(HandshakeFailed):
-    """What the extension declares breaks rules of the contract. All problems, each with its JSON pointer."""
+    """The extension declares capabilities that violate the contract. Lists all problems, each with its JSON pointer."""
 
     def __init__(self, extension: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -161,7 +161,7 @@ class BadCapabilities(HandshakeFailed):
 
 
 class NotDeclared(BecketError, LookupError):
-    """The extension has declared no such tool, provider or model. Nothing was sent."""
+    """The extension declares no such tool, provider or model. Nothing was sent."""
 
     def __init__(self, extension: str, what: str, name: str, known: Sequence[str] = ()) -> None:
         self.extension = extension
@@ -172,7 +172,7 @@ class NotDeclared(BecketError, LookupError):
 
 
 class NotRunning(BecketError):
-    """The extension does not run, and nobody is about to start it."""
+    """The extension is not running, and no start is scheduled."""
 
     def __init__(self, id: str, state: str, hint: str = "") -> None:
         self.id = id
@@ -182,7 +182,7 @@ class NotRunning(BecketError):
 
 
 class CircuitOpen(BecketError):
-    """Too many calls of this extension have failed. Nothing was sent, and nothing is until `until`, in `seconds`."""
+    """Too many calls of this extension have failed. Nothing is sent until `until`, which is `seconds` away."""
 
     def __init__(self, id: str, until: float, *, seconds: float) -> None:
         self.id = id
@@ -192,7 +192,7 @@ class CircuitOpen(BecketError):
 
 
 class ToolBlocked(BecketError):
-    """A hook has blocked a tool call; `by` is the extension that did. The tool has not run."""
+    """A hook blocked a tool call; `by` is the extension of that hook. The tool did not run."""
 
     def __init__(self, tool: str, reason: str, by: str | None = None) -> None:
         self.tool = tool
@@ -202,7 +202,7 @@ class ToolBlocked(BecketError):
 
 
 class ToolFailed(RemoteError):
-    """A tool has run and has failed: the other side answered with a result that says so, and no number stands in it."""
+    """A tool ran and failed: its result says so, without an error code."""
 
     def __init__(self, tool: str, message: str, data: object = None, *, method: str = "tool.call") -> None:
         self.tool = tool
@@ -213,18 +213,19 @@ class ToolFailed(RemoteError):
 
 
 class CommandFailed(BecketError):
-    """The program that the host ran for a command has failed: its exit code is not 0, or a signal ended it."""
+    """The program that the host ran for a command failed: nonzero exit code, or terminated by a signal."""
 
     def __init__(self, command: str, *, exit_code: int | None, signal: str | None = None) -> None:
         self.command = command
         self.exit_code = exit_code
         self.signal = signal
-        how = f"was ended by {signal}" if signal else f"ended with the exit code {exit_code}"
+        how = f"was terminated by {signal}" if signal else f"exited with code {exit_code}"
         super().__init__(f"{command}: its program {how}")
 
 
 class ProviderDisabled(BecketError):
-    """The operator does not trust this provider of models, or whom they trust cannot be read. Nothing was sent."""
+    """The operator does not trust this model provider, or the list of trusted providers cannot be read. Nothing was
+    sent."""
 
     def __init__(self, provider: str, because: str) -> None:
         self.provider = provider
@@ -233,7 +234,7 @@ class ProviderDisabled(BecketError):
 
 
 class TooManyTurns(BecketError):
-    """A model went on asking for tools instead of answering."""
+    """A model kept calling tools until the limit of turns was reached."""
 
     def __init__(self, extension: str, limit: int) -> None:
         self.extension = extension
@@ -245,7 +246,7 @@ class TooManyTurns(BecketError):
 
 
 class UnknownPermission(BecketError):
-    """No permission has this name: it is neither granted nor asked for."""
+    """No permission has this name."""
 
     def __init__(self, permission: str) -> None:
         self.permission = permission
@@ -253,7 +254,7 @@ class UnknownPermission(BecketError):
 
 
 class ReservedPermission(BecketError):
-    """The name is kept for a permission to come, which nobody can have yet."""
+    """The name is reserved for a future permission, which cannot be granted yet."""
 
     def __init__(self, permission: str) -> None:
         self.permission = permission
@@ -261,7 +262,7 @@ class ReservedPermission(BecketError):
 
 
 class BadGrants(BecketError):
-    """Grants that somebody wrote down cannot be read. All problems, each with its JSON pointer."""
+    """Written grants cannot be parsed. Lists all problems, each with its JSON pointer."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -272,7 +273,7 @@ class BadGrants(BecketError):
 
 
 class QuotaExceeded(RpcError):
-    """What may be stored for one extension is used up. Nothing was stored; what others store is not touched."""
+    """The storage quota of one extension is used up. Nothing was stored; other extensions are not affected."""
 
     def __init__(self, extension: str, what: str, *, used: int, limit: int) -> None:
         self.extension = extension
@@ -284,19 +285,19 @@ class QuotaExceeded(RpcError):
 
 
 class QueryTimeout(RpcError):
-    """A query took longer than a query may, and was given up. A narrower one may be answered."""
+    """A query exceeded its time limit and was stopped. A narrower query may succeed."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(
-            Meaning.TIMEOUT, f"the query took longer than {seconds:g} s: ask for less", {"seconds": seconds}
+            Meaning.TIMEOUT, f"the query took longer than {seconds:g} s: narrow the query", {"seconds": seconds}
         )
 
 
 class StoreError(RpcError):
-    """The store could not do what it was asked; nothing was kept. The log says more under the same incident.
+    """The store failed; nothing was changed. The log has details under the same incident id.
 
-    `because` says why, and goes over the wire too. `path` and `hint`, which store it is and what to do, stay here."""
+    `because` is also sent on the wire. `path` and `hint`, which name the store and what to do, are not."""
 
     def __init__(self, meaning: Meaning, incident: str, because: str = "", *, path: str = "", hint: str = "") -> None:
         self.incident = incident
@@ -313,7 +314,7 @@ class StoreError(RpcError):
 
 
 class StoreUnavailable(BecketError):
-    """A store cannot be opened, and nothing in it was changed. `because` says why, `hint` what to do."""
+    """A store cannot be opened; nothing in it was changed. `because` says why, `hint` what to do."""
 
     def __init__(self, path: str, because: str, hint: str = "") -> None:
         self.path = path
@@ -323,7 +324,7 @@ class StoreUnavailable(BecketError):
 
 
 class StoreInUse(StoreUnavailable):
-    """Another program has the store open. `pid` is its process, None where it could not be found out."""
+    """Another process has the store open. `pid` is None where it cannot be determined."""
 
     def __init__(self, path: str, pid: int | None) -> None:
         self.pid = pid

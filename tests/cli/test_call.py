@@ -297,7 +297,7 @@ def test_a_program_that_does_not_respond_times_out() -> None:
     done = becket("call", "--timeout", "0.2", "add", "--", *silent)
 
     assert done.returncode == 5
-    assert "no answer within 0.2 s" in done.stderr
+    assert "no response within 0.2 s" in done.stderr
 
 
 def test_a_program_that_does_not_exist_is_named() -> None:

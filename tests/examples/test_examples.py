@@ -40,7 +40,7 @@ def test_a_host_cannot_distinguish_the_language_of_its_child(child: str, tmp_pat
         "count has reached 2",
         "count has reached 3",
         "count returned 'done'",
-        "sleep was given up: sleep: no answer within 1 s",
+        "sleep was given up: sleep: no response within 1 s",
         "sleep was cancelled in the child too",
         "crash ended the child with exit code 3; it said: out of paper",
     ]
@@ -64,7 +64,7 @@ def test_a_server_serves_many_clients(tmp_path: Path) -> None:
         "The server has 2 clients.",
         "Ada was heard by 1 of them.",
         "Grace heard Ada say: good morning",
-        "The server is gone. Ada learns: closed by the other side",
+        "The server is gone. Ada learns: closed by the other peer",
     ]
 
 

@@ -128,7 +128,7 @@ def test_a_record_that_is_not_text_is_named_and_the_others_are_read(path: Path) 
         assert str(path) not in caught.value.message  # which goes over the wire
         assert contents(store, "milk") == ["some milk"]
         assert store.query(Query("other"))[0].content == "six"
-        assert Damage("notes", "record 2", "it has bytes that are no UTF-8") in store.verify()
+        assert Damage("notes", "record 2", "invalid UTF-8") in store.verify()
     assert path.with_name("store.lock").read_bytes() == b"damaged"
 
 
@@ -180,7 +180,7 @@ def test_a_damaged_record_can_be_forgotten_and_the_store_is_intact_again(path: P
     [
         ("DELETE FROM memory WHERE content = 'some tea'", "records"),
         ("DELETE FROM config WHERE key = 'mode'", "configuration"),
-        ("DELETE FROM changes WHERE key = 'mode'", "the log of changes of the configuration"),
+        ("DELETE FROM changes WHERE key = 'mode'", "the log of configuration changes"),
         (
             "INSERT INTO memory SELECT key + 9, time_ms, peak_ms, size, odd, content, tags, meta, NULL, sum FROM memory"
             " WHERE content = 'some tea'",
@@ -298,7 +298,7 @@ def test_records_that_come_back_because_their_removal_is_lost_are_reported(folde
     with open_light(kept / "store") as store:
         (damage,) = store.damage
         assert damage.what.startswith("commits")
-        assert "may be there again" in damage.problem
+        assert "may have reappeared" in damage.problem
 
 
 def test_a_damaged_mark_is_reported_and_written_anew(path: Path) -> None:

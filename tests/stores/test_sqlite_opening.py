@@ -151,7 +151,7 @@ def test_a_file_of_something_else_is_refused_and_left_alone(path: Path, content:
 
     with pytest.raises(StoreUnavailable) as caught:
         open_light(path)
-    assert "no store" in caught.value.because
+    assert "not a becket store" in caught.value.because
     assert path.read_bytes() == content
     path.unlink()
     open_light(path).close()
@@ -164,7 +164,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> 
 
     with pytest.raises(StoreUnavailable) as caught:
         open_light(path)
-    assert "no store" in caught.value.because
+    assert "not a becket store" in caught.value.because
     assert path.read_bytes() == before
 
 

@@ -29,11 +29,11 @@ from becket.stores.store import AppendCallback, Clock, Damage, Snapshot, now_ms
 
 __all__ = ["InMemoryStore"]
 
-DEADLINE_INTERVAL = 512  # records between two looks at the time: a millisecond of looking
+DEADLINE_INTERVAL = 512  # records between two checks of the deadline: a millisecond of work
 
 
 class StoredRecord(Struct, frozen=True):
-    """A record without its `meta`, beside what a query looks at and what is given back of it."""
+    """A record without its `meta`, with its folded text, encoded `meta` and size."""
 
     record: Record
     folded: str
@@ -54,7 +54,7 @@ class NamespaceRecords:
 
 
 class ConfigValues:
-    """The values of one extension, and its last changes."""
+    """The config values of one extension, and its latest changes."""
 
     __slots__ = ("bytes", "dropped_revision", "log", "values")
 
@@ -62,11 +62,11 @@ class ConfigValues:
         self.values: dict[str, tuple[str, int]] = {}
         self.bytes = 0
         self.log: deque[ConfigChanged] = deque()
-        self.dropped_revision = 0  # changes up to this revision are no longer told
+        self.dropped_revision = 0  # changes up to this revision are no longer in the log
 
 
 class InMemoryStore:
-    """Keeps the records and values of each extension within its share; the semantics are those of `Store`."""
+    """A store in memory; enforces the quotas of each extension. The semantics are those of `Store`."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, clock: Clock = now_ms) -> None:
         self._limits = limits
@@ -115,34 +115,35 @@ class InMemoryStore:
             return answer
 
     def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
-        return [to_record(kept) for kept in self._find(parse_query(query, self._limits), timeout)]
+        return [to_record(stored) for stored in self._find(parse_query(query, self._limits), timeout)]
 
     def query_page(self, query: Query, most_bytes: int) -> Records:
         found = self._find(parse_query(query, self._limits), None)
-        return fill_page((with_meta_text(kept) for kept in found), most_bytes)
+        return fill_page((with_meta_text(stored) for stored in found), most_bytes)
 
     def search(
         self, namespace: str, text: str, *, limit: int = DEFAULT_QUERY_LIMIT, timeout: float | None = None
     ) -> list[Record]:
-        wanted = parse_search(namespace, text, self._limits)
-        found = self._find(wanted, timeout) if wanted.words else []
-        best = rank_texts([kept.folded for kept in found], wanted.words)[: max(0, min(limit, self._limits.memory_page))]
+        criteria = parse_search(namespace, text, self._limits)
+        found = self._find(criteria, timeout) if criteria.words else []
+        most = max(0, min(limit, self._limits.memory_page))
+        best = rank_texts([stored.folded for stored in found], criteria.words)[:most]
         return [to_record(found[place]) for place in best]
 
-    def _find(self, wanted: RecordFilter, timeout: float | None) -> list[StoredRecord]:
+    def _find(self, criteria: RecordFilter, timeout: float | None) -> list[StoredRecord]:
         seconds = self._limits.query_seconds if timeout is None else min(timeout, self._limits.query_seconds)
         until = monotonic() + seconds
         found: list[StoredRecord] = []
         with self._lock:
             self._check_open()
-            memory = self._memories.get(wanted.namespace) or NamespaceRecords()
-            for number, kept in enumerate(reversed(memory.records)):
+            memory = self._memories.get(criteria.namespace) or NamespaceRecords()
+            for number, stored in enumerate(reversed(memory.records)):
                 if number % DEADLINE_INTERVAL == 0 and monotonic() >= until:
                     raise QueryTimeout(seconds)
-                if len(found) == wanted.limit:
+                if len(found) == criteria.limit:
                     break
-                if wanted.matches(kept.record.timestamp_ms, kept.folded, kept.record.tags):
-                    found.append(kept)
+                if criteria.matches(stored.record.timestamp_ms, stored.folded, stored.record.tags):
+                    found.append(stored)
         return found
 
     def forget(self, namespace: str, *, up_to: int | None = None) -> int:
@@ -150,12 +151,12 @@ class InMemoryStore:
         with self._lock:
             self._check_open()
             memory = self._memories.get(namespace) or NamespaceRecords()
-            gone = [kept for kept in memory.records if up_to is None or (kept.record.id or 0) <= up_to]
+            gone = [stored for stored in memory.records if up_to is None or (stored.record.id or 0) <= up_to]
             del memory.records[: len(gone)]
-            memory.bytes -= sum(kept.size for kept in gone)
-            for kept in gone:
-                if kept.idem is not None:
-                    del memory.by_idem[kept.idem]
+            memory.bytes -= sum(stored.size for stored in gone)
+            for stored in gone:
+                if stored.idem is not None:
+                    del memory.by_idem[stored.idem]
             return len(gone)
 
     # -- configuration
@@ -238,9 +239,9 @@ class InMemoryStore:
     def verify(self) -> list[Damage]:
         with self._lock:
             self._check_open()
-            return []  # what only this program can write, only this program can damage
+            return []  # there is no file that could be damaged
 
-    # -- the end
+    # -- closing
 
     def close(self) -> None:
         with self._lock:
@@ -254,9 +255,9 @@ class InMemoryStore:
             raise LocalProtocolError("the store is closed")
 
 
-def to_record(kept: StoredRecord) -> Record:
-    return kept.record if kept.meta is None else replace(kept.record, meta=msgspec.json.decode(kept.meta))
+def to_record(stored: StoredRecord) -> Record:
+    return stored.record if stored.meta is None else replace(stored.record, meta=msgspec.json.decode(stored.meta))
 
 
-def with_meta_text(kept: StoredRecord) -> Record:
-    return kept.record if kept.meta is None else replace(kept.record, meta=Raw(kept.meta))
+def with_meta_text(stored: StoredRecord) -> Record:
+    return stored.record if stored.meta is None else replace(stored.record, meta=Raw(stored.meta))

@@ -16,16 +16,16 @@ ChangeCallback = Callable[[str], object]
 
 
 class ChangeNotifier:
-    """Calls each of them after a change, in the thread that made it."""
+    """Calls every subscriber after a change, in the thread that made the change."""
 
     def __init__(self, depth: int) -> None:
         self._max_depth = depth
         self._lock = Lock()
         self._callbacks: dict[object, ChangeCallback] = {}
-        self._depth = local()  # `depth`: how many changes this thread is telling of, one within the other
+        self._depth = local()  # `depth`: nested notifications in this thread
 
     def subscribe(self, wake: ChangeCallback) -> Callable[[], None]:
-        """Has `wake` called from now on, and returns what ends that."""
+        """Subscribes `wake`; returns a function that ends the subscription."""
         key = object()
         with self._lock:
             self._callbacks[key] = wake
@@ -37,12 +37,12 @@ class ChangeNotifier:
         return end
 
     def check_depth(self) -> None:
-        """Raises Busy where this thread may make no further change within those that it is telling of."""
+        """Raises Busy if this thread is already within `call_depth` nested notifications."""
         if getattr(self._depth, "depth", 0) >= self._max_depth:
-            raise Busy("changes made by those who are told of changes", self._max_depth)
+            raise Busy("nested changes in change callbacks", self._max_depth)
 
     def notify(self, extension: str) -> None:
-        """Calls everybody; one that fails is logged, since the change stands."""
+        """Calls every subscriber. An exception is logged and not raised, since the change is already stored."""
         with self._lock:
             wakes = [*self._callbacks.values()]
         before = getattr(self._depth, "depth", 0)
@@ -54,7 +54,7 @@ class ChangeNotifier:
             self._depth.depth = before
 
     def clear(self) -> None:
-        """Has nobody called any more."""
+        """Removes all subscribers."""
         with self._lock:
             self._callbacks.clear()
 
@@ -62,16 +62,16 @@ class ChangeNotifier:
 def call_subscriber(wake: ChangeCallback, extension: str) -> None:
     try:
         wake(extension)
-    except Exception as error:  # whoever made the change must not hear that it failed
-        log_callback_error("a watcher of the store failed", error)
+    except Exception as error:  # the change itself has succeeded
+        log_callback_error("a config change callback failed", error)
 
 
 def complete_append(done: AppendCallback, outcome: Appended | BecketError) -> None:
-    """Calls `done`; one that fails is logged, since the record stands."""
+    """Calls `done`. An exception is logged and not raised, since the append is already decided."""
     try:
         done(outcome)
     except Exception as error:
-        log_callback_error("whoever waited for an append failed", error)
+        log_callback_error("an append callback failed", error)
 
 
 def log_callback_error(what: str, error: Exception) -> None:

@@ -1,6 +1,4 @@
-"""Filters records for a query and ranks search hits (BM25). Pure.
-
-Pure."""
+"""Filters records for a query and ranks search hits (BM25). Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +13,14 @@ from becket.limits import Limits
 
 __all__ = ["RecordFilter", "check_namespace", "fill_page", "parse_query", "parse_search", "rank_texts"]
 
-ESCAPED = 6  # bytes that JSON takes for a character at most
-BESIDE = 8 * 1_024  # bytes of a record beside its content and `meta`: names, and tags as long as they may be
-BM25_K1 = 1.2  # the usual two numbers of BM25: how soon a word more counts less,
-BM25_B = 0.75  # and how much it counts that a text is long
+ESCAPED = 6  # bytes of JSON for one character at most
+BESIDE = 8 * 1_024  # bytes of a record beside its content and `meta`: names, and tags of maximum length
+BM25_K1 = 1.2  # term frequency saturation, the usual value
+BM25_B = 0.75  # length normalisation, the usual value
 
 
 class RecordFilter(Struct, frozen=True):
-    """What a record must have. `words` are folded; `limit` is how many records are wanted at most."""
+    """The conditions a record must meet. `words` are case-folded; `limit` is the maximum number of records."""
 
     namespace: str
     words: tuple[str, ...]
@@ -32,7 +30,7 @@ class RecordFilter(Struct, frozen=True):
     limit: int
 
     def matches(self, time_ms: int, folded: str, tags: Sequence[str]) -> bool:
-        """Returns whether a record with these is wanted."""
+        """Returns whether a record with this time, folded text and tags matches."""
         return (
             time_ms >= self.since_ms
             and (self.until_ms is None or time_ms <= self.until_ms)
@@ -41,23 +39,23 @@ class RecordFilter(Struct, frozen=True):
         )
 
     def matches_text(self, folded: str) -> bool:
-        """Returns whether a record with this text is wanted."""
-        for word in self.words:  # noqa: SIM110 - a third of the time of `all`, asked of each record that is looked at
+        """Returns whether a record with this folded text matches."""
+        for word in self.words:  # noqa: SIM110 - a third of the time of `all`, for every record scanned
             if word not in folded:
                 return False
         return True
 
     def matches_tags(self, tags: Sequence[str]) -> bool:
-        """Returns whether a record with these tags is wanted."""
+        """Returns whether a record with these tags matches."""
         prefix = self.tag_prefix
         return prefix is None or any(tag.startswith(prefix) for tag in tags)
 
 
 def parse_query(query: Query, limits: Limits) -> RecordFilter:
-    """Returns what a query asks for.
+    """Returns the filter for a query.
 
     Raises:
-        InvalidParams: it asks in a namespace that cannot be.
+        InvalidParams: the namespace is invalid.
     """
     check_namespace(query.namespace)
     needle = query.content_contains
@@ -72,10 +70,10 @@ def parse_query(query: Query, limits: Limits) -> RecordFilter:
 
 
 def parse_search(namespace: str, text: str, limits: Limits) -> RecordFilter:
-    """Returns what a search must find before it is ranked. There are no words where there is nothing to look for.
+    """Returns the filter for a search, before ranking. `words` is empty if the text has none.
 
     Raises:
-        InvalidParams: the namespace cannot be, or there are too many words.
+        InvalidParams: the namespace is invalid, or there are too many words.
     """
     check_namespace(namespace)
     words = tuple(dict.fromkeys(text.casefold().split()))
@@ -85,11 +83,11 @@ def parse_search(namespace: str, text: str, limits: Limits) -> RecordFilter:
 
 
 def fill_page(records: Iterable[Record], most_bytes: int) -> Records:
-    """Returns the first records whose JSON fits into so many bytes, one at least, and whether there are more.
+    """Returns the first records whose JSON fits into `most_bytes`, at least one, and whether there are more.
 
-    No record is taken from the iterable beyond the first that does not fit. `meta` is JSON text, or None."""
+    Consumes no record beyond the first that does not fit. `meta` is JSON text or None."""
     page: list[Record] = []
-    most = 0  # bytes that they can have: far below the limit nothing is encoded to be measured
+    most = 0  # upper bound of their bytes: far below the limit nothing is encoded to be measured
     size: int | None = None
     for record in records:
         if size is None:
@@ -106,20 +104,20 @@ def fill_page(records: Iterable[Record], most_bytes: int) -> Records:
 
 
 def size_of(record: Record) -> int:
-    return len(msgspec.json.encode(record)) + 1  # and a comma
+    return len(msgspec.json.encode(record)) + 1  # the comma
 
 
 def check_namespace(namespace: str) -> None:
-    """Raises InvalidParams where this can be no namespace."""
+    """Raises InvalidParams if the namespace is invalid."""
     problem = find_namespace_problem(namespace)
     if problem is not None:
         raise InvalidParams([("/namespace", problem)])
 
 
 def rank_texts(texts: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Returns the places of these folded texts, the best first; equally good ones stay in their order.
+    """Returns the indexes of these folded texts, best first; equally good texts keep their order.
 
-    This is BM25 without the rarity of words: each of these texts has all of them."""
+    This is BM25 without inverse document frequency, since every text contains all words."""
     average = sum(map(len, texts)) / (len(texts) or 1) or 1.0
 
     def badness(place: int) -> float:

@@ -1,4 +1,4 @@
-"""Quotas of one extension, and the bytes a record or value counts. Pure."""
+"""Storage quotas of one extension, and the size that a record or value counts. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["NewRecord", "check_config_quota", "check_memory_quota", "config_valu
 
 
 class NewRecord(Struct, frozen=True):
-    """A record that may be kept. Its `meta` is JSON, so that nobody can change it from outside."""
+    """A validated record. Its `meta` is encoded, so that the caller cannot change it later."""
 
     namespace: str
     content: str
@@ -24,10 +24,10 @@ class NewRecord(Struct, frozen=True):
 
 
 def parse_append(append: Append, limits: Limits) -> NewRecord:
-    """Returns the record that an append asks to keep.
+    """Returns the record of an append.
 
     Raises:
-        InvalidParams: with all that is wrong with it.
+        InvalidParams: with all problems.
     """
     problems = find_append_problems(append, limits)
     if problems:
@@ -38,7 +38,7 @@ def parse_append(append: Append, limits: Limits) -> NewRecord:
 
 
 def check_memory_quota(namespace: str, limits: Limits, *, records: int, used: int, more: int) -> None:
-    """Raises QuotaExceeded unless one record of `more` bytes may come to these `records`, which have `used` bytes."""
+    """Raises QuotaExceeded unless a record of `more` bytes fits beside `records` records of `used` bytes."""
     if records >= limits.memory_records:
         raise QuotaExceeded(namespace, "records", used=records, limit=limits.memory_records)
     if used + more > limits.memory_bytes:
@@ -46,12 +46,12 @@ def check_memory_quota(namespace: str, limits: Limits, *, records: int, used: in
 
 
 def config_value_size(key: str, value: str | None) -> int:
-    """Returns what a value takes of the share; nothing where there is none."""
+    """Returns the bytes that a value counts against the quota; 0 for None."""
     return 0 if value is None else len(key.encode()) + len(value.encode())
 
 
 def check_config_quota(extension: str, limits: Limits, *, keys: int, used: int, more_keys: int, more: int) -> None:
-    """Raises QuotaExceeded unless so many keys and bytes may come to those that an extension has."""
+    """Raises QuotaExceeded unless `more_keys` keys and `more` bytes fit beside those present."""
     if keys + more_keys > limits.config_keys:
         raise QuotaExceeded(extension, "keys", used=keys, limit=limits.config_keys)
     if used + more > limits.config_bytes:

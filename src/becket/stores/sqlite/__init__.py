@@ -1,8 +1,8 @@
 """The default store: one SQLite file, a lock file and a disk reserve.
 
-`store` is the public face. One thread writes (`writer`), what it writes into one transaction is worked out by `ledger`,
-and `text_index` follows behind it. `reader` answers queries from connections of its own. `file` opens the file and
-knows what it looks like, `owner` keeps a second program out, `ballast` keeps room on a full disk.
+`store` is the public class. One thread writes (`writer`), applying changes with `transactions`; `text_index` is
+filled in the background. `reader` runs queries on its own connections. `schema` creates and opens the file, `lock`
+excludes other processes, `reserve` keeps space for a full disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says what an error of the disk or of SQLite means for a store, and what to do about it. Pure."""
+"""Maps errors of the disk and of SQLite to a cause and a hint. Pure."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def explain(error: Exception) -> tuple[str, str]:
 
 
 def primary_code(error: Exception) -> int:
-    """Returns the kind of an error of SQLite; 0 where it comes from the module around it."""
+    """Returns the primary result code of an SQLite error; 0 for an error of the `sqlite3` module itself."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF

@@ -19,7 +19,7 @@ __all__ = ["ExtensionUsage", "load_record", "load_usage"]
 
 
 class ExtensionUsage(Struct, frozen=True):
-    """What one extension keeps. `bytes` counts its records; `newest_ms` is None where it has none."""
+    """What one extension stores. `bytes` counts its records; `newest_ms` is None where it has none."""
 
     extension: str
     records: int
@@ -29,10 +29,10 @@ class ExtensionUsage(Struct, frozen=True):
 
 
 def load_usage(path: Path) -> list[ExtensionUsage]:
-    """Returns what each extension keeps, by name.
+    """Returns the usage of each extension, by name.
 
     Raises:
-        StoreUnavailable: there is no store, it cannot be read, or what is wanted is damaged.
+        StoreUnavailable: there is no store, it cannot be read, or the data is damaged.
     """
     with open_snapshot(path) as connection:
         rows = [parse_share(row) for row in connection.execute(f"SELECT {SHARE} FROM extensions ORDER BY name")]
@@ -53,10 +53,10 @@ def newest_time_ms(connection: sqlite3.Connection, number: int, last_id: int) ->
 
 
 def load_record(path: Path, extension: str, id: int) -> Record | None:
-    """Returns the record with this id, None where there is none.
+    """Returns the record with this id, or None.
 
     Raises:
-        StoreUnavailable: there is no store, it cannot be read, or what is wanted is damaged.
+        StoreUnavailable: there is no store, it cannot be read, or the data is damaged.
     """
     if not 0 <= id <= MAX_ID:
         return None
@@ -72,7 +72,7 @@ def load_record(path: Path, extension: str, id: int) -> Record | None:
 
 @contextmanager
 def open_snapshot(path: Path) -> Generator[sqlite3.Connection]:
-    """Opens a store for one look, which sees one moment of it."""
+    """Opens a store read-only, in one snapshot."""
     if not is_store(path, for_reading=True):
         raise StoreUnavailable(str(path), "there is no store")
     try:

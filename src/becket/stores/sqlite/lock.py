@@ -15,10 +15,9 @@ DAMAGED = b"damaged"
 
 
 class StoreLock:
-    """Holds the lock of a store. `was_unclean` tells that the owner before did not let go of it in order, `was_damaged`
-    that it met damage.
+    """Holds the lock of a store. `was_unclean`: the last owner did not close the store; `was_damaged`: it found damage.
 
-    The lock file bears the number of the owner's process while there is one; in order, it is left empty."""
+    The lock file contains the owner's process id while the store is open, and is empty after a clean close."""
 
     def __init__(self, store: Path) -> None:
         try:
@@ -49,7 +48,7 @@ class StoreLock:
             raise StoreUnavailable(str(store), *explain(error)) from error
 
     def release(self, *, in_order: bool, is_damaged: bool = False) -> None:
-        """Lets others in. Unless it is in order, the next owner looks whether the file is sound."""
+        """Releases the lock. Unless `in_order`, the next owner checks the integrity of the file."""
         if in_order or is_damaged:
             os.ftruncate(self._file, 0)
         if is_damaged:
@@ -58,13 +57,14 @@ class StoreLock:
 
 
 def read_pid(file: int) -> int | None:
-    """Returns the process that a lock file names."""
+    """Returns the process id in a lock file."""
     text = os.pread(file, 32, 0).strip()
     return int(text) if text.isdigit() else None
 
 
 def is_process_alive(pid: int | None) -> bool:
-    """Returns whether there is such a process. Who forks leaves the lock to its children, and may end before them."""
+    """Returns whether the process exists. A forked child inherits the lock and may outlive the process named in the
+    file."""
     if pid is None:
         return False
     try:
@@ -72,5 +72,5 @@ def is_process_alive(pid: int | None) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is there, and somebody else's
+        pass  # it exists and belongs to another user
     return True

@@ -1,7 +1,7 @@
-"""The mark: how far a store has come, in a small file beside it. Written after each commit is on the disk, and before
-anything of it is acknowledged.
+"""The mark: a small file beside the store with its last commit, id and revision.
 
-SQLite drops the end of its log without a word where that is damaged. A mark that is ahead of the store tells so.
+It is written after each commit is on the disk and before the commit is acknowledged. SQLite silently drops the end
+of a damaged log; a mark ahead of the store reveals that.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from msgspec import Struct
 
 __all__ = ["Mark", "Reached", "mark_path", "read_mark"]
 
-FIELD = 20  # digits of a number
+FIELD = 20  # digits of each number
 
 
 class Reached(Struct, frozen=True):
-    """How far a store has come: its last commit, its last id and its last revision."""
+    """The progress of a store: its last commit, last id and last revision."""
 
     commits: int = 0
     last_id: int = 0
@@ -26,45 +26,45 @@ class Reached(Struct, frozen=True):
 
 
 class Mark:
-    """Writes the mark of a store, which one program owns."""
+    """Writes the mark of a store."""
 
     def __init__(self, store: Path) -> None:
         self._file = os.open(mark_path(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def write(self, reached: Reached) -> None:
-        """Writes how far the store has come; whoever is killed later has written it.
+        """Writes the progress of the store; it survives if the process is killed.
 
-        It is not synced: what a power cut takes of it makes it only less ahead."""
+        It is not synced: after a power cut the mark may only be less ahead."""
         os.pwrite(self._file, encode_mark(reached), 0)
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         os.close(self._file)
 
 
 def mark_path(store: Path) -> Path:
-    """Returns where the mark of a store is."""
+    """Returns the path of a store's mark."""
     return store.with_name(f"{store.name}.mark")
 
 
 def read_mark(store: Path) -> Reached | None:
-    """Returns what the mark of a store says; None where there is none.
+    """Returns the content of a store's mark; None if there is no mark.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the mark is damaged.
     """
     try:
         data = mark_path(store).read_bytes()
     except FileNotFoundError:
         return None
-    if not data:  # made, and not written before the power failed
+    if not data:  # created, and not written before the power failed
         return None
     try:
         reached = Reached(*map(int, data.split()[:3]))
     except (ValueError, TypeError):
         reached = Reached()
     if data != encode_mark(reached):
-        raise ValueError("its checksum does not fit")
+        raise ValueError("its checksum does not match")
     return reached
 
 

@@ -1,6 +1,6 @@
 """Runs queries on pooled read-only connections, each in one snapshot and within a deadline.
 
-No cursor stays open when a query has been answered: an open one would keep the file from being tidied.
+No cursor stays open after a query: it would prevent checkpoints.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from becket.stores.store import Snapshot
 __all__ = ["ReaderPool"]
 
 MAX_CONNECTIONS = 4
-PROGRESS_STEPS = 10_000  # of SQLite between two looks at the time: a millisecond
-DEADLINE_INTERVAL = 256  # records between two looks at the time
+PROGRESS_STEPS = 10_000  # SQLite instructions between two checks of the deadline: a millisecond
+DEADLINE_INTERVAL = 256  # records between two checks of the deadline
 MAX_TIME_MS = 2**63 - 1
 
 Row = Sequence[Any]  # of the columns of RECORD
-CONTENT = 5  # its place in it
+CONTENT = 5  # its index in a row
 FILTER_SQL = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
 SCAN_SQL = f"SELECT {RECORD} FROM memory WHERE key BETWEEN :low AND :high AND {FILTER_SQL}{{}} ORDER BY key DESC"
 INDEX_SQL = f"""
@@ -57,7 +57,7 @@ HAS_MORE_THAN_ASCII = "length(memory.content) < length(CAST(memory.content AS BL
 
 
 class QueryDeadline:
-    """When a query is given up."""
+    """The time at which a query is stopped."""
 
     __slots__ = ("_until", "seconds")
 
@@ -73,13 +73,13 @@ class QueryDeadline:
         return max(0.0, self._until - monotonic())
 
     def check(self) -> None:
-        """Raises QueryTimeout when it has passed."""
+        """Raises QueryTimeout if the deadline has passed."""
         if self.has_passed():
             raise QueryTimeout(self.seconds)
 
 
 class ReaderPool:
-    """A few connections that only read, lent to whoever asks."""
+    """A pool of a few read-only connections."""
 
     def __init__(self, path: Path, *, has_index: bool) -> None:
         self._path = path
@@ -90,7 +90,7 @@ class ReaderPool:
         self._is_closed = False
 
     def close(self) -> None:
-        """Closes all connections, when those that are lent have come back."""
+        """Closes all connections, once those in use are returned."""
         for _ in range(MAX_CONNECTIONS):
             self._permits.acquire()
         self._is_closed = True
@@ -107,7 +107,7 @@ class ReaderPool:
 
     @contextmanager
     def acquire(self, seconds: float) -> Generator[tuple[sqlite3.Connection, QueryDeadline]]:
-        """Lends a connection within a transaction, for so many seconds."""
+        """Yields a connection within a transaction, for `seconds`."""
         deadline = QueryDeadline(seconds)
         if not self._permits.acquire(timeout=deadline.remaining):
             raise QueryTimeout(seconds)
@@ -136,79 +136,79 @@ class ReaderPool:
 
     # -- memory
 
-    def query(self, wanted: RecordFilter, seconds: float) -> list[Record]:
-        """Returns the newest records that are wanted.
+    def query(self, criteria: RecordFilter, seconds: float) -> list[Record]:
+        """Returns the newest matching records.
 
         Raises:
             QueryTimeout: it took longer than `seconds`.
         """
-        with self._find(wanted, seconds) as found:
-            return [parse_record(wanted.namespace, row) for row in found]
+        with self._find(criteria, seconds) as found:
+            return [parse_record(criteria.namespace, row) for row in found]
 
-    def query_page(self, wanted: RecordFilter, most_bytes: int, seconds: float) -> Records:
-        """Returns the newest records that are wanted, as far as they fit into a response. Their `meta` is JSON text.
-
-        Raises:
-            QueryTimeout: it took longer than `seconds`.
-        """
-        with self._find(wanted, seconds) as found:  # read one by one: all of them may be 20 times as much as fits
-            return fill_page((parse_record(wanted.namespace, row, read_meta=as_json) for row in found), most_bytes)
-
-    def search(self, wanted: RecordFilter, limit: int, seconds: float) -> list[Record]:
-        """Returns the best of the newest records that are wanted.
+    def query_page(self, criteria: RecordFilter, most_bytes: int, seconds: float) -> Records:
+        """Returns the newest matching records that fit into a response. Their `meta` is JSON text.
 
         Raises:
             QueryTimeout: it took longer than `seconds`.
         """
-        with self._find(wanted, seconds) as rows:
+        with self._find(criteria, seconds) as found:  # read one by one: all may be 20 times as much as fits
+            return fill_page((parse_record(criteria.namespace, row, read_meta=as_json) for row in found), most_bytes)
+
+    def search(self, criteria: RecordFilter, limit: int, seconds: float) -> list[Record]:
+        """Returns the best of the newest matching records.
+
+        Raises:
+            QueryTimeout: it took longer than `seconds`.
+        """
+        with self._find(criteria, seconds) as rows:
             found = [*rows]
-        best = rank_texts([content_of(row, wanted).casefold() for row in found], wanted.words)[:limit]
-        return [parse_record(wanted.namespace, found[place]) for place in best]
+        best = rank_texts([content_of(row, criteria).casefold() for row in found], criteria.words)[:limit]
+        return [parse_record(criteria.namespace, found[index]) for index in best]
 
     @contextmanager
-    def _find(self, wanted: RecordFilter, seconds: float) -> Generator[Iterator[Row]]:
+    def _find(self, criteria: RecordFilter, seconds: float) -> Generator[Iterator[Row]]:
         with self.acquire(seconds) as (connection, deadline):
             deadline.check()
-            share = find_share(connection, wanted.namespace)
+            share = find_share(connection, criteria.namespace)
             if share is None:
                 yield iter(())
                 return
-            # Closed before the transaction ends: else the rest of the rows would keep it open.
-            found = self._candidates(connection, share, wanted)
+            # Closed before the transaction ends; unread rows would keep it open.
+            found = self._candidates(connection, share, criteria)
             try:
-                yield filter_rows(found, wanted, deadline)
+                yield filter_rows(found, criteria, deadline)
             finally:
                 found.close()
 
     def _candidates(
-        self, connection: sqlite3.Connection, place: Share, wanted: RecordFilter
+        self, connection: sqlite3.Connection, share: Share, criteria: RecordFilter
     ) -> Generator[Row, None, None]:
-        """Yields records that may be wanted, and all that are, the newest first."""
-        low, high = find_key_range(connection, place, wanted)
+        """Yields all matching records, and some others, newest first."""
+        low, high = find_key_range(connection, share, criteria)
         parameters: dict[str, object] = {
-            "since": min(wanted.since_ms, MAX_TIME_MS),
-            "until": MAX_TIME_MS if wanted.until_ms is None else min(wanted.until_ms, MAX_TIME_MS),
-            "tag": None if wanted.tag_prefix is None else tag_prefix_json(wanted.tag_prefix),
+            "since": min(criteria.since_ms, MAX_TIME_MS),
+            "until": MAX_TIME_MS if criteria.until_ms is None else min(criteria.until_ms, MAX_TIME_MS),
+            "tag": None if criteria.tag_prefix is None else tag_prefix_json(criteria.tag_prefix),
             "low": low,
             "high": high,
         }
-        conditions, patterns = build_like_filter(wanted.words)
+        conditions, patterns = build_like_filter(criteria.words)
         parameters |= patterns
-        match = self._match(connection, wanted) if self._has_index and place.indexed else None
+        match = self._match(connection, criteria) if self._has_index and share.indexed else None
         if match is None:
             yield from iter_rows(connection, SCAN_SQL.format(conditions), parameters)
             return
-        indexed = record_key(place.number, place.indexed)
+        indexed = record_key(share.number, share.indexed)
         yield from iter_rows(connection, SCAN_SQL.format(conditions), parameters | {"low": max(low, indexed + 1)})
         if match == NOTHING:
             return
         parameters |= {"high": min(high, indexed), "match": match}
         yield from iter_rows(connection, INDEX_SQL.format(conditions), parameters)
 
-    def _match(self, connection: sqlite3.Connection, wanted: RecordFilter) -> str | None:
-        """Returns an expression for the index, None where it is of no use."""
-        words = build_match_expression(wanted.words)
-        return words if words is not None else match_short_words(wanted.words, partial(find_gram, connection))
+    def _match(self, connection: sqlite3.Connection, criteria: RecordFilter) -> str | None:
+        """Returns a match expression for the index, or None where the index does not help."""
+        words = build_match_expression(criteria.words)
+        return words if words is not None else match_short_words(criteria.words, partial(find_gram, connection))
 
     # -- configuration
 
@@ -230,7 +230,7 @@ class ReaderPool:
     def read_changes(
         self, extension: str, since: int, keys: tuple[str, ...] | None, seconds: float
     ) -> list[ConfigChanged] | None:
-        """Returns the changes after a revision, None where some are forgotten."""
+        """Returns the changes after a revision; None if some are no longer in the log."""
         with self.acquire(seconds) as (connection, _):
             if since > read_revision(connection):
                 return None
@@ -248,10 +248,10 @@ class ReaderPool:
 
 
 def find_share(connection: sqlite3.Connection, name: str) -> Share | None:
-    """Returns the row of an extension; None where it has nothing.
+    """Returns the row of an extension, or None.
 
     Raises:
-        DamagedRow: it is damaged.
+        DamagedRow: the row is damaged.
     """
     row = connection.execute(f"SELECT {SHARE} FROM extensions WHERE name = ?", (name,)).fetchone()
     return None if row is None else parse_share(row)
@@ -269,7 +269,7 @@ def read_values(
 def iter_rows(
     connection: sqlite3.Connection, statement: str, parameters: Mapping[str, object]
 ) -> Generator[Row, None, None]:
-    """Yields the rows of a statement, and closes it whenever it is left."""
+    """Yields the rows of a statement, and closes its cursor in any case."""
     cursor = connection.execute(statement, parameters)
     try:
         yield from cursor
@@ -278,9 +278,9 @@ def iter_rows(
 
 
 def build_like_filter(words: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Returns conditions that all records hold which have these folded words, and what they need of the words.
+    """Returns SQL conditions that every record with these folded words meets, and their parameters.
 
-    SQLite sorts out most others by them. Python would do it too, and be held up meanwhile."""
+    They let SQLite exclude most other records without holding Python's lock."""
     conditions = ""
     patterns: dict[str, str] = {}
     for number, word in enumerate(words):
@@ -294,7 +294,7 @@ def build_like_filter(words: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def longest_ascii(word: str) -> str:
-    """Returns a part of a word that `LIKE` compares as folding does, unless a text is odd."""
+    """Returns the longest part of a word for which `LIKE` agrees with case folding, unless a text is odd."""
     return max("".join(letter if letter.isascii() else "\x80" for letter in word).split("\x80"), key=len)
 
 
@@ -313,17 +313,17 @@ def read_revision(connection: sqlite3.Connection) -> int:
     return int(revision)
 
 
-def filter_rows(rows: Iterable[Row], wanted: RecordFilter, deadline: QueryDeadline) -> Iterator[Row]:
-    """Yields the rows that are wanted, as many as there is room for."""
-    room = wanted.limit
+def filter_rows(rows: Iterable[Row], criteria: RecordFilter, deadline: QueryDeadline) -> Iterator[Row]:
+    """Yields the rows that match, up to the limit."""
+    room = criteria.limit
     for number, row in enumerate(rows):
         if room == 0:
             return
         if number % DEADLINE_INTERVAL == 0:
             deadline.check()
-        if wanted.words and not wanted.matches_text(content_of(row, wanted).casefold()):
+        if criteria.words and not criteria.matches_text(content_of(row, criteria).casefold()):
             continue
-        if wanted.tag_prefix is not None and not wanted.matches_tags(parse_record(wanted.namespace, row).tags):
+        if criteria.tag_prefix is not None and not criteria.matches_tags(parse_record(criteria.namespace, row).tags):
             continue
         room -= 1
         yield row
@@ -333,34 +333,34 @@ def as_json(text: str) -> Raw:
     return Raw(text.encode())
 
 
-def content_of(row: Row, wanted: RecordFilter) -> str:
-    content: str = parse_text(row[CONTENT], wanted.namespace, f"record {row[0] & MAX_ID}")
+def content_of(row: Row, criteria: RecordFilter) -> str:
+    content: str = parse_text(row[CONTENT], criteria.namespace, f"record {row[0] & MAX_ID}")
     return content
 
 
 def tag_prefix_json(prefix: str) -> str:
-    """Returns what the JSON of tags has where one of them begins so. It may have it elsewhere too."""
+    """Returns text that the JSON of tags contains if a tag has this prefix. It may occur elsewhere too."""
     return msgspec.json.encode(prefix).decode()[:-1]
 
 
-# -- the records of a time
+# -- time ranges
 
 
-def find_key_range(connection: sqlite3.Connection, place: Share, wanted: RecordFilter) -> tuple[int, int]:
-    """Returns two keys between which all records of the wanted time are; most others are not."""
-    low, high = record_key(place.number, 0), record_key(place.number, place.last_id)
-    if wanted.until_ms is not None:
-        # What is not later than this has no peak later than this plus the disorder.
-        high = find_first_key_at(connection, low, high, wanted.until_ms + place.disorder_ms + 1) - 1
-    if wanted.since_ms > place.peak_ms:
+def find_key_range(connection: sqlite3.Connection, share: Share, criteria: RecordFilter) -> tuple[int, int]:
+    """Returns a key range that contains all records of the filter's time range, and few others."""
+    low, high = record_key(share.number, 0), record_key(share.number, share.last_id)
+    if criteria.until_ms is not None:
+        # A record up to this time has a peak of at most this time plus the disorder.
+        high = find_first_key_at(connection, low, high, criteria.until_ms + share.disorder_ms + 1) - 1
+    if criteria.since_ms > share.peak_ms:
         return high + 1, high
-    if wanted.since_ms > 0:
-        low = find_first_key_at(connection, low, high, wanted.since_ms)
+    if criteria.since_ms > 0:
+        low = find_first_key_at(connection, low, high, criteria.since_ms)
     return low, high
 
 
 def find_first_key_at(connection: sqlite3.Connection, low: int, high: int, time_ms: int) -> int:
-    """Returns the first key from `low` on behind which every peak is this time or later; beyond `high` if none is."""
+    """Returns the first key from `low` on after which every peak is at or after `time_ms`; beyond `high` if none is."""
     end = high + 1
     while low < end:
         middle = (low + end) // 2

@@ -11,14 +11,14 @@ CHUNK = bytes(1 << 20)
 
 
 class DiskReserve:
-    """Keeps `size` bytes of a store's disk; none where that is 0."""
+    """Reserves `size` bytes of disk space for a store; nothing if that is 0."""
 
     def __init__(self, store: Path, size: int) -> None:
         self._path = store.with_name(f"{store.name}.ballast")
         self._size = size
 
     def allocate(self) -> bool:
-        """Takes the room, if the disk has it; returns whether it has."""
+        """Reserves the space; returns whether the disk had enough."""
         if self._size == 0 or (self._path.exists() and self._path.stat().st_size == self._size):
             return True
         try:
@@ -31,15 +31,15 @@ class DiskReserve:
         return True
 
     def reallocate(self) -> bool:
-        """Takes the room if the disk has twice as much: else the next record would fill it again."""
+        """Reserves the space if the disk has twice as much: otherwise the next record would fill the disk again."""
         return free_bytes(self._path) >= 2 * self._size and self.allocate()
 
     def release(self) -> None:
-        """Gives the room back."""
+        """Releases the space."""
         self._path.unlink(missing_ok=True)
 
 
 def free_bytes(path: Path) -> int:
-    """Returns how much room the disk has on which this file is."""
+    """Returns the free space of the disk that holds this file."""
     system = os.statvfs(path.parent)
     return system.f_bavail * system.f_frsize

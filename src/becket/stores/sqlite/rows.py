@@ -1,8 +1,8 @@
-"""The rows of a store's tables, and the checksum that each of them carries. Pure.
+"""The rows of a store's tables, and their checksums. Pure.
 
-A row whose checksum does not fit raises `DamagedRow`, which names it. Texts are read as bytes, since SQLite hands out
-any bytes as text. An extension's row also has the sums of the checksums of its other rows: so a row that is missing, or
-there again after it was removed, is noticed although nothing is wrong with the others.
+A row whose checksum does not match raises `DamagedRow`. Text columns are read as bytes, since SQLite returns any
+bytes as text. An extension's row also has the sums of the checksums of its other rows, so that a missing row, or one
+that reappeared after its removal, is detected.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ CHANGE = VALUE.replace("config.", "changes.")
 
 
 def hint_at_damage(path: Path) -> str:
-    """Returns what to do about a damaged row of the store in this file."""
-    return f"`{shlex.join(['becket', 'memory', 'verify', '--data', str(path.parent)])}` lists all that is damaged"
+    """Returns the hint for a damaged store."""
+    return f"`{shlex.join(['becket', 'memory', 'verify', '--data', str(path.parent)])}` lists all damage"
 
 
-encode = msgspec.msgpack.Encoder().encode  # the same bytes for the same values, whatever the version
+encode = msgspec.msgpack.Encoder().encode  # deterministic, whatever the version
 decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class DamagedRow(Exception):
-    """A row is not as it was written. `what` names it, for a person; `extension` is None where that is not known."""
+    """A row is not as it was written. `what` names it; `extension` is None where unknown."""
 
-    def __init__(self, extension: str | None, what: str, problem: str = "its checksum does not fit") -> None:
+    def __init__(self, extension: str | None, what: str, problem: str = "its checksum does not match") -> None:
         self.extension = extension
         self.what = what
         self.problem = problem
         super().__init__(f"{extension or 'an extension'}: {what} is damaged: {problem}")
 
     def as_damage(self) -> Damage:
-        """Returns what `verify` says of it."""
+        """Returns the finding for `verify`."""
         return Damage(self.extension, self.what, self.problem)
 
 
@@ -76,7 +76,7 @@ def checksum(fields: tuple[object, ...]) -> int:
 
 
 class Share(Struct):
-    """A row of `extensions`. `commits` is the number of the last commit that changed something of the extension."""
+    """A row of `extensions`. `commits` is the number of the last commit that changed the extension."""
 
     number: int
     name: str
@@ -107,21 +107,21 @@ SHARE = ", ".join("CAST(name AS BLOB)" if field == "name" else f"extensions.{fie
 
 
 def parse_share(row: Sequence[Any]) -> Share:
-    """Returns what a row of `extensions` says.
+    """Decodes a row of `extensions`.
 
     Raises:
-        DamagedRow: it is not as it was written.
+        DamagedRow: the row is not as it was written.
     """
-    number, raw, *rest, kept = row
+    number, raw, *rest, stored_sum = row
     what = f"the row of extension {number}"
     name = parse_text(raw, None, what)
-    if checksum((number, name, *rest)) != kept:
+    if checksum((number, name, *rest)) != stored_sum:
         raise DamagedRow(name, what)
     return Share(number, name, *rest)
 
 
 def measure(shares: Iterable[Share]) -> Reached:
-    """Returns how far a store with these extensions has come."""
+    """Returns the progress of a store with these extensions."""
     every = [*shares]
     return Reached(
         max((share.commits for share in every), default=0),
@@ -133,17 +133,17 @@ def measure(shares: Iterable[Share]) -> Reached:
 def parse_record(
     namespace: str, row: Sequence[Any], *, read_meta: Callable[[str], Any] = msgspec.json.decode
 ) -> Record:
-    """Returns the record of a row.
+    """Decodes the row of a record.
 
     Raises:
-        DamagedRow: it is not as it was written.
+        DamagedRow: the row is not as it was written.
     """
-    key, time_ms, peak_ms, size, odd, raw_content, raw_tags, raw_meta, raw_idem, kept = row
+    key, time_ms, peak_ms, size, odd, raw_content, raw_tags, raw_meta, raw_idem, stored_sum = row
     what = f"record {key & MAX_ID}"
     content, tags, meta, idem = (
         parse_text(raw, namespace, what) for raw in (raw_content, raw_tags, raw_meta, raw_idem)
     )
-    if checksum((key, time_ms, peak_ms, size, odd, content, tags, meta, idem)) != kept:
+    if checksum((key, time_ms, peak_ms, size, odd, content, tags, meta, idem)) != stored_sum:
         raise DamagedRow(namespace, what)
     return Record(
         namespace,
@@ -156,29 +156,29 @@ def parse_record(
 
 
 def parse_value(extension: str, number: int, row: Sequence[Any]) -> tuple[str, Any, int]:
-    """Returns key, value and revision of a row of `config` or of `changes`.
+    """Returns key, value and revision of a row of `config` or `changes`.
 
     Raises:
-        DamagedRow: it is not as it was written.
+        DamagedRow: the row is not as it was written.
     """
-    raw_key, raw_value, revision, kept = row
+    raw_key, raw_value, revision, stored_sum = row
     key = parse_text(raw_key, extension, f"the configuration of revision {revision}")
     what = f"the value of `{key}` of revision {revision}"
     value = parse_text(raw_value, extension, what)
-    if checksum((number, key, value, revision)) != kept:
+    if checksum((number, key, value, revision)) != stored_sum:
         raise DamagedRow(extension, what)
     return key, value, revision
 
 
 def parse_text(raw: Any, extension: str | None, what: str) -> Any:
-    """Returns a text that was read as bytes, None for None.
+    """Decodes text that was read as bytes; returns None for None.
 
     Raises:
-        DamagedRow: it is no text.
+        DamagedRow: the bytes are not text.
     """
     if raw is None:
         return None
     try:
         return raw.decode()
     except (UnicodeDecodeError, AttributeError) as error:
-        raise DamagedRow(extension, what, "it has bytes that are no UTF-8") from error
+        raise DamagedRow(extension, what, "invalid UTF-8") from error

@@ -1,7 +1,7 @@
 """Schema of the store file: creating, opening, integrity check and quarantine.
 
-A record's key is the number of its extension above `ID_BITS` bits of its id. So the records of one extension stand
-together, in the order in which they came, and one tree is all that an append has to touch.
+A record's key is the number of its extension above `ID_BITS` bits of its id. The records of one extension are
+therefore adjacent and in order, and an append touches a single B-tree.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ __all__ = [
     "seal_schema",
 ]
 
-APPLICATION_ID = 0x62636B74  # "bckt": by this number in its header a file is known as ours
+APPLICATION_ID = 0x62636B74  # "bckt": identifies a becket store in the file header
 SCHEMA_VERSION = 2
-OLDEST = 1  # the first version: `upgrade` makes a store of today of it
-ID_BITS = 40  # room for a million million records, of four million extensions
+OLDEST = 1  # the first version; `upgrade` converts it
+ID_BITS = 40  # room for 10**12 records of each of four million extensions
 MAX_ID = (1 << ID_BITS) - 1
 MAGIC = b"SQLite format 3\0"
 HEADER_SIZE = 100
-LOGS = ("-wal", "-shm", "-journal")  # what SQLite may keep beside a file
-FILE_SUFFIXES = ("", *LOGS, ".mark")  # what belongs to a store
-BUSY_TIMEOUT = 5.0  # seconds for another program that looks into the file
+LOGS = ("-wal", "-shm", "-journal")  # files of SQLite beside the store
+FILE_SUFFIXES = ("", *LOGS, ".mark")  # all files of a store
+BUSY_TIMEOUT = 5.0  # seconds to wait for another process that reads the file
 
-# `peak_ms` is the latest time of all records up to this one, where that is not its own. It never falls, so that the
-# records of a time can be found by halving; `disorder_ms` is how far a time was ever behind the peak. `odd` is 1 where
-# `text_index.is_odd` holds for the content.
+# `peak_ms` is the latest time of all records up to this one, where that is not its own. It never decreases, so that a
+# time range can be found by bisection; `disorder_ms` is the maximum by which a time was behind the peak. `odd` is 1
+# where `text_index.has_special_folds` holds for the content.
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
@@ -106,18 +106,18 @@ INSERT INTO state VALUES ('mended', 0), ('index', NULL), ('lost', NULL), ('noted
 
 
 def record_key(number: int, id: int) -> int:
-    """Returns the key of a record, or of the place where it would be."""
+    """Returns the key of a record."""
     return number << ID_BITS | id
 
 
 def is_store(path: Path, *, for_reading: bool = False) -> bool:
-    """Returns whether there is a store; False where there is nothing at all.
+    """Returns whether there is a store; False if the file does not exist.
 
     Raises:
-        StoreUnavailable: what is there is something else, or a store of a later version.
+        StoreUnavailable: the file is something else, or a store of a later version.
     """
     try:
-        # SQLite would open a file for reading where it may not write, and say so only at the first change.
+        # SQLite would open a file that it may not write, and fail only at the first change.
         with open(path, "rb" if for_reading else "r+b") as file:
             header = file.read(HEADER_SIZE)
     except FileNotFoundError:
@@ -129,29 +129,29 @@ def is_store(path: Path, *, for_reading: bool = False) -> bool:
         return False
     application, version = (int.from_bytes(header[start : start + 4], "big") for start in (68, 60))
     if not header.startswith(MAGIC) or application != APPLICATION_ID:
-        raise StoreUnavailable(str(path), "this is no store of becket", "choose another path, or move the file away")
+        raise StoreUnavailable(str(path), "this is not a becket store", "choose another path, or move the file away")
     if not OLDEST <= version <= SCHEMA_VERSION:
-        because = f"it has version {version}, which this becket does not know (it knows {OLDEST} to {SCHEMA_VERSION})"
-        raise StoreUnavailable(str(path), because, "use the becket that has written it, or a later one")
+        because = f"it has version {version}, this becket supports {OLDEST} to {SCHEMA_VERSION}"
+        raise StoreUnavailable(str(path), because, "use the version of becket that wrote it, or a later one")
     if version != SCHEMA_VERSION and for_reading:
-        because = f"it has version {version}, and has to be upgraded to {SCHEMA_VERSION} before it can be read"
+        because = f"it has version {version} and must be upgraded to {SCHEMA_VERSION} before it can be read"
         raise StoreUnavailable(str(path), because, "start its host once, or open the store for writing")
     return True
 
 
 def create_store_file(path: Path) -> None:
-    """Makes an empty store, entirely or not at all. What another store left at this path is set aside."""
+    """Creates an empty store atomically. Files of another store at this path are quarantined."""
     new = path.with_name(f"{path.name}.new")
     for suffix in FILE_SUFFIXES:
         Path(f"{new}{suffix}").unlink(missing_ok=True)
-    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # what SQLite puts beside it gets its mode
+    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # SQLite's files get the mode of this one
     with closing(open_raw_connection(new)) as connection:
         connection.executescript(f"BEGIN; {SCHEMA}")
         seal_schema(connection)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
     if any(os.path.exists(f"{path}{suffix}") for suffix in LOGS):
-        quarantine(path)  # SQLite would take the log of another store for one of this
+        quarantine(path)  # SQLite would apply the log of another store to this one
     os.replace(new, path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     os.fsync(folder)
@@ -159,7 +159,7 @@ def create_store_file(path: Path) -> None:
 
 
 def open_database(path: Path, *, for_reading: bool = False) -> sqlite3.Connection:
-    """Opens the file as every connection of a store does: what is committed is on the disk."""
+    """Opens the file with the settings of all connections: commits are synced to the disk."""
     connection = open_raw_connection(path)
     if for_reading:
         connection.execute("PRAGMA query_only = ON")
@@ -188,10 +188,10 @@ def open_raw_connection(path: Path) -> sqlite3.Connection:
 
 
 def back_up(connection: sqlite3.Connection, path: Path) -> None:
-    """Writes all that a connection sees to a new file, which is on the disk then.
+    """Writes all that a connection sees to a new file, and syncs it.
 
     Raises:
-        FileExistsError: there is something at that path.
+        FileExistsError: the path exists.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -205,16 +205,16 @@ def back_up(connection: sqlite3.Connection, path: Path) -> None:
         os.close(file)
 
 
-# -- damage
+# -- integrity
 
 
 def seal_schema(connection: sqlite3.Connection) -> None:
-    """Keeps the checksum of the tables' definitions, by which `check_schema` knows them."""
+    """Stores the checksum of the table definitions for `check_schema`."""
     connection.execute("UPDATE state SET value = ? WHERE name = 'schema'", (sum_schema(connection),))
 
 
 def check_schema(connection: sqlite3.Connection) -> None:
-    """Raises sqlite3.DatabaseError where the definitions of the tables are not those that were made."""
+    """Raises sqlite3.DatabaseError if the table definitions were changed."""
     row = connection.execute("SELECT value FROM state WHERE name = 'schema'").fetchone()
     if row != (sum_schema(connection),):
         raise damage("the definitions of its tables have changed")
@@ -228,24 +228,24 @@ def sum_schema(connection: sqlite3.Connection) -> int:
 
 
 def damage(what: str) -> sqlite3.DatabaseError:
-    """Returns the error by which SQLite itself would tell of damage."""
+    """Returns the error that SQLite itself raises for damage."""
     error = sqlite3.DatabaseError(what)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
 
 
 def is_corruption(error: sqlite3.Error) -> bool:
-    """Returns whether this error says that the file is damaged."""
-    if primary_code(error) == 0:  # from the module around SQLite, which met bytes that are no text
+    """Returns whether this error means that the file is damaged."""
+    if primary_code(error) == 0:  # from the `sqlite3` module, for bytes that are not text
         return "UTF-8" in str(error)
     return primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def check_integrity(connection: sqlite3.Connection, seconds: float | None = None) -> None:
-    """Looks through the whole file, a second for some hundred megabytes, or as far as it comes in so many seconds.
+    """Checks the whole file, at some hundred megabytes a second, or as much as is possible in `seconds`.
 
     Raises:
-        sqlite3.DatabaseError: it is damaged.
+        sqlite3.DatabaseError: the file is damaged.
     """
     until = monotonic() + (seconds or 0.0)
     if seconds is not None:
@@ -263,7 +263,7 @@ def check_integrity(connection: sqlite3.Connection, seconds: float | None = None
 
 
 def quarantine(path: Path) -> Path:
-    """Gives a damaged store another name, with all that belongs to it, and returns that name."""
+    """Renames a damaged store and its files; returns the new path."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     number = 1

@@ -50,26 +50,25 @@ from becket.stores.store import AppendCallback, Clock, Damage, Snapshot, now_ms
 
 __all__ = ["SqliteStore"]
 
-RESERVE_BYTES = 8 << 20  # bytes: room to remove some ten thousand records
+RESERVE_BYTES = 8 << 20  # enough to remove some ten thousand records
 
-GLANCE = 0.3  # seconds for a look through the file after its owner was killed; what is not seen then, reads see
+GLANCE = 0.3  # seconds for an integrity check after the owner was killed; later damage is found by reads
 
 T = TypeVar("T")
 
 
 class SqliteStore:
-    """A store in the file at `path`, which this program owns until it closes it; the semantics are those of `Store`.
+    """A store in the file at `path`, locked until it is closed; the semantics are those of `Store`.
 
-    What was acknowledged is on the disk. A file that turns out to be damaged is given another name, which `quarantined`
-    tells, and an empty one is begun. `damage` tells what was found lost when it was opened. Beside the file there are
-    `.lock`, `.mark`, `.ballast` (bytes that are given up when the disk is full; 0 for none) and, while it is open, two
-    of SQLite's own.
+    Acknowledged changes are on the disk. A damaged file is renamed to `quarantined`, and an empty one is created.
+    `damage` lists what was found lost at opening. Beside the file there are `.lock`, `.mark`, `.ballast` (a reserve of
+    `ballast` bytes, released when the disk is full; 0 for none) and, while it is open, two files of SQLite.
 
-    `index=False` does without the index of texts: queries find the same, more slowly. So it is too where SQLite has no
-    trigrams. With `read_only` another program may own it, and everything that writes is refused.
+    Without an `index`, or where SQLite has no trigram tokenizer, queries return the same more slowly. With `read_only`
+    another process may own the store, and everything that writes raises LocalProtocolError.
 
     Raises:
-        StoreInUse: another program has it open.
+        StoreInUse: another process has it open.
         StoreUnavailable: it cannot be opened, and why.
     """
 
@@ -106,7 +105,7 @@ class SqliteStore:
 
     def _open(self) -> tuple[StoreLock, StoreWriter]:
         if not self.path.parent.is_dir():
-            raise StoreUnavailable(str(self.path), "its folder does not exist", "make the folder first")
+            raise StoreUnavailable(str(self.path), "its folder does not exist", "create the folder first")
         owner = StoreLock(self.path)
         was_left = owner.was_unclean or wal_size(self.path) > 0
         try:
@@ -136,7 +135,7 @@ class SqliteStore:
             if not is_corruption(error):
                 raise
             self.quarantined = quarantine(self.path)
-            problem = f"damaged; it is now {self.quarantined}, and the store begins anew"
+            problem = f"damaged; it was renamed to {self.quarantined}, and an empty store was created"
             self._report(Damage(None, "the file", problem), error)
         create_store_file(self.path)
         with closing(open_database(self.path)) as connection:
@@ -151,11 +150,11 @@ class SqliteStore:
         try:
             return read_mark(self.path)
         except ValueError as error:
-            self._report(Damage(None, "the mark", f"{error}; what was lost, if anything, cannot be told"), None)
+            self._report(Damage(None, "the mark", f"{error}; losses cannot be determined"), None)
             return None
 
     def _note_loss(self, connection: sqlite3.Connection, marked: Reached | None) -> None:
-        """Reports what the mark counts and the store does not have, here and from now on in each `verify`."""
+        """Reports what the mark counts and the store lacks, now and in each later `verify`."""
         shares: list[Share] = []
         rows = connection.execute(f"SELECT {SHARE} FROM extensions").fetchall()
         for row in rows:
@@ -164,7 +163,7 @@ class SqliteStore:
             except DamagedRow as damaged:
                 self._report(damaged.as_damage(), damaged)
         if marked is None or len(shares) < len(rows):
-            return  # how far the store has come cannot be told
+            return  # the progress of the store is unknown
         losses = find_loss(connection, marked, measure(shares))
         for loss in losses:
             self._report(loss, None)
@@ -195,11 +194,11 @@ class SqliteStore:
     def search(
         self, namespace: str, text: str, *, limit: int = DEFAULT_QUERY_LIMIT, timeout: float | None = None
     ) -> list[Record]:
-        wanted = parse_search(namespace, text, self._limits)
-        if not wanted.words:
+        criteria = parse_search(namespace, text, self._limits)
+        if not criteria.words:
             return []
         limit = max(0, min(limit, self._limits.memory_page))
-        return self._run_read(self._readers.search, wanted, limit, seconds=self._query_timeout(timeout))
+        return self._run_read(self._readers.search, criteria, limit, seconds=self._query_timeout(timeout))
 
     def _query_timeout(self, timeout: float | None) -> float:
         most = self._limits.query_seconds
@@ -232,9 +231,9 @@ class SqliteStore:
         return saved
 
     def redact_config(self, extension: str, key: str, shown: str) -> None:
-        """Overwrites the value of a key, and all that the record of its changes has, with another text.
+        """Overwrites the value of a key, and its values in the log of changes, with another text.
 
-        It is no change: no revision grows, and nobody is told. The old values are gone from the file then."""
+        It is not a change: no revision is used and no callback is called. The old values are erased from the file."""
         self._get_writer().write(Redaction(extension, parse_config_key(key, self._limits), shown))
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None = None) -> Snapshot:
@@ -253,20 +252,18 @@ class SqliteStore:
 
     @property
     def index_backlog(self) -> int:
-        """How many records the index of texts is behind; they are found all the same, more slowly."""
+        """The number of records that are not in the text index yet; queries still find them, more slowly."""
         return self._get_writer().index_backlog
 
     def maintain(self) -> None:
-        """Does now what the store does by itself when nobody uses it: fills its index, and empties SQLite's log.
-
-        Whoever writes meanwhile waits."""
+        """Runs the background work now: fills the index and empties SQLite's log. Writers wait meanwhile."""
         self._get_writer().write(Maintenance())
 
     def back_up(self, path: Path | str) -> None:
-        """Writes the store as it is now to a new file, which is a store itself. It may be in use meanwhile.
+        """Copies the store to a new file, which is a store itself. The store may be in use meanwhile.
 
         Raises:
-            FileExistsError: there is something at that path.
+            FileExistsError: the path exists.
         """
         self._check_open()
         with closing(open_database(self.path, for_reading=True)) as source:
@@ -279,13 +276,13 @@ class SqliteStore:
         return found
 
     def accept_losses(self) -> None:
-        """Has `verify` report no more what was found lost when the store was opened: somebody has taken note of it."""
+        """Makes `verify` no longer report what was found lost when the store was opened."""
         self._get_writer().write(Accepting())
 
     def release_reserve(self) -> None:
-        """Frees the space that the store reserves, for what a host must write on a full disk.
+        """Releases the reserved space, for what a host must write on a full disk.
 
-        Nothing is added to the store until the disk has room for it again."""
+        Nothing is added to the store until the disk has space again."""
         self._get_writer().release_reserve()
 
     def close(self) -> None:
@@ -310,7 +307,7 @@ class SqliteStore:
     ) -> None:
         self.close()
 
-    # -- what every call goes through
+    # -- helpers
 
     def _check_open(self) -> None:
         if self._is_closed:

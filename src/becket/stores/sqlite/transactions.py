@@ -1,7 +1,7 @@
 """Applies changes within one SQLite transaction, each checked against its quota.
 
-Used by one thread. What is known of each extension is held in memory beside the file; a rollback loads it anew. Each
-row gets its checksum here.
+Used by one thread. The rows of `extensions` are cached in memory; a rollback reloads them. Checksums of all rows are
+computed here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["ConfigChange", "RecordDeletion", "Redaction", "Transactions"]
 
 
 class ConfigChange(Struct, frozen=True):
-    """A value to keep, or to remove where it is None."""
+    """Sets a value, or removes it if `value` is None."""
 
     extension: str
     key: str
@@ -46,14 +46,14 @@ class ConfigChange(Struct, frozen=True):
 
 
 class RecordDeletion(Struct, frozen=True):
-    """Records to remove: those up to an id."""
+    """Removes the records up to an id."""
 
     namespace: str
     up_to: int
 
 
 class Redaction(Struct, frozen=True):
-    """A value to overwrite wherever it stands, as if it had always been this one."""
+    """Overwrites a value wherever it is stored, as if it had always been this one."""
 
     extension: str
     key: str
@@ -74,12 +74,12 @@ FROM config WHERE extension = ?
 """
 INSERT_RECORDS = "INSERT INTO memory (key, time_ms, peak_ms, size, odd, content, tags, meta, idem, sum) VALUES "
 ROW_PLACEHOLDERS = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# Rows in one statement: for each of these Python lets go of its lock, and may wait 5 ms to have it back.
+# Rows per statement: for each statement Python releases its lock, and may wait 5 ms to get it back.
 ROWS_PER_INSERT = 64
 
 
 class Transactions:
-    """Works changes into a transaction. `backlog` is how many records are not in the index yet."""
+    """Applies changes within a transaction. `backlog` is the number of records that are not in the index yet."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Transactions:
         rows = self._connection.execute(f"SELECT {SHARE} FROM extensions ORDER BY number").fetchall()
         self._last_number = max((row[0] for row in rows), default=0)
         self._shares: dict[str, Share] = {}
-        self._damaged: list[DamagedRow] = []  # of extensions that nothing is done for until they are mended
+        self._damaged: list[DamagedRow] = []  # extensions that cannot be changed until they are repaired
         for row in rows:
             try:
                 share = parse_share(row)
@@ -109,7 +109,7 @@ class Transactions:
                 self._damaged.append(damaged)
             else:
                 self._shares[share.name] = share
-        # Never below the mark, even if what it counts was lost: an id or a revision that was told means one thing.
+        # Never below the mark, even if what it counts was lost: an acknowledged id or revision is not reused.
         reached = measure(self._shares.values())
         self._commits = max(reached.commits, self._marked.commits)
         self._last_id = max(reached.last_id, self._marked.last_id)
@@ -118,10 +118,10 @@ class Transactions:
         self.backlog = sum(self._count_unindexed(share) for share in self._shares.values())
         self._rows: list[Row] = []
         self._touched: dict[int, Share] = {}
-        self._answers: dict[tuple[int, str], Appended] = {}
-        self._is_thorough = False  # whether bytes that are freed are overwritten
+        self._results: dict[tuple[int, str], Appended] = {}
+        self._is_thorough = False  # whether freed bytes are overwritten
 
-    # -- one transaction
+    # -- transaction
 
     def begin(self) -> None:
         """Opens a transaction."""
@@ -129,11 +129,11 @@ class Transactions:
 
     @property
     def reached(self) -> Reached:
-        """How far the store has come with all that was committed."""
+        """The progress of the store with all that was committed."""
         return self._marked
 
     def commit(self) -> None:
-        """Makes all since `begin` safe: when it returns, it is on the disk."""
+        """Commits all changes since `begin`; they are on the disk when it returns."""
         self._insert()
         if self._has_changed:
             self._commits += 1
@@ -141,7 +141,7 @@ class Transactions:
                 share.commits = self._commits
         self._connection.executemany(UPSERT_EXTENSION, [share.as_row() for share in self._touched.values()])
         self._touched.clear()
-        self._answers.clear()
+        self._results.clear()
         self._connection.execute("COMMIT")
         self._has_changed = False
         self._marked = Reached(self._commits, self._last_id, self._revision)
@@ -150,7 +150,7 @@ class Transactions:
             self._is_thorough = False
 
     def roll_back(self) -> None:
-        """Takes back all since `begin`."""
+        """Reverts all changes since `begin`."""
         if self._connection.in_transaction:  # SQLite may have done it already
             self._connection.execute("ROLLBACK")
         self._load()
@@ -166,10 +166,10 @@ class Transactions:
             self.backlog += len(rows)
 
     def _find(self, name: str) -> Share | None:
-        """Returns the share of an extension; None where it has nothing yet.
+        """Returns the row of an extension; None if it has stored nothing yet.
 
         Raises:
-            DamagedRow: it may be one whose row is damaged.
+            DamagedRow: the row may be one of the damaged ones.
         """
         share = self._shares.get(name)
         if share is None and self._damaged:
@@ -177,7 +177,7 @@ class Transactions:
         return share
 
     def _get_row(self, name: str) -> Share:
-        """Returns the share of an extension, which will be saved with a change."""
+        """Returns the row of an extension, creating it if needed."""
         share = self._find(name)
         if share is None:
             self._last_number += 1
@@ -192,10 +192,10 @@ class Transactions:
     # -- memory
 
     def append(self, entry: NewRecord) -> Appended:
-        """Keeps a record.
+        """Stores a record.
 
         Raises:
-            QuotaExceeded: the share is used up.
+            QuotaExceeded: the quota is used up.
         """
         share = self._find(entry.namespace)
         if share is None:
@@ -212,7 +212,7 @@ class Transactions:
     def _add(self, share: Share, entry: NewRecord) -> Appended:
         now = max(0, self._clock())
         self._last_id += 1
-        answer = Appended(True, now, self._last_id)
+        result = Appended(True, now, self._last_id)
         is_peak = now >= share.peak_ms
         share.records += 1
         share.bytes += entry.size
@@ -232,37 +232,37 @@ class Transactions:
             None if entry.meta is None else entry.meta.decode(),
             entry.idem,
         )
-        kept = checksum(row)
-        share.memory_sum += kept
-        self._rows.append((*row, kept))
+        row_sum = checksum(row)
+        share.memory_sum += row_sum
+        self._rows.append((*row, row_sum))
         if entry.idem is not None:
-            self._answers[share.number, entry.idem] = answer
-        return answer
+            self._results[share.number, entry.idem] = result
+        return result
 
     def _find_by_idem(self, share: Share, idem: str) -> Appended | None:
-        known = self._answers.get((share.number, idem))
+        known = self._results.get((share.number, idem))
         if known is not None:
             return known
         row = self._connection.execute(SELECT_BY_IDEM, (share.number, idem)).fetchone()
         return None if row is None else Appended(True, *row)
 
-    def delete_records(self, forgetting: RecordDeletion) -> int:
-        """Removes records and returns how many there were."""
+    def delete_records(self, deletion: RecordDeletion) -> int:
+        """Removes records and returns how many were removed."""
         self._insert()
-        share = self._find(forgetting.namespace)
+        share = self._find(deletion.namespace)
         if share is None:
             return 0
         self._touch(share)
-        first, last = record_key(share.number, 0), record_key(share.number, forgetting.up_to)
+        first, last = record_key(share.number, 0), record_key(share.number, deletion.up_to)
         unindexed = self._count_unindexed(share)
         is_sound = self._index is None or self._remove_from_index(share, first, last)
         count, size, total = self._count(first, last)
         self._connection.execute("DELETE FROM memory WHERE key BETWEEN ? AND ?", (first, last))
-        if is_sound and forgetting.up_to < share.last_id:
+        if is_sound and deletion.up_to < share.last_id:
             share.records -= count
             share.bytes -= size
             share.memory_sum -= total
-        else:  # what is left is counted, so that damage which is forgotten is not counted for ever
+        else:  # the rest is counted, so that removed damage is not counted for ever
             share.records, share.bytes, share.memory_sum = self._count(last + 1, record_key(share.number, MAX_ID))
         if is_sound:
             self.backlog -= unindexed - self._count_unindexed(share)
@@ -271,7 +271,7 @@ class Transactions:
         return count
 
     def _count(self, first: int, last: int) -> tuple[int, int, int]:
-        """Returns of the records between two keys how many there are, their bytes and the sum of their checksums."""
+        """Returns number, bytes and sum of checksums of the records between two keys."""
         counts: tuple[int, int, int] = self._connection.execute(
             "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(sum), 0) FROM memory WHERE key BETWEEN ? AND ?",
             (first, last),
@@ -279,9 +279,9 @@ class Transactions:
         return counts
 
     def _remove_from_index(self, share: Share, first: int, last: int) -> bool:
-        """Removes records from the index; returns False where one is damaged, and the index is begun anew.
+        """Removes records from the index; returns False if one is damaged, and the index was rebuilt.
 
-        What was indexed of that one cannot be told any more."""
+        What was indexed for a damaged record is unknown."""
         assert self._index is not None
         indexed = min(last, record_key(share.number, share.indexed))
         rows = self._connection.execute(f"SELECT {RECORD} FROM memory WHERE key BETWEEN ? AND ?", (first, indexed))
@@ -299,10 +299,10 @@ class Transactions:
     # -- configuration
 
     def apply_config(self, change: ConfigChange) -> ConfigSaved:
-        """Keeps or removes a value.
+        """Sets or removes a value.
 
         Raises:
-            QuotaExceeded: the share is used up.
+            QuotaExceeded: the quota is used up.
         """
         share = self._find(change.extension) or Share(0, change.extension)
         present, revision = self._read_value(share, change)
@@ -326,10 +326,10 @@ class Transactions:
         return ConfigSaved(True, self._revision)
 
     def _read_value(self, share: Share, change: ConfigChange) -> tuple[str | None, int]:
-        """Returns the value that a change replaces, and its revision. One that is damaged is removed first.
+        """Returns the value that a change replaces, and its revision. A damaged value is removed first.
 
         Raises:
-            DamagedRow: it is damaged, and the change depends on it.
+            DamagedRow: the value is damaged, and the change depends on it.
         """
         where = "config WHERE extension = ? AND key = ?"
         row = self._connection.execute(f"SELECT {VALUE} FROM {where}", (share.number, change.key)).fetchone()
@@ -350,25 +350,25 @@ class Transactions:
 
     def _write_value(self, share: Share, change: ConfigChange) -> None:
         execute, where = self._connection.execute, (share.number, change.key)
-        (kept,) = execute("SELECT sum FROM config WHERE extension = ? AND key = ?", where).fetchone() or (0,)
-        share.config_sum -= kept
+        (row_sum,) = execute("SELECT sum FROM config WHERE extension = ? AND key = ?", where).fetchone() or (0,)
+        share.config_sum -= row_sum
         if change.value is None:
             execute("DELETE FROM config WHERE extension = ? AND key = ?", where)
             return
-        kept = checksum((share.number, change.key, change.value, share.revision))
-        share.config_sum += kept
+        row_sum = checksum((share.number, change.key, change.value, share.revision))
+        share.config_sum += row_sum
         execute(
             "INSERT OR REPLACE INTO config (extension, key, value, revision, sum) VALUES (?, ?, ?, ?, ?)",
-            (share.number, change.key, change.value, share.revision, kept),
+            (share.number, change.key, change.value, share.revision, row_sum),
         )
 
     def _write_change(self, share: Share, change: ConfigChange) -> None:
         execute = self._connection.execute
-        kept = checksum((share.number, change.key, change.value, share.revision))
-        share.changes_sum += kept
+        row_sum = checksum((share.number, change.key, change.value, share.revision))
+        share.changes_sum += row_sum
         execute(
             "INSERT INTO changes (extension, revision, key, value, sum) VALUES (?, ?, ?, ?, ?)",
-            (share.number, share.revision, change.key, change.value, kept),
+            (share.number, share.revision, change.key, change.value, row_sum),
         )
         oldest = execute(
             "SELECT revision FROM changes WHERE extension = ? ORDER BY revision DESC LIMIT 1 OFFSET ?",
@@ -383,7 +383,7 @@ class Transactions:
             execute(f"DELETE {old}", where)
 
     def redact(self, redaction: Redaction) -> None:
-        """Overwrites the values that a key has and had. No revision changes, and no bytes of them are left behind."""
+        """Overwrites the current and logged values of a key, and their bytes in the file. No revision changes."""
         share = self._find(redaction.extension)
         if share is None:
             return
@@ -400,7 +400,7 @@ class Transactions:
         self._touch(share)
 
     def _overwrite(self, table: str, share: Share, key: str, revision: int, value: str) -> int:
-        """Returns by how much the sum of a row is larger with another value."""
+        """Replaces a value; returns the difference between the new and the old checksum."""
         where = f"{table} WHERE extension = ? AND key = ? AND revision = ?"
         (before,) = self._connection.execute(f"SELECT sum FROM {where}", (share.number, key, revision)).fetchone()
         after = checksum((share.number, key, value, revision))
@@ -411,13 +411,13 @@ class Transactions:
         return int(after - before)
 
     def accept_losses(self) -> None:
-        """Removes the note of what was found lost."""
+        """Removes the list of losses."""
         self._connection.execute("UPDATE state SET value = NULL WHERE name = 'lost'")
 
-    # -- the index, behind the records
+    # -- text index
 
     def prepare_index(self) -> None:
-        """Makes the index, where there is none or one of another form."""
+        """Creates the index, where there is none or one of another version."""
         if self._index is not None:
             self.begin()
             if self._index.prepare():
@@ -428,7 +428,7 @@ class Transactions:
             self._load()
 
     def index_batch(self) -> bool:
-        """Puts a few records more into the index; returns whether there was anything to do."""
+        """Indexes a few more records; returns whether there was anything to do."""
         if self._index is None:
             return False
         if self.backlog == 0:
@@ -463,7 +463,7 @@ class Transactions:
         return int(count)
 
     def overwrite_failed_commit(self) -> None:
-        """Writes over what a commit that failed may have left behind the last good one, so that it cannot come back."""
+        """Overwrites what a failed commit may have left after the last good one, so that it cannot reappear."""
         self.begin()
         self._connection.execute("UPDATE state SET value = value + 1 WHERE name = 'mended'")
         self._connection.execute("COMMIT")

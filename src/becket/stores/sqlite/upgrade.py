@@ -1,4 +1,4 @@
-"""Upgrades a store of an older version, in one transaction. A copy is kept beside it until that has succeeded."""
+"""Upgrades a store of an older version, in one transaction. A copy is row_sum beside it until that has succeeded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from becket.stores.sqlite.schema import MAX_ID, SCHEMA_VERSION, back_up, open_ra
 
 __all__ = ["copy_path", "upgrade"]
 
-NO_SUM = -1  # fits nothing: what was damaged before stays so
+NO_SUM = -1  # matches nothing: a row that was damaged before stays damaged
 COLUMNS = {
     "extensions": ("commits", "memory_sum", "config_sum", "changes_sum", "sum"),
     "memory": ("sum",),
@@ -27,15 +27,15 @@ SUMS = {
 
 
 def copy_path(path: Path) -> Path:
-    """Returns where the copy is kept meanwhile."""
+    """Returns the path of the temporary copy."""
     return path.with_name(f"{path.name}.before-upgrade")
 
 
 def upgrade(path: Path) -> None:
-    """Makes a store that has today's version of one that may have an older one.
+    """Upgrades a store to the current version, if it has an older one.
 
     Raises:
-        sqlite3.Error: it could not be done. The store is as before, and the copy is still there.
+        sqlite3.Error: the upgrade failed. The store is unchanged, and the copy still exists.
         OSError: the same.
     """
     copy = copy_path(path)
@@ -44,7 +44,7 @@ def upgrade(path: Path) -> None:
         if version != SCHEMA_VERSION:
             copy.unlink(missing_ok=True)
             back_up(connection, copy)
-            # Not in the log of SQLite: an older becket reads the version from the file alone, and must see the new one.
+            # Not through SQLite's log: an older becket reads the version from the file alone, and must see the new one.
             connection.execute("PRAGMA journal_mode = DELETE").fetchall()
             connection.create_function("checksum", -1, sum_raw, deterministic=True)
             connection.execute("BEGIN IMMEDIATE")
@@ -71,10 +71,10 @@ def add_checksums(connection: sqlite3.Connection) -> None:
         )
         share.config_sum = total(execute("SELECT sum(sum) FROM config WHERE extension = ?", (share.number,)))
         share.changes_sum = total(execute("SELECT sum(sum) FROM changes WHERE extension = ?", (share.number,)))
-        *_, memory_sum, config_sum, changes_sum, kept = share.as_row()
+        *_, memory_sum, config_sum, changes_sum, row_sum = share.as_row()
         execute(
             "UPDATE extensions SET memory_sum = ?, config_sum = ?, changes_sum = ?, sum = ? WHERE number = ?",
-            (memory_sum, config_sum, changes_sum, kept, share.number),
+            (memory_sum, config_sum, changes_sum, row_sum, share.number),
         )
     execute("INSERT INTO state VALUES ('lost', NULL), ('noted', 0), ('schema', NULL)")
     seal_schema(connection)

@@ -1,7 +1,8 @@
-"""Reads a whole store and tells what in it was lost or changed: every row, its counters, its index, and its mark.
+"""Reads a whole store and reports what was lost or changed: every row, its counters, its index and its mark.
 
-A record is known by its checksum; one that is missing, or there again after it was removed, by the sum of them that the
-extension's row has. The index must give for each trigram the sum of the keys of the records that have it.
+A changed record is detected by its checksum; a missing one, or one that reappeared after its removal, by the sum of
+checksums in the extension's row. For each trigram, the index must have the sum of the keys of the records that
+contain it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from becket.stores.store import Damage
 
 __all__ = ["find_loss", "keep_losses", "verify"]
 
-MOST = 100  # findings of SQLite itself
-PRIME = 2**31 - 1  # keys count modulo this, so that no sum of them overflows
+MOST = 100  # findings of SQLite's own check
+PRIME = 2**31 - 1  # sums of keys are modulo this, so that they do not overflow
 TYPES = (
     "typeof(time_ms) = 'integer' AND typeof(size) = 'integer' AND typeof(content) = 'text'"
     " AND typeof(peak_ms) IN ('integer', 'null') AND typeof(odd) IN ('integer', 'null')"
@@ -45,12 +46,12 @@ TYPES = (
 
 
 def verify(path: Path, *, has_index: bool) -> list[Damage]:
-    """Returns what is damaged in the store at this path, as it is at one moment."""
+    """Returns what is damaged in the store at this path, in one snapshot."""
     try:
         marked = read_mark(path)
     except ValueError as error:
         return [
-            Damage(None, "the mark", f"{error}; it is written anew with the next change"),
+            Damage(None, "the mark", f"{error}; it is rewritten with the next change"),
             *look(path, None, has_index),
         ]
     return look(path, marked, has_index)
@@ -66,18 +67,18 @@ def look(path: Path, marked: Reached | None, has_index: bool) -> list[Damage]:
 
 
 class Examination:
-    """One look at everything, through a connection that sees one moment of the store."""
+    """One verification, through a connection with one snapshot of the store."""
 
     def __init__(self, connection: sqlite3.Connection, *, has_index: bool) -> None:
         self._connection = connection
         self._has_index = has_index
         self._shares: dict[int, Share] = {}
-        self._grams: defaultdict[str, int] = defaultdict(int)  # each trigram: the sum that its keys should have
-        self._are_all_known = True  # all extensions
-        self._is_sound = True  # all records
+        self._grams: defaultdict[str, int] = defaultdict(int)  # for each trigram the expected sum of keys
+        self._are_all_known = True  # whether all rows of `extensions` are intact
+        self._is_sound = True  # whether all records are intact
 
     def run(self, marked: Reached | None) -> Iterator[Damage]:
-        """Yields what is damaged. What SQLite cannot read ends a part, not all of it."""
+        """Yields all damage. What SQLite cannot read ends one part, not all of them."""
         parts = (self._file(), self._extensions(), self._records(), self._values(), self._index(), self._loss(marked))
         for part in parts:
             try:
@@ -109,16 +110,16 @@ class Examination:
     def _records(self) -> Iterator[Damage]:
         counted = {number: [0, 0, 0] for number in self._shares}
         for row in read(self._connection, f"SELECT {RECORD}, {TYPES} FROM memory ORDER BY key"):
-            key, size, kept, has_types = row[0], row[3], row[-2], row[-1]
+            key, size, row_sum, has_types = row[0], row[3], row[-2], row[-1]
             share = self._shares.get(key >> ID_BITS)
             if share is None:
                 self._is_sound = False
-                yield Damage(None, f"record {key & MAX_ID}", "it belongs to no extension that is known")
+                yield Damage(None, f"record {key & MAX_ID}", "it belongs to no known extension")
                 continue
             try:
                 record = parse_record(share.name, row[:-1])
                 if not has_types:
-                    raise DamagedRow(share.name, f"record {record.id}", "a column has another type")
+                    raise DamagedRow(share.name, f"record {record.id}", "a column has the wrong type")
             except DamagedRow as damaged:
                 self._is_sound = False
                 yield damaged.as_damage()
@@ -127,16 +128,16 @@ class Examination:
                     part = key % PRIME
                     for gram in grams_of(record.content):
                         self._grams[gram] += part
-            for place, more in enumerate((1, size, kept)):
-                counted[share.number][place] += more if isinstance(more, int) else 0
+            for column, more in enumerate((1, size, row_sum)):
+                counted[share.number][column] += more if isinstance(more, int) else 0
         for number, (records, size, total) in counted.items():
             share = self._shares[number]
             if records != share.records:
                 self._is_sound = False
-                yield Damage(share.name, "records", f"{share.records} were kept, and {records} are there")
+                yield Damage(share.name, "records", f"{share.records} were stored, {records} were found")
             elif (size, total) != (share.bytes, share.memory_sum):
                 self._is_sound = False
-                yield Damage(share.name, "records", "they are not those that were kept")
+                yield Damage(share.name, "records", "they are not those that were stored")
 
     # -- configuration
 
@@ -148,7 +149,7 @@ class Examination:
             for number, *row in rows:
                 share = self._shares.get(number)
                 if share is None:
-                    yield Damage(None, f"a row of {table}", "it belongs to no extension that is known")
+                    yield Damage(None, f"a row of {table}", "it belongs to no known extension")
                     continue
                 keys[number] += 1
                 try:
@@ -160,31 +161,31 @@ class Examination:
                 share = self._shares[number]
                 if table == "config" and keys[number] != share.keys:
                     yield Damage(
-                        share.name, "configuration", f"{share.keys} values were kept, {keys[number]} are there"
+                        share.name, "configuration", f"{share.keys} values were stored, {keys[number]} were found"
                     )
                 elif total != getattr(share, name):
-                    what = "configuration" if table == "config" else "the log of changes of the configuration"
-                    yield Damage(share.name, what, "it has not the rows that were kept")
+                    what = "configuration" if table == "config" else "the log of configuration changes"
+                    yield Damage(share.name, what, "its rows are not those that were stored")
 
     # -- the index
 
     def _index(self) -> Iterator[Damage]:
         if not self._has_index or not self._is_sound:
-            return  # without all records there is nothing to compare it with
+            return  # the index can only be compared with all records
         if self._connection.execute("SELECT value FROM state WHERE name = 'index'").fetchone() != (INDEX_VERSION,):
-            return  # there is none yet
+            return  # no index yet
         self._connection.execute(VOCABULARY)
         try:
             found = read(self._connection, f"SELECT term, sum(-doc % {PRIME}) FROM temp.grams GROUP BY term")
             wrong = sum(self._grams.pop(gram, None) != total for gram, total in found) + len(self._grams)
         except sqlite3.Error as error:
-            yield Damage(None, "the index of texts", f"{error}; it is made anew when the store is opened again")
+            yield Damage(None, "the index of texts", f"{error}; it is rebuilt when the store is next opened")
             return
         if wrong:
-            problem = f"{wrong} of its entries do not fit the records; it is made anew when the store is opened again"
+            problem = f"{wrong} of its entries do not match the records; it is rebuilt when the store is next opened"
             yield Damage(None, "the index of texts", problem)
 
-    # -- what is not there
+    # -- losses
 
     def _loss(self, marked: Reached | None) -> Iterator[Damage]:
         fresh: list[Damage] = []
@@ -193,13 +194,13 @@ class Examination:
         yield from fresh
         row = self._connection.execute("SELECT CAST(value AS BLOB) FROM state WHERE name = 'lost'").fetchone()
         if row is None:
-            yield Damage(None, "the table `state`", "it has not the rows that were kept")
+            yield Damage(None, "the table `state`", "its rows are not those that were stored")
         elif row[0] is not None:
             yield from parse_losses(row[0])
 
 
 def find_loss(connection: sqlite3.Connection, marked: Reached, reached: Reached) -> list[Damage]:
-    """Returns what a store that has come as far as `reached` has lost of what its mark counts, if not noted yet."""
+    """Returns what a store with the progress `reached` has lost of what its mark counts, if not recorded yet."""
     (noted,) = connection.execute("SELECT value FROM state WHERE name = 'noted'").fetchone() or (0,)
     if marked.commits <= reached.commits or marked.commits == noted:
         return []
@@ -210,20 +211,20 @@ def find_loss(connection: sqlite3.Connection, marked: Reached, reached: Reached)
     if marked.revision > reached.revision:
         parts.append(f"configuration changes {reached.revision + 1} to {marked.revision}")
     what = " and ".join(parts) or commits
-    problem = f"acknowledged and lost ({commits}); what was removed by them may be there again"
+    problem = f"acknowledged and lost ({commits}); data that they removed may have reappeared"
     return [Damage(None, what, problem)]
 
 
 def parse_losses(data: bytes) -> list[Damage]:
-    """Returns the losses that were noted when the store was opened."""
+    """Returns the losses recorded when the store was opened."""
     try:
         return msgspec.json.decode(data, type=list[Damage])
     except JSON_ERRORS:
-        return [Damage(None, "the note of earlier losses", "it cannot be read")]
+        return [Damage(None, "the list of earlier losses", "it cannot be read")]
 
 
 def keep_losses(connection: sqlite3.Connection, losses: Iterable[Damage], marked: Reached | None) -> None:
-    """Notes losses in the store, up to this mark: `verify` reports them until somebody accepts them."""
+    """Records losses in the store, up to this mark: `verify` reports them until they are accepted."""
     connection.execute("BEGIN IMMEDIATE")
     (data,) = connection.execute("SELECT CAST(value AS BLOB) FROM state WHERE name = 'lost'").fetchone()
     known = [] if data is None else parse_losses(data)
