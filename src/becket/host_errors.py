@@ -107,7 +107,7 @@ class PeerCrashed(ConnectionLost):
         self.stderr_tail = stderr_tail
         how = f"killed by {signal}" if signal else f"exit code {exit_code}"
         last_line = stderr_tail.strip().rsplit("\n", 1)[-1]
-        parts = [how, detail, f"last stderr line: {last_line}" if last_line else ""]
+        parts = [how, detail, f"last line of stderr: {last_line}" if last_line else ""]
         super().__init__(DisconnectReason.PROCESS_EXIT, ", ".join(part for part in parts if part))
 
 

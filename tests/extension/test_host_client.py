@@ -333,8 +333,8 @@ async def test_a_string_instead_of_a_list_is_not_split_into_letters(face: str) -
         said = await use_tool(host, "one")
 
     assert said == [
-        "tags are a list of texts, and never one text such as 'abc'",
-        "keys are a list of texts, and never one text such as 'colour'",
+        "tags must be a list of str, got the str 'abc'",
+        "keys must be a list of str, got the str 'colour'",
     ]
 
 

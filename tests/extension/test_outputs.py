@@ -166,19 +166,19 @@ STREAM: Any = ProviderStream(Sink())  # type: ignore[arg-type]
 @pytest.mark.parametrize(
     ("put", "said"),
     [
-        (lambda: COMMAND.text(5), "what a command puts out is text, and 5 is none"),
-        (lambda: COMMAND.system(None), "what a command puts out is text, and None is none"),
-        (lambda: COMMAND.error(ValueError("x")), "an error is text"),
-        (lambda: COMMAND.task("Indexing").update(current=0.5), "how much of a task is done is a whole number"),
-        (lambda: COMMAND.task("Indexing").advance(-1), "how much of a task is done is never negative"),
-        (lambda: COMMAND.task("Indexing").update(total="9"), "the total of a task is a whole number"),
-        (lambda: COMMAND.task("Indexing").update(message=5), "the message of a task is text"),
-        (lambda: COMMAND.task("Indexing").log(5), "the line of a task is text"),
-        (lambda: STREAM.text(5), "a piece of an answer is text"),
-        (lambda: STREAM.thinking(b"x"), "a piece of what a model thinks is text"),
-        (lambda: STREAM.tool_use(1, "bash", {}), "the id of a tool that a model asks for is text"),
-        (lambda: STREAM.tool_use("1", bytes, {}), "the name of a tool that a model asks for is text"),
-        (lambda: STREAM.error(5), "an error is text"),
+        (lambda: COMMAND.text(5), "what a command puts out must be str, got int"),
+        (lambda: COMMAND.system(None), "what a command puts out must be str, got NoneType"),
+        (lambda: COMMAND.error(ValueError("x")), "an error must be str"),
+        (lambda: COMMAND.task("Indexing").update(current=0.5), "how much of a task is done must be int"),
+        (lambda: COMMAND.task("Indexing").advance(-1), "how much of a task is done must not be negative"),
+        (lambda: COMMAND.task("Indexing").update(total="9"), "the total of a task must be int"),
+        (lambda: COMMAND.task("Indexing").update(message=5), "the message of a task must be str"),
+        (lambda: COMMAND.task("Indexing").log(5), "the line of a task must be str"),
+        (lambda: STREAM.text(5), "a piece of an answer must be str"),
+        (lambda: STREAM.thinking(b"x"), "a piece of what a model thinks must be str"),
+        (lambda: STREAM.tool_use(1, "bash", {}), "the id of a tool that a model asks for must be str"),
+        (lambda: STREAM.tool_use("1", bytes, {}), "the name of a tool that a model asks for must be str"),
+        (lambda: STREAM.error(5), "an error must be str"),
     ],
 )
 async def test_output_that_no_host_could_read_is_refused_where_the_author_sees_it(put: Any, said: str) -> None:
@@ -187,9 +187,9 @@ async def test_output_that_no_host_could_read_is_refused_where_the_author_sees_i
 
 
 def test_a_task_has_a_label_and_a_total_that_can_be_shown() -> None:
-    with pytest.raises(TypeError, match="the label of a task is text"):
+    with pytest.raises(TypeError, match="the label of a task must be str"):
         COMMAND.task(5)
-    with pytest.raises(TypeError, match="the total of a task is a whole number"):
+    with pytest.raises(TypeError, match="the total of a task must be int"):
         COMMAND.task("Indexing", total=2.5)
 
 

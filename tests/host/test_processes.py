@@ -283,4 +283,4 @@ async def test_one_whose_start_fails_says_why(failure: str, said: str) -> None:
         async with connect_extension(command, id="notes", limits=QUICK.but(stdin_grace=2.0)):
             pass
     assert "it refused: internal error (-32603, incident " in caught.value.because
-    assert caught.value.because.endswith(f"last stderr line: {said}")
+    assert caught.value.because.endswith(f"last line of stderr: {said}")

@@ -1,7 +1,7 @@
 """Types, methods and notifications of the protocol between host and extension.
 
-What authors of extensions and of hosts write down can be imported from here; each family is imported when one of its
-names is first used. The rest, such as the methods and how what comes in is read, stands in the modules of the families.
+The names that authors of extensions and hosts use can be imported from here; each module is imported at first use.
+Everything else, such as methods and decoders, is in the modules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Validates arguments of the public API before anything is sent.
 
-The other side would pass over what it cannot read, or refuse all of it: here the one who gave it learns what is wrong.
+The other peer would ignore or reject invalid values; here the caller gets the error.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ __all__ = ["check_non_negative_int", "check_str", "check_strs"]
 
 
 def check_str(value: object, what: str) -> None:
-    """Raises TypeError for what is no text."""
+    """Raises TypeError unless the value is a str."""
     if not isinstance(value, str):
-        raise TypeError(f"{what} is text, and {value!r} is none")
+        raise TypeError(f"{what} must be str, got {type(value).__name__}")
 
 
 def check_non_negative_int(value: object, what: str) -> None:
-    """Raises TypeError or ValueError for what is no whole number, or a negative one. None says nothing, and may be."""
+    """Raises TypeError or ValueError unless the value is None or an int of at least 0."""
     if value is None:
         return
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{what} is a whole number, and {value!r} is none")
+        raise TypeError(f"{what} must be int, got {type(value).__name__}")
     if value < 0:
-        raise ValueError(f"{what} is never negative, as {value} is")
+        raise ValueError(f"{what} must not be negative: {value}")
 
 
 def check_strs(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Returns several texts.
+    """Returns the strings as a tuple.
 
     Raises:
-        TypeError: it is one text. That is many as well, one for each of its letters, and hardly ever what is meant.
+        TypeError: the value is a single str, whose characters are hardly ever meant.
     """
     if isinstance(values, str):
-        raise TypeError(f"{what} are a list of texts, and never one text such as {values!r}")
+        raise TypeError(f"{what} must be a list of str, got the str {values!r}")
     return tuple(values)

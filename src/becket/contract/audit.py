@@ -1,8 +1,8 @@
-"""Audit records: one JSON line an event, hash-chained to the line before.
+"""Audit records: one JSON line per event, hash-chained to the line before.
 
-Every record is one line of JSON. Its `prev` is the SHA-256 of the whole line before it, so that no line can be changed,
-left out or moved without all later ones telling. Deciding what to record, writing the file and rotating it are the
-host's. No record ever holds a prompt, the input or output of a tool, or a secret.
+`prev` is the SHA-256 of the whole preceding line, so that changing, removing or moving a line breaks the chain.
+Deciding what to record, writing the file and rotating it are the host's. No record ever holds a prompt, the input or
+output of a tool, or a secret.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 
 
 class CallDecided(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="call"):
-    """A call was denied, or, where all is recorded, allowed. `on_behalf_of` goes from the nearest caller to the first;
-    where it is empty the extension acted on its own authority. `handling` are the other extensions whose requests it
-    handled meanwhile, where the call did not say to which request it belongs."""
+    """A call was denied, or, where all calls are recorded, allowed. `on_behalf_of` lists the callers from the
+    nearest to the first; if it is empty, the extension acted on its own authority. `handling` are the other
+    extensions whose requests it was handling, where the call did not name its request."""
 
     extension: str
     method: str
@@ -53,7 +53,7 @@ class CallDecided(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag
 
 
 class CallsCounted(Struct, frozen=True, tag_field="kind", tag="calls"):
-    """So many calls of one method were allowed from `since_ms` on, for a minute at most."""
+    """The number of allowed calls of one method from `since_ms` on, for at most a minute."""
 
     extension: str
     method: str
@@ -63,8 +63,8 @@ class CallsCounted(Struct, frozen=True, tag_field="kind", tag="calls"):
 
 
 class GrantChanged(Struct, frozen=True, tag_field="kind", tag="grant"):
-    """A permission was given or taken away, and by whom: `operator`, `answer` to a question, `host` in its code; or
-    `grants.toml`, where a host that runs has taken over what somebody wrote there."""
+    """A permission was granted or revoked, and by whom: `operator`, `answer` to a prompt, `host` in its code, or
+    `grants.toml`, when a running host has loaded a change of that file."""
 
     extension: str
     permission: str
@@ -73,9 +73,9 @@ class GrantChanged(Struct, frozen=True, tag_field="kind", tag="grant"):
 
 
 class ProcessStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="start"):
-    """A process was started for an extension: what it ran, what it holds, what contains it, and how often the
-    extension was started again after a crash, this time included. `variables` are the names of those outside the base
-    list that it got, never their values."""
+    """A process was started for an extension: its command, permissions, containment, and the number of restarts
+    after a crash, this one included. `variables` are the names of variables outside the base list that it received,
+    never their values."""
 
     extension: str
     command: tuple[str, ...]
@@ -89,7 +89,7 @@ class ProcessStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind", 
 
 
 class FilesChanged(Struct, frozen=True, tag_field="kind", tag="change"):
-    """The files of an extension are not those that were agreed to, and it was started all the same, in development."""
+    """The files of an extension differ from the approved ones, and it was started all the same, in development mode."""
 
     extension: str
     agreed: Digest
@@ -97,8 +97,8 @@ class FilesChanged(Struct, frozen=True, tag_field="kind", tag="change"):
 
 
 class ConsentRefused(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="refusal"):
-    """A person has refused consent to the start of an extension with these files, permissions and variables, or the
-    refusal was `withdrawn`, and by whom: `answer` to a question, `operator`, or `host` in its code."""
+    """A person refused consent to start an extension with these files, permissions and variables, or the refusal was
+    `withdrawn`, and by whom: `answer` to a prompt, `operator`, or `host` in its code."""
 
     extension: str
     by: str
@@ -109,7 +109,7 @@ class ConsentRefused(Struct, frozen=True, omit_defaults=True, tag_field="kind", 
 
 
 class ProviderOutcome(StrEnum):
-    """How a call of a provider ended."""
+    """The outcome of a call to a provider."""
 
     OK = "ok"
     ERROR = "error"
@@ -117,7 +117,7 @@ class ProviderOutcome(StrEnum):
 
 
 class ProviderCalled(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="provider"):
-    """A model was asked. `error_class` is one word such as `timeout`."""
+    """A model was called. `error_class` is one word such as `timeout`."""
 
     extension: str
     provider_id: str
@@ -130,7 +130,7 @@ class ProviderCalled(Struct, frozen=True, omit_defaults=True, tag_field="kind", 
 
 
 class FileRotated(Struct, frozen=True, tag_field="kind", tag="rotate"):
-    """The first record of a new file; the chain goes on from the last line of the one that it names."""
+    """The first record of a new file; the chain continues from the last line of the named file."""
 
     previous: str
 
@@ -148,7 +148,7 @@ AuditEvent: TypeAlias = (
 
 
 class AuditRecord(Struct, frozen=True):
-    """One line: its number, its time, the digest of the line before it, and what happened."""
+    """One line: its number, its time, the digest of the preceding line, and the event."""
 
     seq: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     time_ms: Natural
@@ -160,7 +160,7 @@ class AuditRecord(Struct, frozen=True):
 
 
 class AuditLink(Struct, frozen=True):
-    """Where a chain has got to: the number and the digest of its last line."""
+    """The end of a chain: number and digest of its last line."""
 
     seq: int
     digest: str
@@ -171,16 +171,16 @@ RECORD_DECODER = msgspec.json.Decoder(AuditRecord)
 
 
 def encode_record(event: AuditEvent, after: AuditLink, time_ms: int) -> tuple[bytes, AuditLink]:
-    """Returns the line for an event, with its end, and the link for the next one."""
+    """Returns the line for an event, with its newline, and the link for the next one."""
     line = msgspec.json.encode(AuditRecord(after.seq + 1, time_ms, after.digest, event))
     return line + b"\n", AuditLink(after.seq + 1, hash_line(line))
 
 
 def parse_record(line: bytes, after: AuditLink) -> tuple[AuditRecord, AuditLink]:
-    """Returns the record of a line and the link for the next one.
+    """Decodes a line; returns the record and the link for the next one.
 
     Raises:
-        BadMessage: it is no record, or it does not follow the line that it should.
+        BadMessage: it is not a record, or does not follow the preceding line.
     """
     line = line.removesuffix(b"\n")
     try:
@@ -191,7 +191,7 @@ def parse_record(line: bytes, after: AuditLink) -> tuple[AuditRecord, AuditLink]
         pointer, problem = to_problem(error)
         raise BadMessage(problem, pointer=pointer) from error
     if record.seq != after.seq + 1:
-        raise BadMessage(f"record {record.seq} stands where record {after.seq + 1} belongs", pointer="/seq")
+        raise BadMessage(f"record {record.seq} found where record {after.seq + 1} was expected", pointer="/seq")
     if record.prev != after.digest:
         raise BadMessage(f"the line before record {record.seq} is not the one that was written", pointer="/prev")
     return record, AuditLink(record.seq, hash_line(line))

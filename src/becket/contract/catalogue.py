@@ -1,6 +1,6 @@
 """Lists of every method and notification of the contract, for docs, checks and listings.
 
-Nothing that runs needs it: whoever speaks of one method imports it from its own family.
+Not imported at run time: code that uses a method imports it from its own module.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ METHODS: Final[tuple[Method[Any, Any], ...]] = (
     CONFIG_SET,
     CONFIG_SUBSCRIBE,
 )
-"""What is asked and answered, streams included."""
+"""All requests, with and without streams."""
 
 NOTIFICATIONS: Final[tuple[Notification[Any], ...]] = (
     PROVIDER_STREAM_EVENT,
@@ -66,4 +66,4 @@ NOTIFICATIONS: Final[tuple[Notification[Any], ...]] = (
     CONFIG_CHANGED,
     LOG,
 )
-"""What is told without an answer."""
+"""All notifications."""

@@ -1,6 +1,6 @@
 """Commands: the invoke request, its output events and their decoders.
 
-`done` says that no more output will come; it is the response that ends the call.
+`done` is the last event; the response ends the call.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RequestId = Annotated[str, Meta(min_length=1)]
 
 
 class CommandInvoke(Struct, frozen=True):
-    """Asks for one run of a command. `request_id` is chosen by the host; the output of this run bears it."""
+    """Runs a command once. `request_id` is chosen by the host; the output of this run carries it."""
 
     command: str
     args: tuple[str, ...]
@@ -50,13 +50,13 @@ class CommandInvoke(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True, gc=False, tag_field="kind", tag="text"):
-    """Text for the person who gave the command, in Markdown."""
+    """Markdown text for the person who ran the command."""
 
     content: str
 
 
 class PlainText(Text, frozen=True, gc=False, tag_field="kind", tag="text"):
-    """Text that is no Markdown: what a program wrote that the host has run for a command. It is never sent."""
+    """Text that is not Markdown: the output of a program that the host ran for a command. Never sent."""
 
 
 class SystemText(Struct, frozen=True, gc=False, tag_field="kind", tag="system"):
@@ -66,7 +66,7 @@ class SystemText(Struct, frozen=True, gc=False, tag_field="kind", tag="system"):
 
 
 class ErrorText(Struct, frozen=True, gc=False, tag_field="kind", tag="error"):
-    """Something has gone wrong; the command may go on."""
+    """Something went wrong; the command may go on."""
 
     content: Annotated[str, Meta(min_length=1)]
 
@@ -79,7 +79,7 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
 
 
 class CommandDone(Struct, frozen=True, gc=False, tag_field="kind", tag="done"):
-    """No more output will come."""
+    """The last event."""
 
 
 CommandOutputEvent: TypeAlias = Text | SystemText | ErrorText | Table | CommandDone
@@ -87,29 +87,29 @@ CommandEvent: TypeAlias = CommandOutputEvent | TaskEvent
 
 
 class CommandOutputParams(Struct, frozen=True):
-    """One piece of output, and of which run it is: what travels."""
+    """The params of one output event, with the id of its run."""
 
     request_id: RequestId
     event: CommandOutputEvent
 
 
 COMMAND_OUTPUT: Final = Notification(
-    "command.output", CommandOutputParams, summary="One piece of the output of a running command."
+    "command.output", CommandOutputParams, summary="One output event of a running command."
 )
 
 
-# -- reading
+# -- decoding
 
 
 class CommandOutputAddress(Struct, gc=False):
     request_id: RequestId
 
 
-decode = msgspec.json.decode  # as for tasks: decoders would be made at import
+decode = msgspec.json.decode  # not a `Decoder`, which would be built at import; see `tasks`
 
 
 def decode_command_output(raw: Raw) -> CommandOutputEvent:
-    """Returns what was put out, nested under `event` or flat beside the request id.
+    """Decodes an output event, nested under `event` or flat beside the request id.
 
     Raises:
         msgspec.ValidationError: it is malformed.
@@ -121,7 +121,7 @@ def decode_command_output(raw: Raw) -> CommandOutputEvent:
 
 
 def decode_command_output_params(raw: Raw) -> CommandOutputParams:
-    """Returns the output with the id of its run; as `decode_command_output` otherwise."""
+    """Decodes an output event with the id of its run; otherwise as `decode_command_output`."""
     try:
         return decode(raw, type=CommandOutputParams)
     except JSON_ERRORS:
@@ -129,7 +129,8 @@ def decode_command_output_params(raw: Raw) -> CommandOutputParams:
 
 
 def is_for_command(raw: Raw, call: CommandInvoke) -> bool:
-    """Returns whether the output is of this run. What names no run is everybody's, to be counted as malformed."""
+    """Returns whether the output belongs to this run. Output without an id belongs to all, to be counted as
+    malformed."""
     try:
         return decode(raw, type=CommandOutputAddress).request_id == call.request_id
     except JSON_ERRORS:
@@ -137,7 +138,7 @@ def is_for_command(raw: Raw, call: CommandInvoke) -> bool:
 
 
 def decode_flat_output(raw: Raw) -> CommandOutputParams:
-    """Returns what is not nested as it should be; what is malformed raises with the reason."""
+    """Decodes flat output; raises with the reason if it is malformed."""
     members = decode_object(raw, "command.output params")
     request_id = require_text(members, "request_id", "command.output missing request_id")
     if not request_id:
@@ -192,5 +193,5 @@ COMMAND_INVOKE: Final[Stream[CommandInvoke, Any, CommandEvent]] = Stream(
     },
     idle_timeout=60.0,
     direction="to-extension",
-    summary="Runs a command of the extension; its output and its tasks come meanwhile.",
+    summary="Runs a command of the extension; its output and tasks arrive as events.",
 )

@@ -1,7 +1,7 @@
 """Configuration methods: get, set and subscribe, with revisions.
 
-Each value has a revision, a number that grows with every change of anything; it makes lost updates and missed changes
-impossible for whoever uses it. Keeping the values is a store's; resolving the first ones is the host's.
+Each value has a revision, a number that grows with every change. With revisions a client can detect lost updates and
+missed changes. Storing values is a store's; resolving the initial ones is the host's.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Revision = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class ConfigGet(Struct, frozen=True):
-    """Which value is wanted."""
+    """The key to read."""
 
     key: str
 
 
 class ConfigValue(Struct, frozen=True, omit_defaults=True):
-    """A value and the revision of its last change; null and 0 where there is none. Not every host tells revisions."""
+    """A value and the revision of its last change; null and 0 if it is not set. Some hosts omit revisions."""
 
     value: str | None
     revision: Revision | None = None
 
 
 class ConfigSet(Struct, frozen=True, omit_defaults=True):
-    """A value to keep. With `if_revision` only if nobody has changed it since; 0 means that there must be none yet."""
+    """A value to store. With `if_revision`, only if it has not changed since; 0 means that it must not be set yet."""
 
     key: str
     value: str
@@ -57,25 +57,24 @@ class ConfigSet(Struct, frozen=True, omit_defaults=True):
 
 
 class ConfigSaved(Struct, frozen=True, omit_defaults=True):
-    """Whether the value was kept, and the revision that the key has now. Not `ok`: somebody else was faster."""
+    """Whether the value was stored, and the key's current revision. Not `ok`: another writer was faster."""
 
     ok: bool
     revision: Revision | None = None
 
 
 class ConfigSubscribe(Struct, frozen=True, omit_defaults=True):
-    """Which changes are wanted: those of some keys, or all; those after a revision, or after a snapshot."""
+    """Selects changes: of some keys, or all; after a revision, or after a snapshot."""
 
     keys: tuple[str, ...] | None = None
     since: Revision | None = None
 
 
 class ConfigSubscribed(Struct, frozen=True, omit_defaults=True):
-    """From now on each change later than `revision` is told once, in order.
+    """Each change later than `revision` is sent once, in order.
 
-    Without a snapshot the changes after `since` are told first. A snapshot replaces all that is known: none was
-    known, or the changes in between are forgotten.
-    """
+    Without a snapshot the changes after `since` are sent first. A snapshot replaces all known values: there were
+    none, or the changes in between are no longer in the log."""
 
     ok: bool
     revision: Revision | None = None
@@ -83,7 +82,7 @@ class ConfigSubscribed(Struct, frozen=True, omit_defaults=True):
 
 
 class ConfigChanged(Struct, frozen=True):
-    """A key has this value now; null when it was removed."""
+    """The current value of a key; null if it was removed."""
 
     key: str
     value: str | None
@@ -101,21 +100,21 @@ CONFIG_SET: Final = Method(
     ConfigSet,
     ConfigSaved,
     requires="config.write",
-    summary="Changes a value of the extension's own configuration; answered when it is safe.",
+    summary="Changes a value of the extension's own configuration; responds when it is durable.",
 )
 CONFIG_SUBSCRIBE: Final = Method(
     "config.subscribe",
     ConfigSubscribe,
     ConfigSubscribed,
     requires="config.subscribe",
-    summary="Asks to be told of each change of the extension's own configuration.",
+    summary="Subscribes to changes of the extension's own configuration.",
 )
 CONFIG_CHANGED: Final = Notification(
     "config.changed",
     ConfigChanged,
     requires="config.subscribe",
     direction="to-extension",
-    summary="Tells a subscriber that a value has changed.",
+    summary="A subscribed value has changed.",
 )
 
 
@@ -123,10 +122,10 @@ CONFIG_CHANGED: Final = Notification(
 
 
 def parse_config_key(key: str, limits: Limits = DEFAULT_LIMITS) -> str:
-    """Returns a key without the white space around it.
+    """Returns a key without surrounding white space.
 
     Raises:
-        InvalidParams: it can be no key.
+        InvalidParams: the key is invalid.
     """
     problem = find_key_problem(key, limits)
     if problem is not None:
@@ -135,7 +134,7 @@ def parse_config_key(key: str, limits: Limits = DEFAULT_LIMITS) -> str:
 
 
 def find_key_problem(key: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
-    """Returns why this can be no key, None if it can."""
+    """Returns why a key is invalid, or None."""
     key = strip_whitespace(key)
     if not key:
         return "config key must be non-empty"
@@ -150,7 +149,7 @@ def find_key_problem(key: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
 
 
 def check_config_set(change: ConfigSet, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Raises InvalidParams with all that is wrong with this change, whoever wants it."""
+    """Raises InvalidParams with all problems of this change, whatever extension makes it."""
     problems: list[Problem] = []
     problem = find_key_problem(change.key, limits)
     if problem is not None:

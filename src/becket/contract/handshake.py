@@ -26,23 +26,23 @@ __all__ = [
 
 PROTOCOL_VERSION: Final = 1
 FEATURES: Final = ("cancel", "progress", "deadline", "credit", "ping", "log", "no_params")
-"""What a link may use beyond the contract of old, each only where both sides have announced it."""
+"""Optional features of a connection, each used only if both peers have announced it."""
 
 Version = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 
 
-# -- what travels
+# -- messages
 
 
 class HostInfo(Struct, frozen=True):
-    """Which program the host is."""
+    """The host's name and version."""
 
     name: str
     version: str
 
 
 class Initialize(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The host's first words. `plugin_root` is the folder of the extension, null where it has none."""
+    """The params of the first request. `plugin_root` is the extension's folder, null where it has none."""
 
     synaps_version: str | None = None
     extension_protocol_version: Version
@@ -54,7 +54,7 @@ class Initialize(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeclaredCapability(Struct, frozen=True, omit_defaults=True):
-    """Something that the extension can do, in words of its own: nobody but its user understands `kind` and `params`."""
+    """A capability in the extension's own terms: `kind` and `params` have no meaning to the host."""
 
     kind: str
     name: str
@@ -67,11 +67,11 @@ if TYPE_CHECKING:
 
     Subscriptions = tuple[HookSubscription, ...]
 else:
-    Subscriptions = Any  # few extensions have hooks: their classes are loaded when there are some
+    Subscriptions = Any  # few extensions have hooks; their classes are imported when needed
 
 
 class Capabilities(Struct, frozen=True, omit_defaults=True):
-    """All that an extension declares. `hooks` of another form than an array, as synaps programs send, count as none."""
+    """All that an extension declares. `hooks` that are not an array, as synaps programs send, count as none."""
 
     tools: tuple[Tool, ...] = ()
     providers: tuple[Provider, ...] = ()
@@ -84,7 +84,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
 
 
 def read_subscriptions(value: object) -> object:
-    """Returns announced hooks; an array that cannot be read is kept, and `handshake_rules` says what is wrong."""
+    """Decodes announced hooks; an undecodable array is kept for `handshake_checks` to report."""
     if isinstance(value, tuple):  # from our own code
         return cast("object", value)
     if not is_array(value):
@@ -107,16 +107,16 @@ if TYPE_CHECKING:
     Info = ExtensionInfo | None
     OwnId = str
 else:
-    Declared = Capabilities | tuple[()]  # many an old extension sends an empty array for an empty object
+    Declared = Capabilities | tuple[()]  # many old extensions send an empty array for an empty object
     Features = Info = OwnId = Any
 
 
 class Initialized(Struct, frozen=True, omit_defaults=True):
-    """The extension's answer. With `info` it tells of itself what it would else be asked for once more, and `id` is the
-    one in its code, where that is another than the host's.
+    """The handshake response. With `info` a separate request for it is not needed; `id` is the id in the extension's
+    code, where it differs from the host's.
 
-    Features that are no array of strings, and an `info` or an `id` of another shape, count as none: old hosts never
-    read them."""
+    Features that are not an array of strings, and a malformed `info` or `id`, count as absent: old hosts never read
+    them."""
 
     protocol_version: Version
     capabilities: Declared = NO_CAPABILITIES
@@ -136,7 +136,7 @@ def parse_capabilities(value: object) -> object:
 
 
 def parse_features(value: object) -> object:
-    if isinstance(value, tuple):  # as our own code gives them
+    if isinstance(value, tuple):  # from our own code
         return cast("object", value)
     return tuple(value) if is_array(value) and all(isinstance(name, str) for name in value) else ()
 
@@ -146,9 +146,9 @@ def read_own_id(value: object) -> str:
 
 
 def parse_info(value: object) -> object:
-    if value is None or isinstance(value, Struct):  # as our own code gives it
+    if value is None or isinstance(value, Struct):  # from our own code
         return value
-    from becket.contract.info import ExtensionInfo  # the host's alone; few extensions ever need it
+    from becket.contract.info import ExtensionInfo  # only hosts need it
 
     try:
         return convert(value, ExtensionInfo)
@@ -162,8 +162,8 @@ INITIALIZE: Final = Method(
     Initialized,
     timeout=10.0,
     direction="to-extension",
-    summary="Opens the conversation: who the host is, and what the extension declares.",
+    summary="Performs the handshake: identifies the host, and returns what the extension declares.",
 )
 SHUTDOWN: Final[Method[None, Any]] = Method(
-    "shutdown", None, Any, timeout=0.5, direction="to-extension", summary="Asks the extension to end."
+    "shutdown", None, Any, timeout=0.5, direction="to-extension", summary="Requests the extension to exit."
 )

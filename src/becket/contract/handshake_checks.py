@@ -33,10 +33,10 @@ MOST_HOOKS: Final = 64  # each may search the input of every tool call
 
 
 def decode_initialized(raw: Raw) -> Initialized:
-    """Returns the extension's answer; whether it keeps the rules is for `find_handshake_problems`.
+    """Decodes the handshake response; `find_handshake_problems` checks it.
 
     Raises:
-        msgspec.ValidationError: it is not of this shape.
+        msgspec.ValidationError: it does not have the required shape.
     """
     return msgspec.json.decode(raw, type=Initialized)
 
@@ -50,12 +50,12 @@ def parse_initialized(
     known: AbstractSet[str] | None = None,
     reads_hooks: bool = True,
 ) -> Initialized:
-    """Returns the extension's answer once it has passed every rule; the arguments are as for `find_handshake_problems`.
-    Without `reads_hooks` announced hooks are dropped: a host of another system ignores them.
+    """Decodes and checks the handshake response; the arguments are those of `find_handshake_problems`. Without
+    `reads_hooks` announced hooks are dropped: hosts of other systems ignore them.
 
     Raises:
-        VersionMismatch: it speaks another version of the contract.
-        BadCapabilities: it cannot be read, or breaks rules. All problems.
+        VersionMismatch: the extension uses another version of the contract.
+        BadCapabilities: the response is malformed or violates the contract. Lists all problems.
     """
     check_version(extension, raw)
     try:
@@ -74,11 +74,11 @@ class HandshakeVersion(Struct):
 
 
 def check_version(extension: str, raw: Raw) -> None:
-    """Looks at the version before all else: an answer of another version may have any shape."""
+    """Checks the version before decoding the rest: a response of another version may have any shape."""
     try:
         given = msgspec.json.decode(raw, type=HandshakeVersion).protocol_version
     except JSON_ERRORS:
-        return  # what it is instead is told by whoever reads the whole
+        return  # reported when the whole response is decoded
     if isinstance(given, int) and not isinstance(given, bool) and given != PROTOCOL_VERSION:
         raise VersionMismatch(extension, format_version_problem(given), given=given, supported=PROTOCOL_VERSION)
 
@@ -87,11 +87,11 @@ def format_version_problem(version: int) -> str:
     return f"initialize returned unsupported protocol_version {version} (supported: {PROTOCOL_VERSION})"
 
 
-# -- the rules
+# -- rules
 
 
 def find_shape_problems(extension: str, raw: Raw) -> list[Problem]:
-    """Returns all for which the extension's answer cannot be read at all, with pointers; none when it can."""
+    """Returns all problems that prevent decoding the response, with pointers."""
     try:
         decode_initialized(raw)
     except JSON_ERRORS as error:
@@ -103,7 +103,7 @@ def find_shape_problems(extension: str, raw: Raw) -> list[Problem]:
 
 
 def find_decode_problems(raw: Raw, error: Exception) -> list[Problem]:
-    from becket.conversion.problems import find_problems, to_problem  # dear, and needed only now
+    from becket.conversion.problems import find_problems, to_problem  # slow to import, and rarely needed
 
     try:
         value: object = msgspec.json.decode(raw)
@@ -120,11 +120,10 @@ def find_handshake_problems(
     config: Mapping[str, object],
     known: AbstractSet[str] | None = None,
 ) -> list[Problem]:
-    """Returns all for which the contract refuses an extension, with pointers into its answer.
+    """Returns all violations of the contract, with pointers into the response.
 
-    The first text is the one that a host which stops at the first problem shows. `config` is what the extension was
-    given; `known` are the permissions that exist, where the host has some of its own.
-    """
+    The first text is the one shown by a host that stops at the first problem. `config` is what the extension was
+    sent; `known` are the existing permissions, where the host has some of its own."""
     if initialized.protocol_version != PROTOCOL_VERSION:  # the rules below are those of our version alone
         return [("/protocol_version", format_version_problem(initialized.protocol_version))]
     declared = initialized.capabilities
@@ -149,7 +148,7 @@ def build_permission_test(known: AbstractSet[str] | None) -> Callable[[str], boo
 
 
 class CapabilityChecker:
-    """One walk through what an extension has declared, in the order in which the contract checks it."""
+    """Checks the declarations of an extension, in the order of the contract."""
 
     def __init__(self, extension: str) -> None:
         self.problems: list[Problem] = []
@@ -247,7 +246,7 @@ class CapabilityChecker:
         if not hooks:
             return
         from becket.contract.hooks import HOOKS, HookSubscription, find_hook_problem
-        from becket.conversion.problems import find_problems  # dear, and of use to few
+        from becket.conversion.problems import find_problems  # slow to import, and rarely needed
 
         if len(hooks) > MOST_HOOKS:
             self.add("/hooks", f"announced {len(hooks)} hooks, the limit is {MOST_HOOKS}")
@@ -263,7 +262,7 @@ class CapabilityChecker:
             if problem is not None:
                 self.add(f"{at}/match/tool", f"announced an invalid hook: {problem}")
             if not allows(permission):
-                remedy = "ask for it in `permissions` of the manifest, and grant it"
+                remedy = "request it in `permissions` of the manifest, and grant it"
                 self.add(at, f"announced hook '{kind}' but lacks permission '{permission}' ({remedy})")
 
     def check_required_config(self, providers: Sequence[Provider], config: Mapping[str, object]) -> None:

@@ -1,8 +1,8 @@
 """Hooks: kinds, events, results, and the fail-open decoding of a result.
 
-A hook fails open: an answer that cannot be understood, or that its kind does not allow, lets things go on, and what was
-wrong is told beside the result. The one exception is a malformed `modify`: whoever wanted to change the input of a tool
-did not want it to run as it was. Calling the extensions one after the other is the host's.
+A hook fails open: a result that is malformed, or that its kind does not allow, counts as `continue`, and the problem
+is returned beside it. The one exception is a malformed `modify`: the tool must not run with the input that the hook
+meant to change. Calling the extensions in order is the host's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "truncate_output",
 ]
 
-HANDLE_TIMEOUT = 5.0  # a person waits for the tool or the message behind it
+HANDLE_TIMEOUT = 5.0  # a person waits for the tool or the message
 MALFORMED_MODIFY = "Extension returned malformed modify result"
 TRANSFORM_PERMISSION = "tools.transform_output"
 
@@ -62,7 +62,7 @@ class HookKind(StrEnum):
 
 
 class HookEvent(Struct, frozen=True):
-    """What an extension is told. All nine members travel each time, null where they do not apply."""
+    """What happened or is about to happen. All nine members are sent each time, null where they do not apply."""
 
     kind: HookKind
     tool_name: str | None = None
@@ -76,25 +76,25 @@ class HookEvent(Struct, frozen=True):
 
     @classmethod
     def before_tool_call(cls, name: str, input: Any, *, runtime_name: str | None = None) -> HookEvent:
-        """Returns the event before a tool runs; a tool without a runtime name of its own has its API name there."""
+        """Returns the event before a tool runs; `runtime_name` defaults to the API name."""
         return cls(HookKind.BEFORE_TOOL_CALL, name, runtime_name or name, input)
 
     @classmethod
     def after_tool_call(
         cls, name: str, input: Any, output: str, *, runtime_name: str | None = None, limits: Limits = DEFAULT_LIMITS
     ) -> HookEvent:
-        """Returns the event after a tool has run, with its output cut to what a hook gets to see."""
+        """Returns the event after a tool has run, with its output truncated to the limit for hooks."""
         shown = truncate_output(output, limits.hook_output)
         return cls(HookKind.AFTER_TOOL_CALL, name, runtime_name or name, input, shown)
 
     @classmethod
     def before_message(cls, message: str) -> HookEvent:
-        """Returns the event before the last text of the user goes to a model."""
+        """Returns the event before the user's last message is sent to a model."""
         return cls(HookKind.BEFORE_MESSAGE, message=message)
 
     @classmethod
     def on_message_complete(cls, message: str, *, content_block_count: int, has_tool_use: bool) -> HookEvent:
-        """Returns the event after a model has answered."""
+        """Returns the event after a model has responded."""
         data = {"content_block_count": content_block_count, "has_tool_use": has_tool_use}
         return cls(HookKind.ON_MESSAGE_COMPLETE, message=message, data=data)
 
@@ -118,15 +118,15 @@ class HookEvent(Struct, frozen=True):
 
     @classmethod
     def on_session_end(cls, session_id: str, transcript: tuple[Any, ...] | None = None) -> HookEvent:
-        """Returns the event of a session that has ended, with its messages where they are kept."""
+        """Returns the event of a session that has ended, with its messages where they are recorded."""
         return cls(HookKind.ON_SESSION_END, session_id=session_id, transcript=transcript)
 
 
-# -- what an extension answers
+# -- results
 
 
 class Continue(Struct, frozen=True, tag_field="action", tag="continue"):
-    """Go on as if nobody had asked."""
+    """Go on unchanged."""
 
 
 class Block(Struct, frozen=True, tag_field="action", tag="block"):
@@ -136,25 +136,25 @@ class Block(Struct, frozen=True, tag_field="action", tag="block"):
 
 
 class Inject(Struct, frozen=True, tag_field="action", tag="inject"):
-    """Put this text before the model as context of the extension, not as words of the user."""
+    """Add this text to the model's context, attributed to the extension and not to the user."""
 
     content: str
 
 
 class Confirm(Struct, frozen=True, tag_field="action", tag="confirm"):
-    """Ask the user first; without anybody to ask it is a block."""
+    """Ask the user first; without a prompt it is a block."""
 
     message: str
 
 
 class Modify(Struct, frozen=True, tag_field="action", tag="modify"):
-    """Run the tool with this input instead. From a program of synaps it may be any JSON value."""
+    """Run the tool with this input instead. From a synaps program it may be any JSON value."""
 
     input: dict[str, Any]
 
 
 class Replace(Struct, frozen=True, tag_field="action", tag="replace"):
-    """Show the model this output instead; needs `tools.transform_output` besides the permission of the hook."""
+    """Show the model this output instead; needs `tools.transform_output` besides the hook's permission."""
 
     output: str
 
@@ -163,7 +163,7 @@ HookResult: TypeAlias = Continue | Block | Inject | Confirm | Modify | Replace
 
 
 class HookRule(Struct, frozen=True):
-    """What one kind of hook needs and allows."""
+    """The permission that a kind of hook needs, and the results that it allows."""
 
     permission: str
     takes_tool_filter: bool
@@ -171,7 +171,7 @@ class HookRule(Struct, frozen=True):
 
     @property
     def can_hold_back(self) -> bool:
-        """Whether a hook of this kind can keep something from happening, or from being seen."""
+        """Whether a hook of this kind can prevent an action or change its result."""
         return Block in self.actions or Replace in self.actions
 
 
@@ -198,14 +198,14 @@ HOOK_HANDLE: Final[Method[HookEvent, HookResult]] = Method(
 )
 
 
-# -- reading an answer
+# -- decoding a result
 
 
 class HookOutcome(Struct, frozen=True):
-    """What a response comes to, and what was wrong where something was.
+    """The result of a hook, and its problem where there was one.
 
-    It has `timed_out` where there was none in time, and `is_lost` where the link ended before. `crash` is why the event
-    was sent once more, where it was: the result is that of the second time."""
+    `timed_out`: no response in time. `is_lost`: the connection ended first. `crash` is why the event was sent a
+    second time, if it was; the result is then that of the second time."""
 
     result: HookResult
     problem: str | None = None
@@ -217,17 +217,16 @@ class HookOutcome(Struct, frozen=True):
 def decode_hook_result(
     raw: Raw | bytes, kind: HookKind, *, may_transform: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> HookOutcome:
-    """Returns what the answer to a hook of this kind comes to; it never raises.
+    """Decodes the result of a hook of this kind; never raises.
 
-    `may_transform` tells whether the extension holds `tools.transform_output`.
-    """
+    `may_transform` is whether the extension holds `tools.transform_output`."""
     return judge_reading(decode_any_result(raw), kind, may_transform=may_transform, limits=limits)
 
 
 def judge_reading(
     reading: HookOutcome, kind: HookKind, *, may_transform: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> HookOutcome:
-    """Returns a reading as it is, or `continue` with a problem where such a result is not allowed at this hook."""
+    """Returns `reading`, or `continue` with a problem where this hook does not allow the result."""
     problem = find_result_problem(reading.result, kind, may_transform, limits)
     if problem is None:
         return reading
@@ -238,7 +237,7 @@ RESULT_DECODER = msgspec.json.Decoder(HookResult)
 
 
 def decode_any_result(raw: Raw | bytes, *, any_input: bool = False) -> HookOutcome:
-    """Returns what a response says, whatever the hook; with `any_input` that of a `modify` need not be an object."""
+    """Decodes a result of any hook; with `any_input` the input of a `modify` need not be an object."""
     try:
         return HookOutcome(RESULT_DECODER.decode(raw))
     except JSON_ERRORS as error:
@@ -251,7 +250,7 @@ def build_fail_open(raw: Raw | bytes, error: Exception, any_input: bool) -> Hook
     try:
         value: Any = msgspec.json.decode(raw)
     except JSON_ERRORS:
-        return HookOutcome(Continue(), f"the hook's answer is not JSON: {error}")
+        return HookOutcome(Continue(), f"the hook's result is not JSON: {error}")
     if any_input and is_modify(value) and "input" in value:
         return HookOutcome(Modify(value["input"]))
     problems = find_problems(value, HookResult) or [to_problem(error)]
@@ -281,29 +280,29 @@ def find_result_problem(result: HookResult, kind: HookKind, may_transform: bool,
 
 
 def truncate_output(output: str, limit: int = DEFAULT_LIMITS.hook_output) -> str:
-    """Returns an output of at most `limit` bytes as it is, and of a longer one the beginning and its whole size."""
+    """Returns an output of at most `limit` bytes unchanged, and of a longer one the beginning and its total size."""
     size = len(output.encode())
     if size <= limit:
         return output
     return f"{truncate_bytes(output, limit)}…[truncated, {size} total bytes]"
 
 
-# -- which events an extension wants
+# -- subscriptions
 
 
 class HookMatch(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which events of a kind an extension wants: all conditions must hold, and none is always true.
+    """Selects events of a kind: all conditions must hold; without conditions every event matches.
 
-    `tool` is an API name or a runtime name. `input_contains` looks at the compact JSON text of the input;
-    `input_equals` compares whole JSON values, where 1, 1.0 and true are three.
-    """
+    `tool` is an API name or a runtime name. `input_contains` searches the compact JSON text of the input;
+    `input_equals` compares whole JSON values, where 1, 1.0 and true differ."""
 
     tool: str | None = None
     input_contains: str | None = None
     input_equals: Any = None
 
     def matches(self, event: HookEvent, encoded: EncodedInput | None = None) -> bool:
-        """Returns whether all conditions hold for this event. With `encoded` its input is encoded once for all."""
+        """Returns whether all conditions hold for this event. Pass `encoded` to share the encoded input between
+        matches."""
         if self.tool is not None and self.tool not in (event.tool_name, event.tool_runtime_name):
             return False
         encoded = EncodedInput(event.tool_input) if encoded is None else encoded
@@ -313,7 +312,7 @@ class HookMatch(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 class EncodedInput:
-    """The input of one event as JSON, encoded when a filter first needs it. Each text is searched for once."""
+    """The input of one event as JSON, encoded at first use. Each search is cached."""
 
     def __init__(self, input: Any) -> None:
         self._input = input
@@ -326,14 +325,14 @@ class EncodedInput:
 
     @cached_property
     def canonical(self) -> bytes:
-        """The text that equal inputs have in common."""
+        """The canonical JSON text, the same for equal inputs."""
         return canonical_json(self._input)
 
-    def contains(self, wanted: str) -> bool:
-        """Returns whether the compact JSON text has this text in it."""
-        if wanted not in self._found:
-            self._found[wanted] = wanted.encode("utf-8", "surrogatepass") in self.text
-        return self._found[wanted]
+    def contains(self, text: str) -> bool:
+        """Returns whether the compact JSON text contains this text."""
+        if text not in self._found:
+            self._found[text] = text.encode("utf-8", "surrogatepass") in self.text
+        return self._found[text]
 
 
 def canonical_json(value: Any) -> bytes:
@@ -341,19 +340,19 @@ def canonical_json(value: Any) -> bytes:
 
 
 class HookSubscription(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A kind of event that an extension announces to handle, and which of them; without `match` all."""
+    """A kind of event that an extension handles, and a filter; without `match` all events of the kind."""
 
     hook: HookKind
     match: HookMatch | None = None
 
 
 def find_hook_problem(hook: str, match: HookMatch | None = None, *, required: bool = False) -> str | None:
-    """Returns why nobody can ask for this hook with this match, None if one can."""
+    """Returns why no subscription to this hook with this match is possible, or None."""
     if hook not in HOOKS:
         return f"unknown hook `{hook}`, there are: {', '.join(HOOKS)}"
     rule = HOOKS[HookKind(hook)]
     if match is not None and match.tool is not None and not rule.takes_tool_filter:
         return f"hook `{hook}` does not allow a tool filter"
     if required and not rule.can_hold_back:
-        return f"hook `{hook}` cannot be required: it has nothing to hold back"
+        return f"hook `{hook}` cannot be required: it cannot prevent anything"
     return None

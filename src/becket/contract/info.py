@@ -1,6 +1,6 @@
 """What an extension reports about itself: build, models, sidecar arguments.
 
-All of it is for people and for the start of a sidecar; nothing is registered or permitted by it.
+It is for display and for starting a sidecar; it registers and permits nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "SidecarArgs",
 ]
 
-INFO_TIMEOUT = 5.0  # it is asked for while the extension starts
+INFO_TIMEOUT = 5.0  # requested while the extension starts
 
 
 class BuildInfo(Struct, frozen=True, omit_defaults=True):
@@ -33,7 +33,7 @@ class BuildInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class CapabilityInfo(Struct, frozen=True, omit_defaults=True):
-    """Something that the extension can do, for people to read."""
+    """A capability of the extension, for display."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ class CapabilityInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class ModelInfo(Struct, frozen=True, omit_defaults=True):
-    """A model that the extension knows, and whether it is there already."""
+    """A model that the extension knows, and whether it is installed."""
 
     id: str
     display_name: str | None = None
@@ -49,7 +49,7 @@ class ModelInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class ExtensionInfo(Struct, frozen=True, omit_defaults=True):
-    """What the extension tells of itself. Every member may be left out."""
+    """What the extension reports about itself. Every member is optional."""
 
     build: BuildInfo | None = None
     capabilities: tuple[CapabilityInfo, ...] = ()
@@ -69,7 +69,7 @@ INFO_GET: Final = Method(
     ExtensionInfo,
     timeout=INFO_TIMEOUT,
     direction="to-extension",
-    summary="Asks the extension about its build, its capabilities and its models.",
+    summary="Returns the extension's build, capabilities and models.",
 )
 SIDECAR_SPAWN_ARGS: Final = Method(
     "sidecar.spawn_args",
@@ -77,5 +77,5 @@ SIDECAR_SPAWN_ARGS: Final = Method(
     SidecarArgs,
     timeout=INFO_TIMEOUT,
     direction="to-extension",
-    summary="Asks how the extension's sidecar is to be started.",
+    summary="Returns how to start the extension's sidecar.",
 )

@@ -21,20 +21,20 @@ decode_json = msgspec.json.Decoder().decode
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Returns whether this was a JSON object."""
+    """Returns whether the value is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
-    """Returns whether this was a JSON array."""
+    """Returns whether the value is a JSON array."""
     return isinstance(value, list)
 
 
 def decode_object(raw: Raw, what: str) -> dict[str, Any]:
-    """Returns the members of a JSON object.
+    """Decodes a JSON object.
 
     Raises:
-        msgspec.ValidationError: it is none. The text names it by `what`.
+        msgspec.ValidationError: it is not an object. The text names it by `what`.
     """
     try:
         value: Any = decode_json(raw)
@@ -44,21 +44,21 @@ def decode_object(raw: Raw, what: str) -> dict[str, Any]:
 
 
 def require_object(value: object, otherwise: str) -> dict[str, Any]:
-    """Returns the value, which must be an object; raises with the text `otherwise` where it is none."""
+    """Returns the value if it is an object, else raises ValidationError with the text `otherwise`."""
     if not is_object(value):
         raise ValidationError(otherwise)
     return value
 
 
 def require_array(value: object, otherwise: str) -> list[Any]:
-    """Returns the value, which must be an array; raises with the text `otherwise` where it is none."""
+    """Returns the value if it is an array, else raises ValidationError with the text `otherwise`."""
     if not is_array(value):
         raise ValidationError(otherwise)
     return value
 
 
 def require_text(members: dict[str, Any], name: str, otherwise: str) -> str:
-    """Returns a member, which must be a string; raises with the text `otherwise` where it is none."""
+    """Returns a member if it is a string, else raises ValidationError with the text `otherwise`."""
     value = members.get(name)
     if not isinstance(value, str):
         raise ValidationError(otherwise)

@@ -1,7 +1,7 @@
 """Log records of an extension: the notification, and the stderr line format.
 
-The line is the one that Python's `logging` writes unless told otherwise, `WARNING:logger:message`, so that a program
-that knows nothing of becket is read back with its levels, too. Writing the log is the host's.
+The line format is the default of Python's `logging`, `WARNING:logger:message`, so that levels are also recognised
+from programs that do not use becket. Writing the log is the host's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["LOG", "LogLevel", "LogRecord", "format_log_record", "parse_log_line"
 
 
 class LogLevel(StrEnum):
-    """How much it matters: the levels of Python's `logging`."""
+    """Severity, as in Python's `logging`."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -27,7 +27,7 @@ class LogLevel(StrEnum):
 
 
 class LogRecord(Struct, frozen=True, gc=False):
-    """One message for the log. `logger` names the part of the extension that it comes from."""
+    """One log message. `logger` names the part of the extension that it comes from."""
 
     level: LogLevel
     logger: str
@@ -41,14 +41,14 @@ LEVELS: Final = {level.name: level for level in LogLevel}
 
 
 def format_log_record(record: LogRecord) -> str:
-    """Returns a record as lines for stderr: each line of its message is a record of its own."""
+    """Formats a record for stderr: each line of its message becomes a record of its own."""
     logger = record.logger.replace(SEPARATOR, ".")
     head = f"{record.level.name}{SEPARATOR}{' '.join(logger.split())}{SEPARATOR}"
     return "".join(f"{head}{line}\n" for line in record.message.splitlines() or [""])
 
 
 def parse_log_line(line: str) -> LogRecord | None:
-    """Returns the record that a line of stderr stands for; None if it is any other line."""
+    """Parses a line of stderr; returns None if it is not a record."""
     name, *rest = line.split(SEPARATOR, 2)
     level = LEVELS.get(name)
     if level is None or len(rest) < 2:

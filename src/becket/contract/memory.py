@@ -1,6 +1,7 @@
 """Memory methods: append and query records in an extension's namespace, and their checks.
 
-A record belongs to a namespace, and the only namespace of an extension is its own id. Keeping records is a store's.
+A record belongs to a namespace; an extension can use only the namespace equal to its id. Storing records is a
+store's.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ __all__ = [
 ]
 
 DEFAULT_QUERY_LIMIT = 50
-MAX_NAMESPACE_BYTES = 64  # it was a file name
-MAX_UTF8_BYTES = 4  # bytes
+MAX_NAMESPACE_BYTES = 64  # it was a file name once
+MAX_UTF8_BYTES = 4
 
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 if TYPE_CHECKING:
     Tags = tuple[str, ...]
 else:
-    Tags = tuple[str, ...] | None  # null is sent by languages that have no other word for "none"
+    Tags = tuple[str, ...] | None  # null is sent by languages without optional members
 
 
 class Append(Struct, frozen=True, omit_defaults=True):
-    """A record to keep. With the same `idem` again, nothing is added and the first answer is given once more."""
+    """A record to store. An `idem` that was used before adds nothing and returns the first result again."""
 
     namespace: str
     content: str
@@ -62,7 +63,7 @@ class Append(Struct, frozen=True, omit_defaults=True):
 
 
 class Appended(Struct, frozen=True, omit_defaults=True):
-    """The record is kept. `id` grows with each record and is never used again; not every host tells it."""
+    """The record is stored. `id` grows with each record and is never reused; some hosts omit it."""
 
     ok: bool
     timestamp_ms: Natural
@@ -70,10 +71,9 @@ class Appended(Struct, frozen=True, omit_defaults=True):
 
 
 class Query(Struct, frozen=True, omit_defaults=True):
-    """Which records are wanted: all conditions must hold. The newest come first, 50 of them unless `limit` says so.
+    """Selects records: all conditions must hold. Newest first; 50 records unless `limit` is set.
 
-    `content_contains` ignores case; `tag_prefix` fits any tag of a record; the bounds are inclusive.
-    """
+    `content_contains` ignores case; `tag_prefix` matches any tag of a record; the time bounds are inclusive."""
 
     namespace: str
     content_contains: str | None = None
@@ -84,7 +84,7 @@ class Query(Struct, frozen=True, omit_defaults=True):
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
-    """One record as it was kept. `meta` is left out where there is none, `tags` never."""
+    """A stored record. `meta` is omitted where there is none, `tags` never."""
 
     namespace: str
     timestamp_ms: Natural
@@ -95,7 +95,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
 
 class Records(Struct, frozen=True, omit_defaults=True):
-    """What a query has found, newest first; `more` says that one message could not hold all that was wanted."""
+    """The records found, newest first. `more`: the response could not hold all of them."""
 
     records: tuple[Record, ...]
     more: bool = False
@@ -106,14 +106,14 @@ MEMORY_APPEND: Final = Method(
     Append,
     Appended,
     requires="memory.write",
-    summary="Keeps a record in the extension's own namespace; answered when it is safe.",
+    summary="Stores a record in the extension's own namespace; responds when it is durable.",
 )
 MEMORY_QUERY: Final = Method(
     "memory.query",
     Query,
     Records,
     requires="memory.read",
-    summary="Finds records in the extension's own namespace, the newest first.",
+    summary="Returns records of the extension's own namespace, newest first.",
 )
 
 
@@ -121,14 +121,14 @@ MEMORY_QUERY: Final = Method(
 
 
 def check_append(append: Append, extension: str, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Raises InvalidParams unless this extension may keep this record."""
+    """Raises InvalidParams unless this extension may store this record."""
     problems = [*find_owner_problems(append.namespace, extension), *find_append_problems(append, limits)]
     if problems:
         raise InvalidParams(problems)
 
 
 def check_query(query: Query, extension: str) -> None:
-    """Raises InvalidParams unless this extension may ask for this."""
+    """Raises InvalidParams unless this extension may make this query."""
     problems = find_owner_problems(query.namespace, extension)
     if problems:
         raise InvalidParams(problems)
@@ -141,7 +141,7 @@ def find_owner_problems(namespace: str, extension: str) -> list[Problem]:
 
 
 def find_append_problems(append: Append, limits: Limits = DEFAULT_LIMITS) -> list[Problem]:
-    """Returns all that is wrong with a record, whoever wants to keep it."""
+    """Returns all problems of a record, whatever extension stores it."""
     problems: list[Problem] = []
     unfit = find_namespace_problem(append.namespace)
     if unfit is not None:
@@ -173,13 +173,13 @@ def find_tag_problems(tags: tuple[str, ...], limits: Limits) -> list[Problem]:
 
 
 def find_namespace_problem(namespace: str) -> str | None:
-    """Returns why this can be no namespace, None if it can."""
+    """Returns why this is not a valid namespace, or None."""
     if 0 < len(namespace) <= MAX_NAMESPACE_BYTES and is_namespace(namespace):
         return None
     return f"invalid namespace: {msgspec.json.encode(truncate(namespace)).decode()}"
 
 
-@lru_cache  # every record names one, and an extension always the same
+@lru_cache  # called for every record, mostly with the same namespace
 def is_namespace(text: str) -> bool:
     return (
         byte_length(text) <= MAX_NAMESPACE_BYTES
@@ -192,14 +192,14 @@ def byte_length(text: str) -> int:
     return len(text.encode())
 
 
-# -- params as the first hosts of this contract read them
+# -- lenient decoding, as in the first hosts of this contract
 
 
 def decode_append(raw: Raw | bytes) -> Append:
-    """Returns a record from loose params: what must be there is checked in a fixed order, null is as absent.
+    """Decodes lenient params: required members are checked in a fixed order, null counts as absent.
 
     Raises:
-        InvalidParams: with the one problem that such a host would name.
+        InvalidParams: with the first problem, as such a host reports it.
     """
     params = decode_object(raw)
     namespace = require_text(params, "namespace")
@@ -212,7 +212,7 @@ def decode_append(raw: Raw | bytes) -> Append:
 
 
 def decode_query(raw: Raw | bytes) -> Query:
-    """Returns a query from loose params: a condition of the wrong type is as absent.
+    """Decodes lenient params: a condition of the wrong type counts as absent.
 
     Raises:
         InvalidParams: there is no namespace.
@@ -232,7 +232,7 @@ def decode_object(raw: Raw | bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(raw, type=dict[str, Any])
     except msgspec.ValidationError:
-        return {}  # then all that must be there is missing
+        return {}  # reported as missing members
 
 
 def require_text(params: dict[str, Any], name: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
 
     class FlatModel(StructMeta):
-        """Lets `Model` be made from flat arguments, of which two travel together in one member."""
+        """Lets `Model` be constructed from flat arguments, two of which are sent together in one member."""
 
         def __call__(cls, id, display_name=None, context_window=None, streaming=False, tool_use=False):
             capabilities = {"streaming": streaming, "tool_use": tool_use}
@@ -24,7 +24,7 @@ else:
 
 
 class Model(Struct, metaclass=FlatModel, frozen=True, omit_defaults=True):
-    """A model of a provider. What else it can do stands in `capabilities`, in words of the author's."""
+    """A model of a provider. `capabilities` holds further capabilities, in the author's own terms."""
 
     id: str
     display_name: str | None = None
@@ -44,23 +44,23 @@ class Model(Struct, metaclass=FlatModel, frozen=True, omit_defaults=True):
 
     @property
     def streaming(self) -> bool:
-        """Returns whether the provider sends the answers of this model piece by piece."""
+        """Whether the provider streams the responses of this model."""
         return self._declares("streaming")
 
     @property
     def tool_use(self) -> bool:
-        """Returns whether the model may ask for tools."""
+        """Whether the model may call tools."""
         return self._declares("tool_use")
 
     def _declares(self, capability: str) -> bool:
         return is_object(self.capabilities) and self.capabilities.get(capability) is True
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the one of Struct would give the fields to the flat arguments
+    def __reduce__(self) -> tuple[Any, ...]:  # Struct's own would pass the fields to the flat arguments
         return msgspec.convert, (msgspec.to_builtins(self), Model)
 
 
 class Provider(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A provider of models. `config_schema` is the JSON Schema of the configuration that it needs, an object."""
+    """A model provider. `config_schema` is the JSON Schema of the configuration that it needs, an object."""
 
     id: str
     display_name: str

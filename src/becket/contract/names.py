@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 MAX_ID_LENGTH: Final = 64  # bytes of UTF-8, after trimming
-MAX_TOOL_NAME_LENGTH: Final = 128  # what the APIs of models allow
+MAX_TOOL_NAME_LENGTH: Final = 128  # as model APIs allow
 MAX_PROPERTY_NAME_LENGTH: Final = 64
 SEPARATOR: Final = ":"
 
-# The White_Space of Unicode. `str.isspace` also counts four control characters.
+# Unicode's White_Space property. `str.isspace` includes four more control characters.
 WHITE_SPACE: Final = (
     "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -50,7 +50,7 @@ API_CHARACTERS: Final = LOWERCASE | {letter.upper() for letter in LOWERCASE} | D
 
 
 class IdProblem(Struct, frozen=True, gc=False):
-    """What is wrong with an id: in a sentence of its own, and in few words after the id."""
+    """A problem of an id: as a sentence, and in brief to follow the id."""
 
     sentence: str
     brief: str
@@ -62,17 +62,16 @@ HAS_SEPARATOR: Final = IdProblem(f"must not contain reserved character '{SEPARAT
 
 
 def strip_whitespace(text: str) -> str:
-    """Returns the text without white space around it."""
+    """Returns the text without surrounding white space."""
     return text.strip(WHITE_SPACE)
 
 
 def find_id_problem(text: str) -> IdProblem | None:
-    """Returns what forbids a trimmed text as the name of a tool or the id of a provider or model; None if nothing."""
+    """Returns why a trimmed text is not a valid tool name, provider id or model id, or None."""
     if not text:
         return EMPTY
-    if len(text) <= MAX_ID_LENGTH and API_CHARACTERS.issuperset(
-        text
-    ):  # as nearly all are, of which there may be thousands
+    # Fast path: nearly all ids, and there may be thousands.
+    if len(text) <= MAX_ID_LENGTH and API_CHARACTERS.issuperset(text):
         return None
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_ID_LENGTH:
@@ -94,59 +93,59 @@ def is_control(character: str) -> bool:
 
 
 def check_id_segment(what: str, text: str) -> None:
-    """Raises ValueError for a text that cannot be an id; `what` says of what, for the message."""
+    """Raises ValueError for an invalid id; `what` names it in the message."""
     problem = find_id_problem(strip_whitespace(text))
     if problem is not None:
         raise ValueError(f"invalid {what} '{strip_whitespace(text)}': {problem.sentence}")
 
 
 def is_provider_id(text: str) -> bool:
-    """Returns whether all characters are among `a-z 0-9 _ -`, as those of a provider's id must be."""
+    """Returns whether all characters are among `a-z 0-9 _ -`, as a provider's id requires."""
     return bool(text) and all(character in LOWERCASE or character in DIGITS or character in "-_" for character in text)
 
 
-# -- names with an owner
+# -- qualified names
 
 
 def tool_runtime_name(plugin: str, tool: str) -> str:
-    """Returns the name of a tool among those of all extensions."""
+    """Returns the name of a tool that is unique among all extensions."""
     return f"{plugin}{SEPARATOR}{tool}"
 
 
 def provider_runtime_id(plugin: str, provider: str) -> str:
-    """Returns the id of a provider among those of all extensions."""
+    """Returns the id of a provider that is unique among all extensions."""
     return f"{plugin}{SEPARATOR}{provider}"
 
 
 def model_runtime_id(plugin: str, provider: str, model: str) -> str:
-    """Returns the id of a model among those of all extensions."""
+    """Returns the id of a model that is unique among all extensions."""
     return SEPARATOR.join((plugin, provider, model))
 
 
 def parse_model_id(text: str) -> tuple[str, str, str]:
-    """Returns the extension, provider and model that an id names.
+    """Splits a runtime id into extension, provider and model.
 
     Raises:
-        ValueError: it has not exactly three parts, or an empty one.
+        ValueError: it does not have exactly three non-empty parts.
     """
     parts = text.split(SEPARATOR)
     if len(parts) != 3 or not all(parts):
-        raise ValueError(f"'{text}' is no model id: it must be `plugin:provider:model`")
+        raise ValueError(f"'{text}' is not a model id: it must be `plugin:provider:model`")
     plugin, provider, model = parts
     return plugin, provider, model
 
 
-# -- names that models see
+# -- model-facing names
 
 
 def model_facing_name(runtime_name: str, taken: Iterable[str] = ()) -> str:
-    """Returns a name of a tool that the API of a model accepts, and that is not among those taken."""
+    """Returns a tool name that model APIs accept and that is not in `taken`."""
     return build_safe_name(runtime_name, frozenset(taken), MAX_TOOL_NAME_LENGTH, API_CHARACTERS)
 
 
 def model_facing_names(runtime_names: Iterable[str]) -> dict[str, str]:
-    """Returns the runtime name for each model-facing one. Which of two clashing names gets the suffix does not depend
-    on the order in which they come, so it stays as it is in the middle of a conversation."""
+    """Returns the runtime name for each model-facing name. Which of two clashing names gets the suffix does not
+    depend on their order, so that names are stable during a conversation."""
     names: dict[str, str] = {}
     for runtime_name in sorted(set(runtime_names)):
         names[model_facing_name(runtime_name, names)] = runtime_name
@@ -154,7 +153,7 @@ def model_facing_names(runtime_names: Iterable[str]) -> dict[str, str]:
 
 
 def property_name(name: str, taken: Iterable[str] = ()) -> str:
-    """Returns a name of a property that the API of a model accepts, and that is not among those taken."""
+    """Returns a property name that model APIs accept and that is not in `taken`."""
     return build_safe_name(name, frozenset(taken), MAX_PROPERTY_NAME_LENGTH, API_CHARACTERS | {"."})
 
 
@@ -170,7 +169,7 @@ def build_safe_name(name: str, taken: frozenset[str], longest: int, allowed: fro
 
 
 class NameMap(Struct, frozen=True):
-    """Which property of a schema each model-facing name stands for, at each level."""
+    """Maps model-facing property names back to the original ones, at each level of a schema."""
 
     names: Mapping[str, str] = {}
     nested: Mapping[str, NameMap] = {}
@@ -182,11 +181,11 @@ class NameMap(Struct, frozen=True):
 
 
 UNCHANGED: Final = NameMap()
-"""Where no name differs, which is most schemas: one for all of them."""
+"""Shared by all schemas in which no name differs, which are most."""
 
 
 def model_facing_schema(schema: Any) -> tuple[Any, NameMap]:
-    """Returns the schema with property names that the API of a model accepts, and what leads back to the original."""
+    """Returns the schema with property names that model APIs accept, and the map back to the original names."""
     if not is_object(schema):
         return schema, UNCHANGED
     facing = dict(schema)
@@ -218,7 +217,7 @@ def rename_properties(properties: dict[str, Any], names: dict[str, str], below: 
 
 
 def restore_input(value: Any, names: NameMap) -> Any:
-    """Returns an input that a model has written with the property names of the tool's own schema."""
+    """Returns a model's input with the original property names of the tool's schema."""
     if is_object(value):
         return {
             names.names.get(name, name): restore_input(member, names.nested[name]) if name in names.nested else member
@@ -233,5 +232,5 @@ def restore_input(value: Any, names: NameMap) -> Any:
 
 
 def snake_case(name: str) -> str:
-    """Returns the name of a class as a name of a value: `TextDelta` is `text_delta`."""
+    """Converts a class name to snake case: `TextDelta` to `text_delta`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

@@ -1,6 +1,6 @@
-"""Provider requests, results and stream events, in the shapes of the Anthropic API.
+"""Provider requests, results and stream events.
 
-Messages and content blocks are those of the Anthropic API. The contract passes blocks on without looking into them.
+Messages and content blocks are those of the Anthropic API. The contract does not interpret blocks.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ __all__ = [
     "user",
 ]
 
-MAX_TOOL_TURNS: Final = 8  # turns of one answer in which the model may ask for tools
-MAX_TOOL_OUTPUT: Final = 30_000  # bytes of a tool's output that go back to the model
+MAX_TOOL_TURNS: Final = 8  # turns of one response in which the model may call tools
+MAX_TOOL_OUTPUT: Final = 30_000  # bytes of a tool's output that are returned to the model
 
 UINT32: Final = Meta(ge=0, le=2**32 - 1)
 NonEmpty = Annotated[str, Meta(min_length=1)]
 
 
-# -- asking
+# -- requests
 
 
 class Message(Struct, frozen=True):
@@ -65,20 +65,19 @@ class Message(Struct, frozen=True):
 
 
 def user(text: str) -> Message:
-    """Returns what a person says."""
+    """Returns a message of the user."""
     return Message("user", text)
 
 
 def assistant(text: str) -> Message:
-    """Returns what the model has said."""
+    """Returns a message of the model."""
     return Message("assistant", text)
 
 
 class ProviderRequest(Struct, frozen=True):
-    """All that a model is asked with. All members travel, null where there is nothing to say.
+    """A request to a model. All members are sent, null where they are not set.
 
-    `model` is the id of the model among those of all extensions, `plugin:provider:model`.
-    """
+    `model` is the runtime id `plugin:provider:model`."""
 
     provider_id: str
     model_id: str
@@ -92,7 +91,7 @@ class ProviderRequest(Struct, frozen=True):
 
 
 class ProviderResult(Struct, frozen=True, omit_defaults=True):
-    """The whole answer of a model, as content blocks."""
+    """The complete response of a model, as content blocks."""
 
     content: tuple[Any, ...]
     stop_reason: str | None = None
@@ -100,37 +99,38 @@ class ProviderResult(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of_text(cls, text: str) -> ProviderResult:
-        """Returns an answer that is nothing but text."""
+        """Returns a result of one text block."""
         return cls(({"type": "text", "text": text},))
 
     @property
     def text(self) -> str:
-        """Returns the texts of the answer, joined; blocks of other types are passed over."""
+        """The concatenated text blocks; other blocks are skipped."""
         blocks = (block for block in self.content if is_object(block) and block.get("type") == "text")
         texts = (block.get("text") for block in blocks)
         return "".join(text for text in texts if isinstance(text, str))
 
 
 def should_stream(request: ProviderRequest, model: Model) -> bool:
-    """Returns whether the contract has the host stream this request: the model streams, and no tools are in play."""
+    """Returns whether the host streams this request: the model streams, and there are no tools."""
     return model.streaming and not (model.tool_use and request.tools)
 
 
 def check_complete_result(extension: str, result: ProviderResult) -> None:
-    """Raises BadReply for a complete answer without content. A streamed one may have none: it came as events."""
+    """Raises BadReply for a complete result without content. A streamed result may have none: its content was
+    events."""
     if not result.content:
         problem = f"Extension '{extension}' {PROVIDER_COMPLETE.name} returned empty content"
         raise BadReply(method=PROVIDER_COMPLETE.name, problem=problem)
 
 
-# -- the tools of an answer
+# -- tool calls
 
 
 def find_tool_uses(result: ProviderResult) -> list[ToolUse]:
-    """Returns the tools that the model asks for, in order.
+    """Returns the tool calls in the model's response, in order.
 
     Raises:
-        msgspec.ValidationError: a block of this type is malformed.
+        msgspec.ValidationError: a tool call is malformed.
     """
     return [parse_tool_block(block) for block in result.content if is_tool_use(block)]
 
@@ -147,12 +147,12 @@ def parse_tool_block(block: dict[str, Any]) -> ToolUse:
         raise ValidationError("provider tool_use id is empty")
     if not name.strip():
         raise ValidationError("provider tool_use name is empty")
-    given = require_object(block.get("input", {}), f"provider tool_use '{id}' input must be a JSON object")
-    return ToolUse(id, name, given)
+    input = require_object(block.get("input", {}), f"provider tool_use '{id}' input must be a JSON object")
+    return ToolUse(id, name, input)
 
 
 def tool_result(tool_use_id: str, content: str, *, is_error: bool = False) -> dict[str, Any]:
-    """Returns the content block that tells the model what a tool has given."""
+    """Returns the content block with the result of a tool call."""
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
     if is_error:
         block["is_error"] = True
@@ -160,23 +160,23 @@ def tool_result(tool_use_id: str, content: str, *, is_error: bool = False) -> di
 
 
 # -- events
-# They refuse unknown members: the direct decode takes exactly what we send, and the reader takes the rest with care.
+# They forbid unknown members: the fast path accepts exactly what becket sends, `decode_lenient_event` the rest.
 
 
 class TextDelta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text"):
-    """A further piece of the answer."""
+    """A piece of the response text."""
 
     text: str = msgspec.field(name="delta")
 
 
 class ThinkingDelta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="thinking"):
-    """A further piece of what the model thinks."""
+    """A piece of the model's reasoning."""
 
     text: str = msgspec.field(name="delta")
 
 
 class ToolUse(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="tool_use"):
-    """The model asks for a tool."""
+    """The model calls a tool."""
 
     id: NonEmpty
     name: NonEmpty
@@ -184,7 +184,7 @@ class ToolUse(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type",
 
 
 class Usage(Struct, frozen=True):
-    """What the answer has cost so far, under whatever names the provider gives."""
+    """Usage so far, under the names of the provider."""
 
     values: dict[str, Any]
 
@@ -192,14 +192,14 @@ class Usage(Struct, frozen=True):
 class ProviderFailed(
     Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True, tag_field="type", tag="error"
 ):
-    """The provider has met an error; the call may still be answered."""
+    """The provider has failed; the call may still return a result."""
 
     message: NonEmpty
     code: int | str | None = None
 
 
 class ProviderDone(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="done"):
-    """No more events will come; the response ends the call."""
+    """The last event; the response ends the call."""
 
 
 DirectEvent: TypeAlias = TextDelta | ThinkingDelta | ToolUse | ProviderFailed | ProviderDone
@@ -207,7 +207,7 @@ ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | ToolUse | Usage | Provide
 
 
 def build_event_params(event: ProviderEvent) -> object:
-    """Returns what travels as the params of `provider.stream.event`."""
+    """Returns the params of `provider.stream.event`."""
     if isinstance(event, Usage):
         return {"type": "usage", **event.values, "type": "usage"}  # noqa: F601
     return event
@@ -215,11 +215,11 @@ def build_event_params(event: ProviderEvent) -> object:
 
 @cache
 def get_event_decoder() -> msgspec.json.Decoder[DirectEvent]:
-    return msgspec.json.Decoder(DirectEvent)  # at the first event: an extension that sends them never needs it
+    return msgspec.json.Decoder(DirectEvent)  # built at the first event: extensions that only send never need it
 
 
 def decode_provider_event(raw: Raw) -> ProviderEvent:
-    """Returns the event, nested under `event` or flat, its text in `delta` or in `text`.
+    """Decodes an event, nested under `event` or flat, its text in `delta` or in `text`.
 
     Raises:
         msgspec.ValidationError: it is malformed, or of an unknown type.
@@ -267,8 +267,8 @@ def parse_tool_use(event: dict[str, Any]) -> ToolUse:
     name = require_text(event, "name", "provider stream tool_use missing name")
     if not name:
         raise ValidationError("provider stream tool_use name must be non-empty")
-    given = require_object(event.get("input", {}), "provider stream tool_use input must be a JSON object")
-    return ToolUse(id, name, given)
+    input = require_object(event.get("input", {}), "provider stream tool_use input must be a JSON object")
+    return ToolUse(id, name, input)
 
 
 def is_error_code(value: object) -> bool:
@@ -278,7 +278,7 @@ def is_error_code(value: object) -> bool:
 # -- on the wire
 
 PROVIDER_STREAM_EVENT: Final[Notification[ProviderEvent]] = Notification(
-    "provider.stream.event", ProviderEvent, summary="A further piece of a streamed answer."
+    "provider.stream.event", ProviderEvent, summary="One event of a streamed response."
 )
 PROVIDER_COMPLETE: Final = Method(
     "provider.complete",
@@ -286,7 +286,7 @@ PROVIDER_COMPLETE: Final = Method(
     ProviderResult,
     timeout=60.0,
     direction="to-extension",
-    summary="Asks a model of the extension for a whole answer.",
+    summary="Requests a complete response from a model of the extension.",
 )
 PROVIDER_STREAM: Final[Stream[ProviderRequest, ProviderResult, ProviderEvent]] = Stream(
     "provider.stream",
@@ -299,5 +299,5 @@ PROVIDER_STREAM: Final[Stream[ProviderRequest, ProviderResult, ProviderEvent]] =
     },
     idle_timeout=60.0,
     direction="to-extension",
-    summary="Asks a model of the extension for an answer, whose pieces come as events.",
+    summary="Requests a streamed response from a model of the extension; its parts arrive as events.",
 )

@@ -1,7 +1,7 @@
 """Settings editor: open, key and commit requests, and the rows an extension renders.
 
-The host opens the editor and passes the keys on; the extension answers with what to show, and may at any time show
-more, give the chosen value, or close. Drawing the rows is the host's.
+The host opens the editor and forwards the keys; the extension responds with what to show, and may at any time render
+more, commit a value, or close the editor. Drawing the rows is the host's.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = [
 EDITOR_TIMEOUT = 5.0  # a person has pressed a key and looks at the screen
 
 
-# -- the host asks
+# -- requests of the host
 
 
 class EditorOpen(Struct, frozen=True):
-    """The user has opened this field."""
+    """The user opened this field."""
 
     category: str
     field: str
 
 
 class EditorKey(Struct, frozen=True):
-    """The user has pressed a key while this field was open: `Down`, `Enter`, `Esc`, `Char('x')`."""
+    """The user pressed a key while this field was open: `Down`, `Enter`, `Esc`, `Char('x')`."""
 
     category: str
     field: str
@@ -56,18 +56,18 @@ class EditorKey(Struct, frozen=True):
 
 
 class EditorCommit(Struct, frozen=True):
-    """The user has taken this value: of a row its `data`."""
+    """The user chose this value: the `data` of a row."""
 
     category: str
     field: str
     value: Any
 
 
-# -- the extension answers, and tells
+# -- responses and notifications of the extension
 
 
 class EditorRow(Struct, frozen=True, omit_defaults=True):
-    """One line of the editor. A row that is not selectable is dimmed, and the cursor passes over it."""
+    """One line of the editor. A row that is not selectable is dimmed, and the cursor skips it."""
 
     label: str
     marker: str | None = None
@@ -76,7 +76,7 @@ class EditorRow(Struct, frozen=True, omit_defaults=True):
 
 
 class EditorRender(Struct, frozen=True, omit_defaults=True):
-    """All that is to be seen now. Without a cursor no row is marked."""
+    """The whole content of the editor. Without a cursor no row is marked."""
 
     rows: tuple[EditorRow, ...]
     cursor: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
@@ -84,7 +84,7 @@ class EditorRender(Struct, frozen=True, omit_defaults=True):
 
 
 class EditorOpened(Struct, frozen=True, omit_defaults=True):
-    """The usual answer to opening a field, and to a key. The contract allows any other."""
+    """The usual response to opening a field, and to a key. The contract allows any other."""
 
     category: str
     field: str
@@ -92,7 +92,7 @@ class EditorOpened(Struct, frozen=True, omit_defaults=True):
 
 
 class EditorTaken(Struct, frozen=True, omit_defaults=True):
-    """The response to a value that was taken: the value to store, what the host shall do besides, what to show now.
+    """The response to a chosen value: the value to store, what else the host is to do, and what to show.
 
     `intent` is any JSON that host and extension agree on, such as `{"kind": "download", "url": ...}`."""
 
@@ -102,21 +102,21 @@ class EditorTaken(Struct, frozen=True, omit_defaults=True):
 
 
 class EditorCommitted(Struct, frozen=True):
-    """The user has chosen this value; the host keeps it and closes the editor."""
+    """The user chose this value; the host stores it and closes the editor."""
 
     value: Any
 
 
 class EditorClosed(Struct, frozen=True, omit_defaults=True):
-    """The editor is to be closed without a value. The reason is shown for a moment."""
+    """Closes the editor without a value. The reason is shown briefly."""
 
     reason: str | None = None
 
 
 def parse_render(response: object) -> EditorRender | None:
-    """Returns what the response to opening a field, to a key or to a value shows; None if there is nothing new in it.
+    """Returns what the response to opening a field, to a key or to a value renders; None if nothing.
 
-    Besides `EditorOpened` it may be `{"render": ...}` alone, or the members of `EditorRender` themselves."""
+    Besides `EditorOpened` the response may be `{"render": ...}` alone, or the members of `EditorRender` themselves."""
     if not is_object(response):
         return None
     shown = response.get("render", response)
@@ -127,9 +127,7 @@ def parse_render(response: object) -> EditorRender | None:
 
 
 def read_taken(response: object, value: Any) -> EditorTaken:
-    """Returns what the response to a value that was taken says: a value of its own, an intent, something to show.
-
-    Without a value in it the one that was taken is to be stored."""
+    """Decodes the response to a chosen value; without a value in it, the chosen one is to be stored."""
     render = parse_render(response)
     if is_object(response) and ("value" in response or "intent" in response or render is not None):
         return EditorTaken(response.get("value", value), response.get("intent"), render)
@@ -150,7 +148,7 @@ SETTINGS_EDITOR_KEY: Final[Method[EditorKey, Any]] = Method(
     Any,
     timeout=EDITOR_TIMEOUT,
     direction="to-extension",
-    summary="Passes on a key that was pressed in an open editor.",
+    summary="Forwards a key that was pressed in an open editor.",
 )
 SETTINGS_EDITOR_COMMIT: Final[Method[EditorCommit, Any]] = Method(
     "settings.editor.commit",
@@ -158,7 +156,7 @@ SETTINGS_EDITOR_COMMIT: Final[Method[EditorCommit, Any]] = Method(
     Any,
     timeout=EDITOR_TIMEOUT,
     direction="to-extension",
-    summary="Gives the extension the value that the user has taken.",
+    summary="Sends the extension the value that the user chose.",
 )
 SETTINGS_EDITOR_RENDER: Final = Notification(
     "settings.editor.render",
@@ -170,7 +168,7 @@ SETTINGS_EDITOR_COMMITTED: Final = Notification(
     "settings.editor.commit",
     EditorCommitted,
     direction="to-host",
-    summary="Tells the value that was chosen in the open editor, and closes it.",
+    summary="Commits the value that was chosen in the open editor, and closes it.",
 )
 SETTINGS_EDITOR_CLOSE: Final = Notification(
     "settings.editor.close",

@@ -1,7 +1,7 @@
 """The sidecar line protocol: JSON objects with a `type`, one a line, without responses.
 
-It is no JSON-RPC: each line is one JSON object with a `type`, and nothing is answered. A sidecar says hello, gets
-`init`, and from then on both sides write when they have something to say. Starting it is the host's.
+It is not JSON-RPC. A sidecar sends `hello`, receives `init`, and from then on both peers write at any time. Starting
+the sidecar is the host's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 SIDECAR_VERSION: Final = 2
-HELLO_TIMEOUT: Final = 10.0  # seconds that a host waits for the first line; a model may have to be loaded before it
+HELLO_TIMEOUT: Final = 10.0  # seconds that a host waits for the first line; a model may have to be loaded first
 
 IDLE_STATES: Final = frozenset({"idle", "ready", "stopped"})
 
@@ -45,26 +45,26 @@ IDLE_STATES: Final = frozenset({"idle", "ready", "stopped"})
 
 
 class SidecarConfig(Struct, frozen=True):
-    """What the sidecar is told at the start. Other members are its own business."""
+    """The sidecar's configuration. Further members are the sidecar's own."""
 
     protocol_version: int = SIDECAR_VERSION
 
 
 class SidecarInit(Struct, frozen=True, tag_field="type", tag="init"):
-    """Begin."""
+    """The first line from the host."""
 
     config: SidecarConfig
 
 
 class SidecarTrigger(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="trigger"):
-    """Something happened, such as `press` and `release` of the sidecar's key."""
+    """An event such as `press` and `release` of the sidecar's key."""
 
     name: str
     payload: Any = None
 
 
 class SidecarShutdown(Struct, frozen=True, tag_field="type", tag="shutdown"):
-    """End."""
+    """Requests the sidecar to exit."""
 
 
 SidecarCommand: TypeAlias = SidecarInit | SidecarTrigger | SidecarShutdown
@@ -74,7 +74,7 @@ SidecarCommand: TypeAlias = SidecarInit | SidecarTrigger | SidecarShutdown
 
 
 class SidecarHello(Struct, frozen=True, tag_field="type", tag="hello"):
-    """The first line."""
+    """The first line from the sidecar."""
 
     protocol_version: int
     extension: str
@@ -82,7 +82,7 @@ class SidecarHello(Struct, frozen=True, tag_field="type", tag="hello"):
 
 
 class SidecarStatus(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="status"):
-    """What the sidecar is doing, in a word of its own, and what to show for it."""
+    """The sidecar's state, in its own terms, and what to show for it."""
 
     state: str
     label: str | None = None
@@ -94,7 +94,7 @@ class SidecarStatus(Struct, frozen=True, omit_defaults=True, tag_field="type", t
 
 
 class InsertMode(StrEnum):
-    """How inserted text is meant: a preview, the final text, or in place of what was inserted before."""
+    """How inserted text is used: as a preview, as the final text, or in place of the text inserted before."""
 
     APPEND = "append"
     FINAL = "final"
@@ -102,20 +102,20 @@ class InsertMode(StrEnum):
 
 
 class InsertText(Struct, frozen=True, tag_field="type", tag="insert_text"):
-    """Text for the user's line of input."""
+    """Text for the user's input line."""
 
     text: str
     mode: InsertMode
 
 
 class SidecarFailed(Struct, frozen=True, tag_field="type", tag="error"):
-    """Something went wrong that the user should know of."""
+    """An error to show to the user."""
 
     message: Annotated[str, Meta(min_length=1)]
 
 
 class CustomSidecarEvent(Struct, frozen=True):
-    """A line of a type that only the sidecar knows; hosts pass over it."""
+    """A line of an unknown type; hosts ignore it."""
 
     type: str
     members: dict[str, Any]
@@ -129,24 +129,24 @@ SidecarEvent: TypeAlias = KnownSidecarEvent | CustomSidecarEvent
 
 
 def encode_line(message: SidecarCommand | KnownSidecarEvent) -> bytes:
-    """Returns one line, with its end."""
+    """Returns one line, with its newline."""
     return msgspec.json.encode(message) + b"\n"
 
 
 def decode_command(line: bytes) -> SidecarCommand:
-    """Returns what the host said.
+    """Decodes a line from the host.
 
     Raises:
-        BadMessage: it is no command.
+        BadMessage: it is not a command.
     """
     return decode_line(line, COMMAND_DECODER)
 
 
 def decode_event(line: bytes) -> SidecarEvent:
-    """Returns what the sidecar said; a type that is not known becomes a `CustomSidecarEvent`.
+    """Decodes a line from the sidecar; an unknown type becomes a `CustomSidecarEvent`.
 
     Raises:
-        BadMessage: it is no event.
+        BadMessage: it is not an event.
     """
     try:
         kind = TYPE_DECODER.decode(line).type
@@ -162,7 +162,7 @@ def check_hello(hello: SidecarHello) -> None:
     """Raises RemoteProtocolError for a sidecar that is too old."""
     if hello.protocol_version < SIDECAR_VERSION:
         raise RemoteProtocolError(
-            f"sidecar of {hello.extension} speaks version {hello.protocol_version}, version {SIDECAR_VERSION} is needed"
+            f"sidecar of {hello.extension} uses version {hello.protocol_version}, version {SIDECAR_VERSION} is required"
         )
 
 

@@ -1,6 +1,6 @@
 """Task notifications: start, update, log and done, and their decoders.
 
-They belong to no call: each call that listens for them gets them all.
+They belong to no call: each call that subscribes to them receives them all.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ __all__ = [
 
 MAX_UINT64: Final = 2**64 - 1
 Id = Annotated[str, Meta(min_length=1)]
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # as far as msgspec checks; the rest of 64 bits is read with care
+Count = Annotated[
+    int, Meta(ge=0, le=2**63 - 1)
+]  # as far as msgspec checks; larger values are checked in `optional_count`
 
 
 class TaskKind(StrEnum):
-    """What kind of work it is; whoever shows it may choose a picture by it."""
+    """The kind of work; a user interface may choose an icon by it."""
 
     DOWNLOAD = "download"
     REBUILD = "rebuild"
@@ -55,7 +57,7 @@ class TaskKind(StrEnum):
 
 
 class TaskStarted(Struct, frozen=True, gc=False):
-    """A task has begun. A second start with the same id begins it anew."""
+    """A task has started. A second start with the same id restarts it."""
 
     id: Id
     label: str
@@ -63,7 +65,7 @@ class TaskStarted(Struct, frozen=True, gc=False):
 
 
 class TaskUpdated(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How far a task is; what is None has not changed, or is not known."""
+    """The progress of a task; None is unchanged or unknown."""
 
     id: Id
     current: Count | None = None
@@ -72,14 +74,14 @@ class TaskUpdated(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class TaskLogged(Struct, frozen=True, gc=False):
-    """A task has said something."""
+    """A log line of a task."""
 
     id: Id
     line: str
 
 
 class TaskEnded(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A task has ended, well where `error` is None."""
+    """A task has ended, successfully if `error` is None."""
 
     id: Id
     error: Annotated[str, Meta(min_length=1)] | None = None
@@ -87,23 +89,23 @@ class TaskEnded(Struct, frozen=True, gc=False, omit_defaults=True):
 
 TaskEvent: TypeAlias = TaskStarted | TaskUpdated | TaskLogged | TaskEnded
 
-TASK_START: Final = Notification("task.start", TaskStarted, summary="A task has begun.")
-TASK_UPDATE: Final = Notification("task.update", TaskUpdated, summary="How far a task is.")
-TASK_LOG: Final = Notification("task.log", TaskLogged, summary="A task has said something.")
+TASK_START: Final = Notification("task.start", TaskStarted, summary="A task has started.")
+TASK_UPDATE: Final = Notification("task.update", TaskUpdated, summary="The progress of a task.")
+TASK_LOG: Final = Notification("task.log", TaskLogged, summary="A log line of a task.")
 TASK_DONE: Final = Notification("task.done", TaskEnded, summary="A task has ended.")
 
 
-# -- reading
+# -- decoding
 
-# Without decoders: those would be made at import, which an extension that sends these events pays and never uses.
+# No `Decoder` objects: they would be built at import, even in extensions that only send these events.
 decode = msgspec.json.decode
 
 
 def decode_task_started(raw: Raw) -> TaskStarted:
-    """Returns the event; a kind that is no string counts as absent.
+    """Decodes the event; a kind that is not a string counts as absent.
 
     Raises:
-        msgspec.ValidationError: it has no id or label, or a kind that nobody knows.
+        msgspec.ValidationError: it has no id or label, or an unknown kind.
     """
     try:
         return decode(raw, type=TaskStarted)
@@ -117,7 +119,7 @@ def decode_task_started(raw: Raw) -> TaskStarted:
 
 
 def decode_task_updated(raw: Raw) -> TaskUpdated:
-    """Returns the event; members of a wrong type count as absent.
+    """Decodes the event; members of a wrong type count as absent.
 
     Raises:
         msgspec.ValidationError: it has no id.
@@ -132,7 +134,7 @@ def decode_task_updated(raw: Raw) -> TaskUpdated:
 
 
 def decode_task_logged(raw: Raw) -> TaskLogged:
-    """Returns the event.
+    """Decodes the event.
 
     Raises:
         msgspec.ValidationError: it has no id or line.
@@ -145,7 +147,7 @@ def decode_task_logged(raw: Raw) -> TaskLogged:
 
 
 def decode_task_ended(raw: Raw) -> TaskEnded:
-    """Returns the event; an empty error is none.
+    """Decodes the event; an empty error counts as none.
 
     Raises:
         msgspec.ValidationError: it has no id, or an error that is neither a string nor null.

@@ -16,10 +16,9 @@ __all__ = ["TOOL_CALL", "Tool", "ToolCall", "format_tool_result"]
 class Tool(Struct, frozen=True, omit_defaults=True):
     """A tool that an extension offers. `input_schema` is the JSON Schema of its input, an object.
 
-    What is no object is decoded all the same: the handshake refuses it in words of its own. A tool that is `read_only`
-    changes nothing outside of its process, by its author's word: a hint, no permission. `output_schema` is the JSON
-    Schema of its result, or of the structured content of a tool of MCP; None where nothing is known of it.
-    """
+    A schema that is not an object is decoded all the same: the handshake check rejects it. `read_only` is the
+    author's statement that the tool changes nothing outside its process: a hint, not a permission. `output_schema`
+    is the JSON Schema of its result, or of the structured content of an MCP tool; None where it is unknown."""
 
     name: str
     description: str
@@ -29,7 +28,7 @@ class Tool(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolCall(Struct, frozen=True):
-    """Asks for one run of a tool, by the name under which its extension declared it."""
+    """Runs a tool once, by the name under which its extension declared it."""
 
     name: str
     input: dict[str, Any]
@@ -46,7 +45,7 @@ TOOL_CALL: Final[Method[ToolCall, Any]] = Method(
 
 
 def format_tool_result(result: object) -> str:
-    """Returns what a model reads: the text itself, that of a `content` member, or else all of the result as JSON."""
+    """Returns the text for a model: the text itself, that of a `content` member, or the result as JSON."""
     if isinstance(result, str):
         return result
     if is_object(result) and isinstance(content := result.get("content"), str):

@@ -23,7 +23,7 @@ Name = Annotated[str, Meta(min_length=1)]
 
 
 class Position(StrEnum):
-    """Where on the screen a widget stands."""
+    """The position of a widget on the screen."""
 
     TOP_LEFT = "top_left"
     TOP_CENTER = "top_center"
@@ -43,7 +43,7 @@ else:
 
 
 class StyledText(Struct, frozen=True, omit_defaults=True):
-    """A part of a line with its colours, written as in `#ff8800`."""
+    """A part of a line with its colours, such as `#ff8800`."""
 
     text: str
     fg: str | None = None
@@ -51,10 +51,9 @@ class StyledText(Struct, frozen=True, omit_defaults=True):
 
 
 class WidgetUpsert(Struct, frozen=True, omit_defaults=True):
-    """What a widget shows from now on. `styled_lines` are shown instead of `lines` where the host has colours.
+    """The new content of a widget. `styled_lines` are shown instead of `lines` if the host supports colours.
 
-    Without `ttl_secs` it stays until it is dismissed. A position of null is the usual one.
-    """
+    Without `ttl_secs` the widget stays until it is dismissed. A position of null is the default."""
 
     id: Name
     lines: tuple[str, ...]
@@ -69,7 +68,7 @@ class WidgetUpsert(Struct, frozen=True, omit_defaults=True):
 
 
 class WidgetDismiss(Struct, frozen=True):
-    """The widget that is to go."""
+    """Removes a widget."""
 
     id: Name
 

@@ -1,11 +1,11 @@
 """Converts JSON values to attrs classes and dataclasses and back, with strict cattrs hooks.
 
 cattrs builds the objects, by their aliases and through `__init__`, so that converters, validators and defaults of the
-class are at work. Its own hooks coerce (`"5"` becomes 5, `"abc"` a list, null the text `None`): none of them is used.
-What holds no class is read by msgspec, which coerces nothing; what holds one is taken apart here.
+class apply. Its own hooks coerce (`"5"` to 5, `"abc"` to a list, null to the text `None`): none of them is used. Types
+without such a class are converted by msgspec, which coerces nothing.
 
-cattrs and attrs are imported at first use. What a handler receives goes through `decoding`, which comes here only for
-classes that msgspec does not build as they ask for it: see `type_parts.is_shaped`.
+cattrs and attrs are imported at first use. Handler params go through `decode`, which uses this module only for
+classes that msgspec does not build correctly: see `introspect.needs_cattrs`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = ["check_type", "convert", "unstructure"]
 
 T = TypeVar("T")
 Hook = Callable[[Any, Any], Any]
-"""What cattrs calls with a value and its type. It raises `ConversionError`, or the error of cattrs for a class."""
+"""Called by cattrs with a value and its type. Raises `ConversionError`, or cattrs' error for a class."""
 
 
 @overload
@@ -59,14 +59,14 @@ def convert(value: object, type: type[T], *, forbid_unknown: bool = ...) -> T: .
 @overload
 def convert(value: object, type: Any, *, forbid_unknown: bool = ...) -> Any: ...
 def convert(value: object, type: Any, *, forbid_unknown: bool = True) -> Any:
-    """Returns a JSON value as an object of this type. Nothing is coerced; a float may be written as an integer.
+    """Converts a JSON value to this type. Nothing is coerced; a float may be written as an integer.
 
-    Members that a class does not know are a problem, unless `forbid_unknown` is off; a Struct decides for itself about
-    those, and a TypedDict passes over them.
+    Unknown members of a class are a problem, unless `forbid_unknown` is False; a Struct decides for itself about those,
+    and a TypedDict ignores them.
 
     Raises:
-        BadValue: it does not fit; all problems, each with its JSON pointer.
-        TypeError: JSON cannot become this type.
+        BadValue: the value does not fit; lists all problems, each with its JSON pointer.
+        TypeError: JSON cannot be converted to this type.
     """
     hook = get_hooks(forbid_unknown).find(type)
     try:
@@ -78,7 +78,7 @@ def convert(value: object, type: Any, *, forbid_unknown: bool = True) -> Any:
 
 
 def check_type(type: Any) -> None:
-    """Does nothing if JSON can become this type.
+    """Checks that JSON can be converted to this type.
 
     Raises:
         TypeError: it cannot.
@@ -87,26 +87,26 @@ def check_type(type: Any) -> None:
 
 
 def unstructure(value: object) -> Any:
-    """Returns an object as plain JSON values, under the names that `convert` reads.
+    """Converts an object to plain JSON values, under the names that `convert` reads.
 
     Raises:
-        TypeError: it holds something that JSON has no form for.
+        TypeError: it contains something that JSON cannot represent.
     """
     return to_json_value(msgspec.to_builtins(get_hooks(True).converter.unstructure(value), str_keys=True))
 
 
 def to_json_value(value: Any) -> Any:
-    """Returns what msgspec made of a value, without tuples and without numbers that are none in JSON."""
+    """Converts the output of msgspec to plain JSON values: tuples to lists; raises TypeError for NaN and infinities."""
     if is_object(value):
         return {name: to_json_value(member) for name, member in value.items()}
     if is_array(value) or is_subclass(value.__class__, tuple):
         return [to_json_value(element) for element in value]
     if isinstance(value, float) and not isfinite(value):
-        raise TypeError(f"JSON has no form for {value}")
+        raise TypeError(f"JSON cannot represent {value}")
     return value
 
 
-# -- hooks: what turns a value into one type
+# -- hooks: each converts a value to one type
 
 
 @cache
@@ -115,7 +115,7 @@ def get_hooks(forbid_unknown: bool) -> StructureHooks:
 
 
 class StructureHooks:
-    """All hooks that were asked for, each built once."""
+    """All hooks in use, each built once."""
 
     def __init__(self, forbid_unknown: bool) -> None:
         from cattrs import Converter
@@ -180,12 +180,12 @@ class StructureHooks:
                 name_refused_member(error, value, hooks)
                 raise
 
-        self._known[type] = hook  # before its members are looked at: they may be of the same class
+        self._known[type] = hook  # before its members are inspected: they may be of the same class
         try:
             hooks |= self._field_hooks(type)
             overrides: dict[str, Any] = {name: override(struct_hook=hook) for name, hook in hooks.items()}
             structure = make_dict_structure_fn(
-                whole,  # cattrs insists on the parameters of a generic class, though the hooks here know them already
+                whole,  # cattrs requires the parameters of a generic class, though the hooks here know them already
                 self.converter,
                 _cattrs_forbid_extra_keys=self.forbid_unknown,
                 _cattrs_use_alias=True,
@@ -202,21 +202,21 @@ class StructureHooks:
 
         types = get_field_types(type)
         if any(isinstance(part, InitVar) for part in types.values()):
-            raise TypeError(f"JSON cannot become a `{format_type(type)}`: an `InitVar` is no member of it")
+            raise TypeError(f"JSON cannot become a `{format_type(type)}`: it has an `InitVar`, which is not a member")
         return {
             field.name: self._field_hook(types.get(field.name, Any), field.converter) for field in get_init_fields(type)
         }
 
     def _field_hook(self, type: Any, converter: Any) -> Hook:
-        """Returns the hook of a member: of what its converter takes, where there is one."""
+        """Returns the hook of a member: for the input type of its converter, if it has one."""
         if converter is None:
             return self.find(type)
         try:
             return self.find(converter_input_type(converter, type))
-        except TypeError:  # JSON cannot become the type of the member: to make it is the converter's task
+        except TypeError:  # JSON cannot become the type of the member, but its converter may build it
             return identity_hook
 
-    # -- containers that hold classes
+    # -- containers of classes
 
     def _sequence_hook(self, item_type: Any, collect: type[Any]) -> Hook:
         item_hook = self.find(item_type)
@@ -252,13 +252,12 @@ class StructureHooks:
 
         return hook
 
-    # -- unions that hold classes
+    # -- unions of classes
 
     def _union_hook(self, members: tuple[Any, ...]) -> Hook:
-        """Returns a hook that goes by the kind of JSON, and among classes by their shape.
+        """Returns a hook that dispatches on the kind of JSON, and among classes on their members.
 
-        To try each class on the whole value would take time that is exponential in its depth.
-        """
+        Trying each class on the whole value would take time exponential in its depth."""
         of_kind: dict[Any, list[Any]] = {}
         for member in members:
             if contains_class(member):
@@ -295,7 +294,7 @@ class StructureHooks:
 
 
 class UnionCandidate:
-    """What tells one class of a union from the others: the names of its members, and those that hold no class."""
+    """The members that distinguish one class of a union from the others."""
 
     def __init__(self, hooks: StructureHooks, type: Any) -> None:
         fields, types = get_init_fields(type), get_field_types(type)
@@ -341,14 +340,14 @@ MAPPING_TYPES = (dict, Mapping, MutableMapping)
 
 
 def json_kind(type: Any) -> Any:
-    """Returns what a value that becomes this type is in JSON."""
+    """Returns the JSON kind of values that become this type."""
     if is_path(type):
         return str
     return list if get_origin(type) in SEQUENCE_TYPES else dict
 
 
 def convert_items(parts: Iterable[tuple[str, Any, Hook]]) -> list[Any]:
-    """Returns the parts of a container as what their hooks make of them; their problems are raised together."""
+    """Converts the parts of a container with their hooks; raises their problems together."""
     converted: list[Any] = []
     problems: list[Problem] = []
     for name, value, hook in parts:
@@ -364,10 +363,10 @@ def convert_items(parts: Iterable[tuple[str, Any, Hook]]) -> list[Any]:
 
 
 def converter_input_type(converter: Any, declared: Any) -> Any:
-    """Returns what the converter of a member takes, as far as it says so; else the type of the member."""
+    """Returns the annotated input type of a member's converter; without one the type of the member."""
     from inspect import signature
 
-    function = getattr(converter, "converter", converter)  # the plain function in an `attrs.Converter`
+    function = getattr(converter, "converter", converter)  # unwraps an `attrs.Converter`
     try:
         first = next(iter(signature(function).parameters))
         return get_type_hints(function, include_extras=True).get(first, declared)
@@ -375,11 +374,11 @@ def converter_input_type(converter: Any, declared: Any) -> Any:
         return declared
 
 
-# -- hooks for what holds no class
+# -- hooks for types without classes
 
 
 def msgspec_hook(type: Any) -> Hook:
-    """Returns a hook that is msgspec, or is as strict.
+    """Returns a hook that uses msgspec, or is as strict.
 
     Raises:
         TypeError: JSON cannot become this type.
@@ -390,7 +389,7 @@ def msgspec_hook(type: Any) -> Hook:
         return exact_hook(type)
     if needs_cattrs(type):
         raise TypeError(
-            f"a class inside `{format_type(type)}` would not be built as it asks for it: use an attrs class there"
+            f"a class inside `{format_type(type)}` would be built without its `__init__`: use an attrs class there"
         )
     if any(isinstance(part, inspect.CustomType) for part in walk_type_info(inspect.type_info(type))):
         raise build_unsupported_type_error(type)
@@ -405,7 +404,7 @@ def msgspec_hook(type: Any) -> Hook:
 
 
 def exact_hook(type: Any) -> Hook:
-    """Returns the quick hook of the commonest types."""
+    """Returns a fast hook for the most common types."""
 
     def hook(value: Any, _: Any) -> Any:
         if value.__class__ is type:
@@ -425,7 +424,7 @@ def path_hook(type: Any) -> Hook:
 
 
 def model_hook(type: Any) -> Hook:
-    """Returns the hook of a pydantic model, or of a union of such: it reads them itself."""
+    """Returns the hook of a pydantic model, or of a union of models: pydantic converts them."""
     from becket.conversion.pydantic_models import find_model
 
     model = find_model(type)
@@ -447,11 +446,11 @@ def build_unsupported_type_error(type: Any) -> TypeError:
     return TypeError(f"JSON cannot become a `{format_type(type)}`: use an attrs class, a dataclass or a TypedDict")
 
 
-# -- misfits
+# -- errors
 
 
 class ConversionError(Exception):
-    """A value does not fit. The pointers of the problems begin at that value."""
+    """A value does not fit. The pointers of the problems are relative to that value."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
@@ -475,15 +474,15 @@ def limit_problems(problems: Iterator[Problem]) -> list[Problem]:
 
 
 def iter_problems(error: Any, pointer: str = "") -> Iterator[Problem]:
-    """Yields what is wrong according to an error of a hook.
+    """Yields the problems in an error of a hook.
 
     Raises:
-        Exception: what the class itself has raised, unless it is an error that says that a value is wrong.
+        Exception: raised by the class itself, unless it is an error that says that a value is wrong.
     """
     if isinstance(error, ConversionError):
         for inner, message in error.problems:
             yield pointer + inner, message
-    elif isinstance(error, KeyError):  # cattrs took a member that is not there
+    elif isinstance(error, KeyError):  # cattrs accessed a missing member
         yield pointer, "is missing"
     elif isinstance(error, RecursionError):
         yield pointer, "is nested too deeply"
@@ -500,7 +499,7 @@ def iter_problems(error: Any, pointer: str = "") -> Iterator[Problem]:
 
 
 def iter_class_problems(error: Any, pointer: str) -> Iterator[Problem]:
-    """Yields what a class says of its members together: names that it does not know, or what its `__init__` raised."""
+    """Yields the problems of a class as a whole: unknown members, or what its `__init__` raised."""
     from cattrs import ForbiddenExtraKeysError
 
     if isinstance(error, ForbiddenExtraKeysError):
@@ -540,7 +539,7 @@ def find_validated_member(refusal: Exception) -> str | None:
 
 
 def find_unconverted_member(refusal: Exception, cls: Any, value: Any, hooks: dict[str, Hook]) -> str | None:
-    """Returns the member whose converter raises this when it is called again: attrs does not tell."""
+    """Returns the member whose converter raises this when it is called again: attrs does not report it."""
     for field in get_init_fields(cls):
         if field.converter is not None and field.alias in value:
             converter = getattr(field.converter, "converter", field.converter)  # of an `attrs.Converter`

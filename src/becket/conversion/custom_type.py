@@ -1,8 +1,8 @@
 """Types that another library converts, for use in a descriptor.
 
-msgspec and `convert` build what becket knows. Classes of another library, with names on the wire that only its own
-converter knows, stand in a descriptor as `CustomType`: the type, and the two functions between it and plain JSON
-values."""
+msgspec and `convert` build the types that becket supports. Classes of another library, whose wire names only its own
+converter knows, are wrapped in a `CustomType`: the type, and the two functions between it and plain JSON values.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class CustomType(Generic[T]):
-    """A type with a conversion of its own: `Method("draw", Converted(Shape, read=..., write=...), None)`.
+    """A type with its own conversion: `Method("draw", CustomType(Shape, from_json=..., to_json=...), None)`.
 
-    `from_json` makes a value of plain JSON values, and raises `BadValue` for what does not fit. `to_json` makes plain
-    JSON values of a value. Both are called when a message is read or written, and never before."""
+    `from_json` converts plain JSON values, and raises `BadValue` for values that do not fit. `to_json` returns plain
+    JSON values. Both are called only when a message is decoded or encoded."""
 
     __slots__ = ("from_json", "to_json", "type")
 
@@ -30,17 +30,17 @@ class CustomType(Generic[T]):
         self.to_json = to_json
 
     def __repr__(self) -> str:
-        # The name of `Optional[int]` is that of its origin, which says too little.
+        # The name of `Optional[int]` is that of its origin only.
         return format_type(self.type) if isinstance(self.type, type) else str(self.type).replace("typing.", "")
 
 
 def unwrap_type(annotation: Any) -> Any:
-    """Returns the type that a descriptor means, however its values are converted."""
+    """Returns the type of a descriptor, without its `CustomType`."""
     return annotation.type if is_custom_type(annotation) else annotation
 
 
 def get_to_json(annotation: Any) -> Callable[[Any], object] | None:
-    """Returns what must be done with a value before it is encoded; None where nothing must."""
+    """Returns the function to apply before a value is encoded, or None."""
     return annotation.to_json if is_custom_type(annotation) else None
 
 

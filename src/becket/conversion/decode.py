@@ -1,9 +1,9 @@
 """Builds msgspec decoders for handler params and call results, cached by type.
 
-The decode is msgspec's, strict by nature, and the check at run time. Only classes that msgspec would not build as they
-ask for it (attrs classes with converters, validators or aliases, unions of classes) go through `convert`, which takes
-four times as long. Params in which an object has one member twice are refused, which is `duplicates`'. What is wrong
-with a value that does not fit is found by `problems`, which is imported only then.
+msgspec decodes and validates strictly. Only classes that msgspec would not build correctly (attrs classes with
+converters, validators or aliases, unions of classes) go through `convert`, which takes four times as long. Params
+with a duplicate member are rejected by `duplicates`. `problems` explains values that do not fit, and is imported
+only then.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ NOT_A_CONTAINER = "params are an object or an array"
 UNTYPED = (Raw, dict, list, dict[str, Any], list[Any])  # besides Any and object
 
 
-MAX_CACHED_DECODERS = (
-    1_024  # types, of params and of results: a program that makes new ones all the time shall not grow
-)
+MAX_CACHED_DECODERS = 1_024  # types; bounds the memory of a program that keeps making new ones
 D = TypeVar("D")
 
 
 def get_or_build(decoders: dict[Any, D], type: Any, make: Callable[[Any], D]) -> D:
-    """Returns the decoder of a type, which is made when it is first asked for."""
+    """Returns the cached decoder of a type, building it at first use."""
     try:
         known = decoders.get(type)
     except TypeError:  # an unhashable type expression
@@ -79,7 +77,7 @@ def build_params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
         return build_cattrs_params_decoder(annotation)
     typed: Decoder
 
-    def look_once(raw: Raw | bytes) -> Any:  # at the first call: an extension does not pay for it at start
+    def look_once(raw: Raw | bytes) -> Any:  # built at the first call, so that extensions start faster
         nonlocal typed
         typed = unique_decoder(annotation, strict)
         return typed(raw)
@@ -98,8 +96,8 @@ def build_params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
 
 
 def get_msgspec_decoder(annotation: Any) -> Decoder | None:
-    """Returns what `get_params_decoder` decodes with, without what it says of params that do not fit: it raises what
-    msgspec raises. None for a type that is not msgspec's to build, and for one that leaves the params as they are."""
+    """Returns the decoder that `get_params_decoder` uses; it raises what msgspec raises. None for a type that
+    msgspec does not build, and for one that leaves the params undecoded."""
     if annotation is Any or annotation is object or isinstance(annotation, CustomType) or may_need_cattrs(annotation):
         return None
     try:
@@ -110,14 +108,14 @@ def get_msgspec_decoder(annotation: Any) -> Decoder | None:
 
 
 def unique_decoder(annotation: Any, strict: Decoder) -> Decoder:
-    """Returns a decoder that refuses objects with one member twice, of which msgspec would take the last."""
+    """Returns a decoder that rejects objects with a duplicate member, of which msgspec would keep the last."""
     is_raw = contains_raw(annotation)
     if annotation in UNTYPED:
         return validate_raw(strict) if is_raw else strict
     if not is_raw:
         return refusing_duplicates(annotation, strict)
 
-    def decode(raw: Raw | bytes) -> Any:  # what stays raw may be sent on, and must be JSON then
+    def decode(raw: Raw | bytes) -> Any:  # raw parts may be forwarded, and must then be JSON
         check_duplicates(bytes(raw), decode_json(raw))
         return strict(raw)
 
@@ -130,7 +128,7 @@ def build_strict_decoder(annotation: Any) -> Decoder:
 
 
 def build_cattrs_params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
-    """Returns a function from raw params to a value of a type that is not msgspec's to build.
+    """Returns a function from raw params to a value of a type that msgspec does not build.
 
     Raises:
         TypeError: params cannot be of this type.
@@ -146,8 +144,8 @@ def build_cattrs_params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
 
 
 def build_custom_params_decoder(read: Callable[[Any], Any]) -> Callable[[Raw | None], Any]:
-    """Returns a function from raw params to what `read` makes of plain JSON values. Absent ones are tried as an empty
-    object, and then as null."""
+    """Returns a function from raw params to what `read` makes of plain JSON values. Absent params are tried as an
+    empty object, and then as null."""
 
     def decode(raw: Raw | None) -> Any:
         value: Any = {}
@@ -170,7 +168,7 @@ def build_custom_params_decoder(read: Callable[[Any], Any]) -> Callable[[Raw | N
 
 
 def decode_untyped(raw: Raw | None) -> Any:
-    """Returns params as plain JSON values."""
+    """Decodes params as plain JSON values."""
     if raw is None:
         return None
     try:
@@ -183,7 +181,7 @@ def decode_untyped(raw: Raw | None) -> Any:
 
 
 def decode_absent(annotation: Any, error: Exception) -> Any:
-    """Returns None where the type allows it; absent params have been tried as an empty object already."""
+    """Returns None if the type allows it; absent params were already tried as an empty object."""
     from becket.conversion.problems import find_problems
 
     try:
@@ -196,15 +194,15 @@ def decode_absent(annotation: Any, error: Exception) -> Any:
 
 
 def build_params_error(raw: Raw, annotation: Any, error: Exception) -> RpcError:
-    """Returns the answer to params that could not be decoded."""
+    """Returns the error response for params that could not be decoded."""
     from becket.conversion.problems import find_problems, to_problem
 
     try:
         value: Any = decode_json(raw)
-    except msgspec.ValidationError as beyond:  # a number that Python has no room for
+    except msgspec.ValidationError as beyond:  # a number outside Python's range
         return InvalidParams([to_problem(beyond)])
     except JSON_ERRORS as malformed:
-        # The envelope was read without looking into strings: text that is not UTF-8 shows only here.
+        # The envelope was parsed without looking into strings: invalid UTF-8 shows only here.
         return RpcError(Meaning.PARSE_ERROR, f"parse error: not JSON: {malformed}")
     if not is_container(value):
         return InvalidParams([("", NOT_A_CONTAINER)])
@@ -241,7 +239,7 @@ def build_result_decoder(type: Any) -> Callable[[Raw], Any]:
 
 
 def build_cattrs_result_decoder(type: Any) -> Callable[[Raw], Any]:
-    """Returns a function from a raw result to a value of a type that is not msgspec's to build."""
+    """Returns a function from a raw result to a value of a type that msgspec does not build."""
     from becket.conversion.convert import check_type, convert
 
     check_type(type)
@@ -264,11 +262,11 @@ def build_custom_result_decoder(read: Callable[[Any], Any]) -> Callable[[Raw], A
     return decode
 
 
-# -- what msgspec lets through
+# -- checks beyond msgspec's
 
 
 def validate_raw(strict: Decoder) -> Decoder:
-    """Returns a decoder that reads all of a value first: what stays raw may be sent on, and must be JSON then."""
+    """Returns a decoder that parses the whole value first: raw parts may be forwarded, and must then be JSON."""
 
     def decode(raw: Raw | bytes) -> Any:
         decode_json(raw)
@@ -278,7 +276,7 @@ def validate_raw(strict: Decoder) -> Decoder:
 
 
 def reject_scalars(annotation: Any, strict: Decoder) -> Decoder:
-    """Returns a decoder that refuses scalars, which are no params even where the type has room for them."""
+    """Returns a decoder that rejects scalars, which are not params even if the type allows them."""
     inspect = msgspec.inspect
     info = inspect.type_info(annotation)
     for part in walk_type_info(info):
@@ -314,15 +312,15 @@ CONTAINER_OPENERS = b"{["
 
 
 def may_need_cattrs(annotation: Any) -> bool:
-    """Returns whether msgspec must not build this type. Where attrs was never imported there is nothing to look for."""
+    """Returns whether the type needs cattrs. Returns at once if attrs was never imported."""
     return "attr" in sys.modules and needs_cattrs(annotation)
 
 
 def is_known_container(annotation: Any) -> bool:
-    """Tells the usual types at a glance; looking into a type expression takes a hundred times as long."""
+    """Recognises the usual types quickly; inspecting a type expression takes a hundred times as long."""
     return isinstance(annotation, type) and (annotation in (dict, list) or issubclass(annotation, Struct))
 
 
 def contains_raw(annotation: Any) -> bool:
-    """Returns whether a value of this type can hold JSON that nobody has looked into."""
+    """Returns whether a value of this type can contain unparsed JSON."""
     return any(part is Raw for part in walk_annotation(annotation, into_members=True))

@@ -1,7 +1,7 @@
-"""Refuses JSON in which an object has one member twice: msgspec keeps the last value and does not say so.
+"""Rejects JSON objects with a duplicate member: msgspec silently keeps the last value.
 
-Pairs are counted, not looked at: each has a colon outside strings, and encoding the decoded value again leaves out the
-pairs that were overwritten. Only where the counts differ is the text read pair by pair, by the standard library.
+Members are counted, not compared: each has a colon outside strings, and re-encoding the decoded value leaves out
+overwritten members. Only if the counts differ, the standard library parses the text member by member.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["check_duplicates", "refusing_duplicates"]
 COLON = b":"
 ESCAPED_COLON, ESCAPED_COLON_UPPER = rb"\u003a", rb"\u003A"
 
-LARGE = 65_536  # bytes that are not copied for a look: the new memory would cost more than the look itself
+LARGE = 65_536  # bytes; larger texts are not copied for the check, since allocating would cost more than the check
 
 find_colon = re.compile(COLON).search
 encode = msgspec.json.Encoder().encode
@@ -29,9 +29,9 @@ decode_json = msgspec.json.Decoder().decode
 
 
 def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -> Callable[[Raw | bytes], Any]:
-    """Returns a decoder for values of a type that refuses what `check_duplicates` refuses.
+    """Returns a decoder that also rejects duplicate members.
 
-    It raises InvalidParams for that, and else what `decode` raises."""
+    It raises InvalidParams for those, and otherwise what `decode` raises."""
     required = count_required(annotation)
 
     def decode_once(raw: Raw | bytes) -> Any:
@@ -48,14 +48,14 @@ def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -
 
 
 def has_two_colons(raw: Raw | bytes) -> bool:
-    """Looks for a second member without a copy of the text."""
+    """Returns whether there is a second member, without copying the text."""
     first = find_colon(raw)
     return first is not None and find_colon(raw, first.end()) is not None
 
 
 def count_required(annotation: Any) -> int:
-    """Returns how many members each object of a type has at least: with as many colons it has no other one, and no
-    room for a second value of any. Zero where the type does not tell at a glance."""
+    """Returns the minimum number of members of an object of this type: with that many colons it has no other
+    members, and no duplicate. Zero where that is not known quickly."""
     if not isinstance(annotation, type) or not issubclass(annotation, Struct):
         return 0
     config = annotation.__struct_config__
@@ -66,14 +66,14 @@ def count_required(annotation: Any) -> int:
 
 
 def check_duplicates(text: bytes, value: Any) -> None:
-    """Does nothing if no object in a JSON text, at whatever depth, has one member twice. `value` is the decoded text.
+    """Checks that no object in a JSON text, at any depth, has a duplicate member. `value` is the decoded text.
 
     Raises:
-        InvalidParams: one has; the pointer of the first that was found.
+        InvalidParams: one has; with the pointer of the first found.
     """
     colons = text.count(COLON)
     if value.__class__ is dict and len(value) == colons:
-        return  # each colon belongs to a member of its own
+        return  # each colon belongs to a separate member
     # A colon in a string counts on both sides, unless the other peer has escaped it.
     is_escaped = ESCAPED_COLON in text or ESCAPED_COLON_UPPER in text
     if not is_escaped and encode(value).count(COLON) == colons:
@@ -84,14 +84,14 @@ def check_duplicates(text: bytes, value: Any) -> None:
 
 
 class Pairs(list[tuple[str, Any]]):
-    """The members of an object, all of them, in their order."""
+    """All members of an object, in order."""
 
 
 def find_duplicate_member(text: bytes) -> str | None:
-    """Returns the JSON pointer of a member that occurs twice in its object, None if there is none."""
-    from json import loads  # most programs never need it
+    """Returns the JSON pointer of a duplicate member, or None."""
+    from json import loads  # rarely needed
 
-    # Numbers stay text: what they are worth does not matter here.
+    # Numbers stay text: their values do not matter here.
     return search(loads(text, object_pairs_hook=Pairs, parse_int=str, parse_float=str), "")
 
 
@@ -101,11 +101,11 @@ def search(value: Any, pointer: str) -> str | None:
     parts: Any = value if isinstance(value, Pairs) else enumerate(value) if is_array(value) else ()
     seen: set[str] = set()
     for name, part in parts:
-        place = join_pointer(pointer, str(name))
+        location = join_pointer(pointer, str(name))
         if name in seen:
-            return truncate(place)
+            return truncate(location)
         seen.add(name)
-        found = search(part, place)
+        found = search(part, location)
         if found is not None:
             return found
     return None

@@ -1,8 +1,9 @@
 """Inspects type expressions: their parts, fields, and whether cattrs must build them.
 
-msgspec tells what it would read (`walk_type_info`); what it refuses or would pass by is found in the expression itself
-(`walk_annotation`). Nothing here looks at values. An extension imports this at start: what only some types need comes
-when one is met."""
+`walk_type_info` uses msgspec's view of a type; `walk_annotation` finds in the expression what msgspec rejects or
+ignores. Nothing here handles values. Extensions import this module at start: whatever only some types need is
+imported when such a type occurs.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +49,11 @@ def format_type(annotation: Any) -> str:
     return getattr(annotation, "__name__", None) or str(annotation)
 
 
-# -- what msgspec says of a type
+# -- msgspec's view
 
 
 def walk_type_info(info: Any) -> Iterator[Any]:
-    """Yields what `msgspec.inspect` says of a type and all that it is made of, each once: types may be recursive."""
+    """Yields msgspec's description of a type and of all its parts, each once: types may be recursive."""
     seen: set[int] = set()
     waiting = [info]
     while waiting:
@@ -67,11 +68,11 @@ def walk_type_info(info: Any) -> Iterator[Any]:
         waiting.extend(field.type for field in getattr(info, "fields", ()))
 
 
-# -- the parts of an expression
+# -- parts of an expression
 
 
 def unwrap_annotation(annotation: Any) -> Any:
-    """Returns a type without what only adds to it or names it: `Annotated`, `Final`, `NewType`, a `type` statement."""
+    """Returns a type without wrappers: `Annotated`, `Final`, `NewType`, a `type` statement."""
     while True:
         if get_origin(annotation) in (Annotated, Final):
             annotation = get_args(annotation)[0]
@@ -86,7 +87,7 @@ def unwrap_annotation(annotation: Any) -> Any:
 
 
 def walk_annotation(annotation: Any, *, into_members: bool) -> Iterator[Any]:
-    """Yields a type and all that it is made of, each once: types may be recursive."""
+    """Yields a type and all its parts, each once: types may be recursive."""
     seen: list[Any] = []
     waiting = [annotation]
     while waiting:
@@ -101,7 +102,7 @@ def walk_annotation(annotation: Any, *, into_members: bool) -> Iterator[Any]:
 
 
 def contains_class(annotation: Any) -> bool:
-    """Returns whether a class of a user, or a path, is in this expression; inside a Struct is not in it."""
+    """Returns whether a user's class, or a path, is in this expression; inside a Struct does not count."""
     return any(
         is_attrs_or_dataclass(part) or is_path(part) or is_model(part)
         for part in walk_annotation(annotation, into_members=False)
@@ -109,12 +110,11 @@ def contains_class(annotation: Any) -> bool:
 
 
 def needs_cattrs(annotation: Any) -> bool:
-    """Returns whether there is something in this type that msgspec does not build as it asks for it.
+    """Returns whether this type contains something that msgspec does not build correctly.
 
-    msgspec reads attrs classes and dataclasses strictly, and faster than cattrs can. But it calls no `__init__`: it
-    leaves out converters, knows no aliases, and sets what has `init=False`. Where a validator refuses, it quotes the
-    insides of attrs. And it has no unions of classes, and no paths.
-    """
+    msgspec decodes attrs classes and dataclasses strictly, and faster than cattrs. But it does not call `__init__`:
+    it ignores converters and aliases, and sets `init=False` members. Its errors quote internals of attrs when a
+    validator fails. And it supports neither unions of classes nor paths."""
     return any(is_cattrs_class(part) for part in walk_annotation(annotation, into_members=True))
 
 
@@ -152,7 +152,7 @@ def is_attrs_or_dataclass(annotation: Any) -> bool:
 
 
 def is_model(annotation: Any) -> bool:
-    """Returns whether this is a model or a dataclass of pydantic, which is imported by those who have one."""
+    """Returns whether this is a pydantic model or dataclass. Does not import pydantic."""
     kind = get_origin(annotation) or annotation
     return "pydantic" in sys.modules and isinstance(kind, type) and hasattr(kind, "__pydantic_validator__")
 
@@ -176,7 +176,7 @@ def has_fields(annotation: Any) -> bool:
 
 
 def is_typed_dict(annotation: Any) -> bool:
-    """Returns whether this is a `TypedDict`, also one of `typing_extensions`."""
+    """Returns whether this is a `TypedDict`, including that of `typing_extensions`."""
     return is_subclass(annotation, dict) and hasattr(annotation, "__total__")
 
 
@@ -185,7 +185,7 @@ def is_subclass(annotation: Any, base: type) -> bool:
 
 
 class InitField(Struct, frozen=True):
-    """One member of a class that its `__init__` takes. What a function would make each time is no default."""
+    """A member that a class's `__init__` takes. A default factory does not count as a default."""
 
     name: str
     alias: str
@@ -195,7 +195,7 @@ class InitField(Struct, frozen=True):
 
 
 def get_init_fields(annotation: Any) -> list[InitField]:
-    """Returns the members of a class of a user that its `__init__` takes."""
+    """Returns the members that a class's `__init__` takes."""
     kind: Any = get_origin(annotation) or annotation
     if is_attrs_class(kind):
         from attrs import NOTHING
@@ -218,7 +218,7 @@ def get_init_fields(annotation: Any) -> list[InitField]:
 
 
 def get_field_types(annotation: Any) -> dict[str, Any]:
-    """Returns the types of the members by name, with the parameters of a generic class in their places."""
+    """Returns the member types by name, with the type variables of a generic class substituted."""
     kind: Any = get_origin(annotation) or annotation
     variables = get_type_variables(annotation)
     owners = {name: owner for owner in reversed(kind.__mro__) for name in getattr(owner, "__annotations__", ())}
@@ -227,7 +227,7 @@ def get_field_types(annotation: Any) -> dict[str, Any]:
 
 
 def get_type_variables(annotation: Any) -> dict[Any, dict[Any, Any]]:
-    """Returns what the type variables of a class and of each of its bases stand for: in each one they are others."""
+    """Returns the values of the type variables of a class and of each of its bases."""
     kind: Any = get_origin(annotation) or annotation
     own: dict[Any, Any] = dict(zip(getattr(kind, "__parameters__", ()), get_args(annotation), strict=False))
     found = {kind: own}
@@ -241,6 +241,6 @@ def substitute_type_variables(hint: Any, variables: dict[Any, Any]) -> Any:
     if isinstance(hint, TypeVar):
         return variables.get(hint, Any)
     parameters: Any = getattr(hint, "__parameters__", ())
-    if not parameters or is_subclass(hint, object):  # a generic class without parameters stays one
+    if not parameters or is_subclass(hint, object):  # a generic class without parameters stays generic
         return hint
     return hint[tuple(variables.get(parameter, Any) for parameter in parameters)]

@@ -1,7 +1,7 @@
 """Finds every mismatch between a JSON value and a type, each with its JSON pointer.
 
-msgspec stops at the first problem. Here the value is taken apart beside its type: what fits as a whole is passed over
-at the speed of C, what does not is asked again in smaller parts. Imported only when something did not fit.
+msgspec stops at the first problem. Here a value is checked as a whole by msgspec, and only if it does not fit, part
+by part. Imported only when something did not fit.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from becket.errors import Problem
 
 __all__ = ["MAX_PROBLEMS", "find_problems", "to_problem"]
 
-MAX_PROBLEMS = 50  # enough for a person; the value may be a hostile one with a problem in each of 50,000 places
+MAX_PROBLEMS = 50  # enough for a person; a hostile value may have a problem in each of 50,000 places
 
 
 def find_problems(value: object, annotation: Any) -> list[Problem]:
-    """Returns all that is wrong with a JSON value for a type; empty when nothing is. More than a page of it is cut."""
-    if (
-        find_mismatch(value, annotation) is None
-    ):  # to take a type apart costs a hundred times as much as to check a value
+    """Returns all problems of a JSON value for a type, truncated to `MAX_PROBLEMS`."""
+    if find_mismatch(value, annotation) is None:  # inspecting a type costs a hundred times as much as checking a value
         return []
     search = ProblemFinder()
     try:
@@ -40,7 +38,7 @@ def find_problems(value: object, annotation: Any) -> list[Problem]:
 
 
 def to_problem(error: Exception, pointer: str = "") -> Problem:
-    """Returns what an error of msgspec says, with its path as a JSON pointer below `pointer`."""
+    """Converts an error of msgspec, with its path as a JSON pointer below `pointer`."""
     message, _, path = str(error).partition(" - at `")
     if path.startswith("$"):
         pointer += to_pointer(path[1:].rstrip("`"))
@@ -48,11 +46,11 @@ def to_problem(error: Exception, pointer: str = "") -> Problem:
 
 
 class TooManyProblems(Exception):
-    """There are as many problems as anybody will read."""
+    """The maximum number of problems is reached."""
 
 
 class ProblemFinder:
-    """One walk through a value and its type."""
+    """One traversal of a value and its type."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -65,7 +63,7 @@ class ProblemFinder:
     def _explain(self, value: Any, info: Any, annotation: Any, pointer: str) -> None:
         found = len(self.problems)
         self._visit_parts(value, info, pointer)
-        if len(self.problems) == found and (error := find_mismatch(value, annotation)):  # it is not in the parts
+        if len(self.problems) == found and (error := find_mismatch(value, annotation)):  # not in the parts
             self._add(*to_problem(error, pointer))
 
     def _visit_parts(self, value: Any, info: Any, pointer: str) -> None:
@@ -139,7 +137,7 @@ class ProblemFinder:
         self.problems.append((truncate(pointer), truncate(message)))
 
     def type_of(self, info: Any) -> Any:
-        """Returns a type expression for what msgspec says of a part of a type; the same object each time."""
+        """Returns a type expression for msgspec's description of a part; the same object each time."""
         known = self._types.get(id(info))
         if known is None:
             known = self._types[id(info)] = self._build_type(info)
@@ -197,7 +195,7 @@ PLAIN_TYPES: dict[type, Any] = {
 
 
 def choose_union_member(value: Any, members: Sequence[Any]) -> Any:
-    """Returns the member of a union that the value was meant for; None where that cannot be told."""
+    """Returns the member of a union that the value was meant for; None if ambiguous."""
     if is_object(value):
         for member in members:
             tag_field = getattr(member, "tag_field", None)
@@ -219,11 +217,11 @@ def is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-# -- asking msgspec
+# -- msgspec calls
 
 
 def find_mismatch(value: object, annotation: Any) -> msgspec.ValidationError | None:
-    """Returns why the value is not of this type, None if it is. Keys are read as they are in JSON: from strings."""
+    """Returns why the value is not of this type, or None. Keys are strings, as in JSON."""
     try:
         msgspec.convert(value, annotation, str_keys=True)
     except msgspec.ValidationError as error:
@@ -232,7 +230,8 @@ def find_mismatch(value: object, annotation: Any) -> msgspec.ValidationError | N
 
 
 def iter_mismatches(values: list[Any], annotation: Any) -> Iterator[tuple[int, Any]]:
-    """Yields those that do not fit, with their index: msgspec tells the first, and is asked again about the rest."""
+    """Yields the values that do not fit, with their index: msgspec reports the first, and is called again for the
+    rest."""
     start = 0
     while (error := find_mismatch(values[start:], parametrize(list, annotation))) is not None:
         place = INDEX.search(str(error))
@@ -253,15 +252,15 @@ def parametrize(kind: type, *parameters: Any) -> Any:
 
 
 def with_constraints(kind: Any, info: Any, *names: str) -> Any:
-    """Returns the type with the constraints that stand in its annotation."""
+    """Returns the type with the constraints from its annotation."""
     meta = get_constraints(info, *names)
     return Annotated[kind, Meta(**meta)] if meta else kind
 
 
-# -- pointers and texts
+# -- pointers
 
 
 def to_pointer(path: str) -> str:
-    """Returns the JSON pointer of a path of msgspec such as `.a[0].b`, up to a key that msgspec does not tell."""
+    """Converts a msgspec path such as `.a[0].b` to a JSON pointer, up to a key that msgspec does not report."""
     known = path.partition("[...]")[0]
     return "".join(f"/{escape_pointer(part)}" for part in known.replace("[", ".").replace("]", "").split(".") if part)

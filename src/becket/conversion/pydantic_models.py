@@ -1,7 +1,7 @@
-"""pydantic models and dataclasses: JSON values into them and back, and their schemas.
+"""pydantic models and dataclasses: conversion from and to JSON values, and their schemas.
 
 pydantic is never imported here: a program that has a model has imported it. It builds and writes its own classes,
-strictly (`"5"` is no int) and by their aliases. What it says of a misfit gets the JSON pointer that all problems have.
+strictly (`"5"` is not an int) and by their aliases. Its errors are converted to problems with JSON pointers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from becket.errors import Problem
 
 __all__ = ["ModelType", "find_model"]
 
-MESSAGES = {"missing": "is missing", "extra_forbidden": "is unknown"}  # as they are called for all other classes
+MESSAGES = {"missing": "is missing", "extra_forbidden": "is unknown"}  # the texts used for all other classes
 
 
 class ModelType:
-    """A model, or a type expression that holds some."""
+    """A model, or a type expression that contains models."""
 
     def __init__(self, type: Any) -> None:
         self._refused: type[Exception] = sys.modules["pydantic"].ValidationError
@@ -32,21 +32,21 @@ class ModelType:
         self._adapter = with_reason(type, lambda: sys.modules["pydantic"].TypeAdapter(type))
 
     def read(self, value: Any) -> tuple[Any, list[Problem]]:
-        """Returns the model that a JSON value becomes, or what is wrong with the value."""
+        """Returns the model for a JSON value, or the problems of the value."""
         try:
             return self._adapter.validate_json(msgspec.json.encode(value), strict=True), []
         except self._refused as error:
             return None, list(dict.fromkeys(problems_of(error, value)))
 
     def write(self, value: Any) -> tuple[Any, str]:
-        """Returns a value of this type as JSON values, or why it is none."""
+        """Returns the JSON values for a value of this type, or why it is not of this type."""
         try:
             return self._adapter.dump_python(value, mode="json", by_alias=True, warnings="error"), ""
         except self._unwritten as error:
             return self._adapter.dump_python(value, mode="json", by_alias=True, warnings=False), str(error)
 
     def schema(self, mode: Literal["validation", "serialization"]) -> dict[str, Any]:
-        """Returns the JSON Schema of what is read or of what is written, with all other models in its `$defs`."""
+        """Returns the JSON Schema for reading or for writing, with all other models in its `$defs`."""
         adapter = self._adapter
         found: dict[str, Any] = with_reason(self, lambda: adapter.json_schema(mode=mode, by_alias=True))
         return found
@@ -54,7 +54,7 @@ class ModelType:
 
 @cache
 def find_model(type: Any) -> ModelType:
-    """Returns what reads and writes a type that holds models, made once.
+    """Returns the cached `ModelType` of a type.
 
     Raises:
         TypeError: pydantic cannot build it.
@@ -81,8 +81,8 @@ def problems_of(error: Any, value: Any) -> Iterator[Problem]:
 
 
 def pointer_of(path: tuple[int | str, ...], value: Any, *, is_missing: bool) -> str:
-    """Returns where a problem is. Beside members and places, a path of pydantic names the members of unions and the
-    validators that it went through: what is not in the value is no part of the pointer."""
+    """Returns the pointer of a problem. Besides members and indexes, a path of pydantic names union members and
+    validators; what is not in the value is left out."""
     pointer = ""
     for at, part in enumerate(path):
         if is_object(value) and part in value:

@@ -1,4 +1,4 @@
-"""Suggests the name that was probably meant where one is unknown."""
+"""Suggests the most similar known name for an unknown one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "find_nearest"]
 
-LONGEST_NAME = 64  # characters that are compared: the time that it takes grows with their square
+LONGEST_NAME = 64  # characters compared; the time is quadratic in their number
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
-    """Returns the nearest of the known names; None where none is near."""
+    """Returns the most similar known name, or None."""
     from difflib import get_close_matches
 
     nearest = get_close_matches(name[:LONGEST_NAME], known, n=1)
@@ -18,6 +18,6 @@ def find_nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns a question with the nearest of the known names; empty where none is near."""
+    """Returns a question with the most similar known name, or an empty string."""
     nearest = find_nearest(name, known)
     return f"did you mean `{nearest}`?" if nearest else ""

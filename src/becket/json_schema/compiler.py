@@ -1,8 +1,8 @@
 """Compiles a JSON Schema into nodes, or lists why it is invalid or unsafe to apply.
 
-A schema is copied, held against its meta-schema, and taken apart once: references become the nodes that they lead to,
-patterns are compiled, the words of draft 7 become those of 2020-12. What could cost too much later is refused here.
-How nodes are applied to values is the task of `keywords`.
+A schema is copied, checked against its meta-schema, and processed once: references become the nodes that they refer
+to, patterns are compiled, keywords of draft 7 become those of 2020-12. What could cost too much later is rejected
+here. `keywords` applies nodes to values.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ __all__ = [
     "compile_root",
 ]
 
-MAX_NODES = 10_000  # values and containers in a schema; the largest tool schemas that people write have some hundreds
-MAX_CHARACTERS = 256 * 1024  # in all texts and names of a schema together
+MAX_NODES = 10_000  # values and containers in a schema; the largest hand-written tool schemas have some hundreds
+MAX_CHARACTERS = 256 * 1024  # in all strings and names of a schema together
 MAX_ENUM_VALUES = 5_000  # in one `enum`
 MAX_PATTERNS = 50  # each may take half a megabyte
-MAX_INTEGER_BITS = 1_024  # of an integer; a double holds as many
+MAX_INTEGER_BITS = 1_024  # as many as a double holds
 MAX_PATTERN_LENGTH = 1_000
 MAX_ENUM_SHOWN = 10  # in a message
 MAX_DEPTH = 64  # levels, as in a message
-ENTRIES_PER_STEP = 10  # members of a schema that are looked at in the time of one step
+ENTRIES_PER_STEP = 10  # members of a schema that are checked in the time of one step
 PATTERN_MEMORY = 512 * 1024
 
 
 class Draft(NamedTuple):
-    """One version of JSON Schema: where it allows schemas inside of schemas."""
+    """One version of JSON Schema: where it allows subschemas."""
 
     uri: str
     prefix: str  # of the addresses of its meta-schemas
     in_value: frozenset[str]
     in_list: frozenset[str]
     in_members: frozenset[str]
-    unknown: frozenset[str]  # keywords that another draft has
+    unknown: frozenset[str]  # keywords of another draft
 
 
 SCHEMA_KEYWORDS = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
@@ -98,7 +98,7 @@ def compile_root(schema: object, *, trusted: bool) -> SchemaNode:
     """Returns the node of a schema, ready to be applied.
 
     Raises:
-        BadSchema: it is no schema, or one that is not safe to apply; all problems, each with its JSON pointer.
+        BadSchema: the schema is invalid or not safe to apply; lists all problems, each with its JSON pointer.
     """
     if isinstance(schema, bool):
         return TRUE_SCHEMA if schema else FALSE_SCHEMA
@@ -123,12 +123,12 @@ def get_draft(root: SchemaNode) -> Draft:
 
 @cache
 def get_meta_schema(draft: Draft) -> SchemaNode:
-    """Returns what checks schemas of a draft: its meta-schema, which is a schema."""
+    """Returns the validator of a draft's meta-schema."""
     return SchemaCompiler(draft).compile(load_meta_schema(draft.uri))
 
 
 def join_pointer_bounded(pointer: str, name: str) -> str:
-    """Returns the pointer of a member, which grows only as long as anybody reads it: an enemy's names may be long."""
+    """Returns the pointer of a member, with bounded length: hostile names may be long."""
     return pointer if len(pointer) > MAX_TEXT_LENGTH else join_pointer(pointer, name[:MAX_TEXT_LENGTH])
 
 
@@ -136,7 +136,7 @@ def join_pointer_bounded(pointer: str, name: str) -> str:
 
 
 class SchemaCopier:
-    """One pass over a value of unknown size and kind: a copy that is JSON, and not too large."""
+    """Copies a value of unknown size and type; rejects what is not JSON or too large."""
 
     def __init__(self, trusted: bool) -> None:
         self._is_trusted = trusted
@@ -144,10 +144,10 @@ class SchemaCopier:
         self._characters = 0
 
     def copy(self, value: Any, pointer: str = "", depth: int = 0) -> Any:
-        """Returns a copy of a JSON value, each object of it a Node.
+        """Returns a copy of a JSON value, with objects as SchemaNode.
 
         Raises:
-            BadSchema: it is no JSON, or more than a schema may be.
+            BadSchema: the value is not JSON, or too large for a schema.
         """
         self._count(pointer, depth)
         if is_object(value):
@@ -192,11 +192,11 @@ class SchemaCopier:
             raise BadSchema([(sanitize(pointer), f"is nested more than {MAX_DEPTH} levels deep")])
 
 
-# -- documents: what references lead into
+# -- documents: the targets of references
 
 
 class SchemaDocument:
-    """One whole schema, with the places in it that are schemas too."""
+    """One whole schema, and the locations of its subschemas."""
 
     def __init__(self, root: SchemaNode, uri: str, draft: Draft) -> None:
         self.root = root
@@ -207,7 +207,7 @@ class SchemaDocument:
         self.dynamic_anchors: dict[str, SchemaNode] = {}
 
     def index_schemas(self, node: SchemaNode, pointer: str) -> list[SchemaNode]:
-        """Returns the schemas at and below a node that were not known yet, and remembers them and their names."""
+        """Registers the schemas at and below a node with their anchors, and returns those that were not known yet."""
         found: list[SchemaNode] = []
         waiting = [(node, pointer)]
         while waiting:
@@ -231,30 +231,30 @@ class SchemaDocument:
                 names[node[keyword]] = node
 
     def resolve_fragment(self, fragment: str) -> Any:
-        """Returns what a fragment leads to.
+        """Returns the target of a fragment.
 
         Raises:
-            LookupError: it leads nowhere.
+            LookupError: there is none.
         """
         fragment = unquote(fragment)
         if not fragment:
             return self.root
         if not fragment.startswith("/"):
             return self.dynamic_anchors.get(fragment) or self.anchors[fragment]
-        place: Any = self.root
+        target: Any = self.root
         for name in fragment[1:].split("/"):
             name = name.replace("~1", "/").replace("~0", "~")
-            if is_array(place) and name.isascii() and name.isdigit():
-                place = place[int(name)]
-            elif is_object(place):
-                place = place[name]
+            if is_array(target) and name.isascii() and name.isdigit():
+                target = target[int(name)]
+            elif is_object(target):
+                target = target[name]
             else:
                 raise LookupError(name)
-        return place
+        return target
 
 
 def iter_subschemas(node: SchemaNode, pointer: str, draft: Draft) -> Iterator[tuple[Any, str]]:
-    """Yields the schemas directly in a schema, with their pointers."""
+    """Yields the direct subschemas of a schema, with their pointers."""
     for keyword, argument in node.items():
         at = join_pointer_bounded(pointer, keyword)
         if is_array(argument) and keyword in draft.in_list:
@@ -266,10 +266,10 @@ def iter_subschemas(node: SchemaNode, pointer: str, draft: Draft) -> Iterator[tu
 
 
 def load_meta_schema(uri: str) -> SchemaNode:
-    """Returns one of the schemas that the drafts are made of.
+    """Loads one of the drafts' meta-schemas.
 
     Raises:
-        LookupError: there is none of this address.
+        LookupError: there is none with this URI.
     """
     registry: Any = import_module("jsonschema_specifications").REGISTRY
     return copy_trusted(registry.contents(uri))
@@ -279,10 +279,10 @@ SCHEMA_BASE_URI = "https://becket.dev/schemas/"
 
 
 def load_referenced_schema(uri: str, draft: Draft) -> SchemaNode:
-    """Returns a schema that may be referred to by its address: of the same draft's meta-schemas, or one of ours.
+    """Loads a schema that may be referenced by its URI: a meta-schema of the same draft, or one of becket's.
 
     Raises:
-        LookupError: it is none of them.
+        LookupError: there is none with this URI.
     """
     if uri.startswith(draft.prefix):
         return load_meta_schema(uri)
@@ -301,7 +301,7 @@ def copy_trusted(schema: Any) -> SchemaNode:
 
 
 class SchemaCompiler:
-    """One pass over a schema and all that it refers to."""
+    """Compiles a schema and all that it refers to."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -309,18 +309,16 @@ class SchemaCompiler:
         self._documents: dict[str, SchemaDocument] = {}
         self._waiting: list[tuple[SchemaNode, SchemaDocument]] = []
         self._patterns: dict[tuple[str, bool], BoundedPattern] = {}
-        self._run = StepBudget(FULL_BUDGET)  # for the meta-schema, in all places where it has not looked yet together
-        self._in_place: dict[
-            int, list[SchemaNode]
-        ] = {}  # the schemas that one applies to the very value that it is given
+        self._run = StepBudget(FULL_BUDGET)  # for the meta-schema, in all unknown locations together
+        self._in_place: dict[int, list[SchemaNode]] = {}  # schemas that a schema applies to the same value
 
     def compile(self, root: SchemaNode) -> SchemaNode:
-        """Returns the root, with everything in it prepared that can ever be applied.
+        """Compiles everything in the root that can ever be applied, and returns it.
 
         Raises:
-            BadSchema: something in it cannot be prepared, or is not safe to apply.
+            BadSchema: something is invalid or not safe to apply.
         """
-        root.pop("$schema", None)  # jsonschema would turn to its own class for that draft
+        root.pop("$schema", None)
         own = self._open(root, root.get("$id", "").partition("#")[0])
         while self._waiting:
             node, document = self._waiting.pop()
@@ -366,7 +364,7 @@ class SchemaCompiler:
     def _prepare_keyword(
         self, keyword: str, argument: Any, node: SchemaNode, pointer: str, document: SchemaDocument
     ) -> Iterator[tuple[str, Any]]:
-        """Yields what is to be applied for a keyword, in the words of 2020-12."""
+        """Yields what to apply for a keyword, as keywords of 2020-12."""
         at = join_pointer_bounded(pointer, keyword)
         match keyword:
             case "$ref" | "$dynamicRef":
@@ -426,7 +424,7 @@ class SchemaCompiler:
     # -- references
 
     def _resolve_reference(self, reference: str, at: str, document: SchemaDocument, *, is_dynamic: bool) -> SchemaNode:
-        """Returns the schema that a reference leads to, wherever in a document that is."""
+        """Returns the schema that a reference refers to, anywhere in a document."""
         uri, _, fragment = reference.partition("#")
         try:
             home = self._document_at(urljoin(document.uri, uri)) if uri else document
@@ -455,7 +453,7 @@ class SchemaCompiler:
         return self._documents.get(uri) or self._open(load_referenced_schema(uri, self._draft), uri)
 
     def _check_unknown_location(self, node: SchemaNode, pointer: str, document: SchemaDocument) -> None:
-        """Takes in a schema from a place where the meta-schema knows of none, and has not looked."""
+        """Adds a schema from a location that the meta-schema does not know and has not checked."""
         problems = find_problems(get_meta_schema(self._draft), node, self._run)
         for inner, message in problems:
             self._add_problem(pointer + inner, message)
@@ -463,7 +461,7 @@ class SchemaCompiler:
             self._waiting += [(found, document) for found in document.index_schemas(node, pointer)]
 
     def _check_cycles(self, own: SchemaDocument) -> None:
-        """Refuses a schema that applies itself to the very value that it is given: it would never come to an end."""
+        """Rejects a schema that applies itself to the same value, which would never terminate."""
         finished: set[int] = set()
         for start in list(self._in_place):
             path = {start: iter(self._in_place[start])}
@@ -522,10 +520,10 @@ def applied_in_place(keyword: str, argument: Any) -> list[SchemaNode]:
 
 
 def compile_trusted_pattern(text: str) -> BoundedPattern:
-    """Returns a pattern for Python's `re`.
+    """Compiles a pattern with Python's `re`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the pattern is invalid.
     """
     # In JavaScript, whose patterns these are, `$` is the end of the text and `\\w` is ASCII.
     try:
@@ -540,10 +538,10 @@ TRUSTED_PATTERN_SIZE = 10
 
 
 def compile_untrusted_pattern(text: str) -> BoundedPattern:
-    """Returns a pattern for google-re2, which takes time linear in the text whatever the pattern.
+    """Compiles a pattern with google-re2, which takes time linear in the text whatever the pattern.
 
     Raises:
-        ValueError: it is none, or none that re2 can run in linear time, or there is no re2.
+        ValueError: the pattern is invalid or re2 does not support it, or re2 is not installed.
     """
     if len(text) > MAX_PATTERN_LENGTH:
         raise ValueError(f"a pattern has at most {MAX_PATTERN_LENGTH} characters")
@@ -566,10 +564,10 @@ def compile_untrusted_pattern(text: str) -> BoundedPattern:
     return BoundedPattern(text, compiled.search, compiled.programsize)
 
 
-UNICODE_ESCAPES = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)  # an escape; re2 has another one for characters
+UNICODE_ESCAPES = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)  # an escape; re2 writes characters differently
 EMPTY_PATTERN = BoundedPattern("", str, 1)
 
 
 def describe_pattern_error(error: Exception) -> str:
-    said = error.args[0]
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    detail = error.args[0]
+    return detail.decode(errors="replace") if isinstance(detail, bytes) else str(error)

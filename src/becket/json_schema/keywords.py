@@ -1,8 +1,8 @@
-"""Keyword checks of JSON Schema, each paid for from a step budget.
+"""Keyword checks of JSON Schema, each charged to a step budget.
 
-Those of jsonschema put the whole value into every message, run patterns on `re`, compare every two elements of an
-array, and nothing bounds what they do. These say in the words of `problems` what is wrong and where, take arguments
-that `compiler` has prepared, and pay for each step out of the `StepBudget` that is their first argument.
+Those of jsonschema put the whole value into every message, run patterns with `re`, compare every two elements of an
+array, and are not bounded. Those here use the messages of `conversion.problems`, take arguments prepared by `compiler`,
+and spend each step from a budget.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = [
     "to_hashable",
 ]
 
-SHORT_BUDGET = 5_000  # some milliseconds, in which an event loop may wait
+SHORT_BUDGET = 5_000  # some milliseconds, which an event loop can afford
 FULL_BUDGET = 500_000  # about a second; a message of 50,000 values against an ordinary schema takes less
 
 
 class Mismatch:
-    """What one keyword has against a value; `path` leads to it from the value that is looked at."""
+    """A keyword that a value violates; `path` is relative to the value being checked."""
 
     __slots__ = ("keyword", "message", "path")
 
@@ -51,11 +51,11 @@ class Mismatch:
 
 Errors = Iterable[Mismatch]
 KeywordCheck = Callable[[Any, Any, Any], Errors]
-"""Takes the run, the prepared argument of the keyword and the value."""
+"""Takes the budget, the prepared argument of the keyword and the value."""
 
 
 class SchemaNode(dict[str, Any]):
-    """One schema. `applied` are its keywords with their prepared arguments, `cost` the steps to look at them."""
+    """One schema. `applied` are its keywords with their prepared arguments, `cost` the steps to check them."""
 
     __slots__ = ("applied", "cost", "is_trusted")
 
@@ -80,7 +80,7 @@ FLAT_KEYWORDS = {"type", "properties", "required", "additionalProperties"}
 
 
 class FlatObject:
-    """The schema of an object whose properties have types and no other rules, as most tools declare their inputs."""
+    """The schema of an object whose properties have only types, as most tools declare their inputs."""
 
     __slots__ = ("_required", "_types")
 
@@ -89,7 +89,7 @@ class FlatObject:
         self._required = required
 
     def fits(self, value: object) -> bool:
-        """Returns True for a value that surely fits, in one pass. False means that the keywords must be applied."""
+        """Returns True if a value certainly fits, in one pass; False if the keywords must be applied."""
         if value.__class__ is not dict:
             return False
         members = cast("dict[str, Any]", value)
@@ -101,7 +101,7 @@ class FlatObject:
 
 
 def build_flat_object(root: SchemaNode) -> FlatObject | None:
-    """Returns a quick check of a compiled schema; None where it has other rules."""
+    """Returns the fast path of a compiled schema; None if it has other rules."""
     applied = dict(root.applied)
     if len(applied) < len(root.applied) or applied.keys() - FLAT_KEYWORDS:
         return None
@@ -117,18 +117,18 @@ def build_flat_object(root: SchemaNode) -> FlatObject | None:
     return FlatObject(types, applied.get("required", []))
 
 
-# -- one run of a schema over a value
+# -- applying a schema to a value
 
 
-ERROR_STEPS = 2  # to make a problem, and to hand it on, takes longer than to find none
+ERROR_STEPS = 2  # building and returning a problem takes longer than finding none
 
 
 class BudgetExceeded(Exception):
-    """A run took more steps than any honest one does."""
+    """A check took more steps than any legitimate one."""
 
 
 class StepBudget:
-    """The steps that are left to one run."""
+    """The remaining steps of one check."""
 
     __slots__ = ("_remaining",)
 
@@ -141,7 +141,7 @@ class StepBudget:
             raise BudgetExceeded
 
     def iter_errors(self, value: Any, node: SchemaNode, name: str | int | None = None) -> Iterator[Mismatch]:
-        """Yields what a schema has against a value, which is the member `name` of the one that is looked at."""
+        """Yields the mismatches of a value, which is the member `name` of the current one."""
         self.spend(node.cost)
         for keyword, argument in node.applied:
             for error in KEYWORDS[keyword](self, argument, value):
@@ -155,7 +155,7 @@ class StepBudget:
 
 
 def find_problems(root: SchemaNode, value: object, run: StepBudget | None = None) -> list[Problem]:
-    """Returns all that is wrong with a value, in the order of the schema; more than a page of it is cut."""
+    """Returns all problems of a value, in the order of the schema, truncated to `MAX_PROBLEMS`."""
     problems: list[Problem] = []
     try:
         return collect_problems(root, value, run or StepBudget(FULL_BUDGET), problems)
@@ -166,13 +166,13 @@ def find_problems(root: SchemaNode, value: object, run: StepBudget | None = None
 def collect_problems(
     root: SchemaNode, value: object, run: StepBudget, problems: list[Problem] | None = None
 ) -> list[Problem]:
-    """The same within the steps of a run; what was found until they were used up stands in `problems`.
+    """Returns the problems of a value, within the steps of `run`; `problems` holds those found when it raises.
 
     Raises:
-        BudgetExceeded: they were.
+        BudgetExceeded: the steps are used up.
     """
     found = [] if problems is None else problems
-    seen: set[Problem] = set()  # several parts of a schema may say the same
+    seen: set[Problem] = set()  # several parts of a schema may report the same
     try:
         for error in run.iter_errors(value, root):
             problem = sanitize("".join(join_pointer("", str(name)) for name in error.path)), sanitize(error.message)
@@ -189,7 +189,7 @@ def collect_problems(
 
 
 def sanitize(text: str) -> str:
-    """Returns a text that can be sent: without halves of characters, and not too long."""
+    """Returns a text without lone surrogates, truncated."""
     return truncate(text.encode("utf-8", "replace").decode())
 
 
@@ -227,9 +227,9 @@ def check_enum(run: StepBudget, choices: tuple[frozenset[Hashable], str], value:
 
 
 def to_hashable(value: Any, run: StepBudget) -> Hashable:
-    """Returns something that is equal for equal JSON values: 1 and 1.0 are, 1 and true are not.
+    """Returns a hashable that is equal for equal JSON values: 1 and 1.0 are, 1 and true are not.
 
-    Numbers are written out as bytes: whole ones can be chosen by an enemy so that all of them have the same hash."""
+    Numbers are written out as bytes: hostile integers could all have the same hash."""
     run.spend()
     if is_object(value):
         return frozenset((name, to_hashable(member, run)) for name, member in value.items())
@@ -249,9 +249,7 @@ def quote_value(value: Any) -> str:
         return f"`{truncate(value, MAX_VALUE_SHOWN)}`"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if (
-        isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS
-    ):  # Python refuses to write numbers that are very long
+    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:  # Python does not format very long numbers
         return "a huge number"
     return repr(value)
 
@@ -287,7 +285,7 @@ def check_multiple_of(run: StepBudget, divisor: float, value: Any) -> Errors:
 
 
 def is_multiple(value: Any, divisor: Any) -> bool:
-    """Returns the answer for the numbers as they are written: 0.3 is three times 0.1, though not for a processor."""
+    """Compares the numbers as they are written: 0.3 is three times 0.1, though not in binary."""
     if isinstance(value, int) and isinstance(divisor, int):
         return value % divisor == 0
     if isinstance(value, float) and not isfinite(value):
@@ -299,7 +297,7 @@ def to_fraction(number: Any) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
-# -- how long, how many
+# -- sizes
 
 
 def build_min_size_check(kind: Any, what: str) -> KeywordCheck:
@@ -324,7 +322,7 @@ def build_max_size_check(kind: Any, what: str) -> KeywordCheck:
 
 
 class BoundedPattern:
-    """A compiled pattern. The longer it and the text that it is searched in, the more steps it takes."""
+    """A compiled pattern. Its steps grow with its size and with the length of the text."""
 
     __slots__ = ("_search", "_size", "text")
 
@@ -337,11 +335,11 @@ class BoundedPattern:
         run.spend(1 + len(text) * self._size // PATTERN_STEP)
         try:
             return self._search(text) is not None
-        except UnicodeEncodeError:  # half a character: an engine that reads UTF-8 cannot look at it
+        except UnicodeEncodeError:  # lone surrogate: an engine that reads UTF-8 cannot handle it
             return self._search(text.encode("utf-8", "replace").decode()) is not None
 
 
-PATTERN_STEP = 200  # characters times instructions: what re2 does in the time of a step or two, where it is slowest
+PATTERN_STEP = 200  # characters times instructions: re2's work in one or two steps, where it is slowest
 
 
 def check_pattern(run: StepBudget, pattern: BoundedPattern, value: Any) -> Errors:
@@ -414,7 +412,7 @@ def get_dependent_nodes(dependent: list[tuple[str, SchemaNode]], value: Any) -> 
 
 
 def iter_property_names(value: Any, run: StepBudget) -> Iterable[str]:
-    """Returns the names in an object, none in anything else; to look at each of them is a step."""
+    """Returns the names in an object, none for anything else; each name is a step."""
     names: Iterable[str] = value if is_object(value) else ()
     run.spend(len(value) if names else 0)
     return names
@@ -455,7 +453,7 @@ def check_unique_items(run: StepBudget, is_unique: bool, value: Any) -> Errors:
                 yield Mismatch(f"is the same as element {earlier}", index)
 
 
-# -- schemas that are applied to the same value
+# -- subschemas of the same value
 
 
 def check_reference(run: StepBudget, target: SchemaNode, value: Any) -> Errors:
@@ -468,7 +466,7 @@ def check_all_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors
 
 
 def check_any_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors:
-    """Yields, where none fits, what the schema that the value was meant for has against it, if that can be told."""
+    """If no schema fits, yields the errors of the one that the value was meant for, if that is clear."""
     failures: list[list[Mismatch]] = []
     for node in nodes:
         errors = list(islice(run.iter_errors(value, node), MAX_PROBLEMS + 1))
@@ -512,12 +510,12 @@ def check_if(run: StepBudget, branches: tuple[SchemaNode, SchemaNode, SchemaNode
 
 
 def get_branch(run: StepBudget, branches: tuple[SchemaNode, SchemaNode, SchemaNode], value: Any) -> list[SchemaNode]:
-    """Returns the schemas that hold for a value: the condition and what follows from it, or the other one."""
+    """Returns the schemas that apply to a value: the condition and `then`, or `else`."""
     condition, then, otherwise = branches
     return [condition, then] if run.is_valid(value, condition) else [otherwise]
 
 
-# -- what no other keyword has looked at
+# -- unevaluated members
 
 
 def check_unevaluated_properties(run: StepBudget, argument: tuple[SchemaNode, SchemaNode], value: Any) -> Errors:
@@ -539,7 +537,7 @@ def check_unevaluated_items(run: StepBudget, argument: tuple[SchemaNode, SchemaN
 
 
 def get_evaluated(run: StepBudget, node: SchemaNode, value: Any, *, but: str = "") -> set[str | int]:
-    """Returns the names or indexes at which a keyword of this schema, or of one in it that fits, has looked."""
+    """Returns the names or indexes that a keyword of this schema, or of a fitting subschema, has evaluated."""
     run.spend(node.cost)
     seen: set[str | int] = set()
     for keyword, argument in node.applied:

@@ -1,8 +1,7 @@
 """JSON Schema validation (drafts 2020-12 and 7): compile once, check untrusted values.
 
-Drafts 2020-12 and 7. A schema may come from an extension, and the value from a model: both are hostile until proven
-otherwise. Nothing is ever fetched, every limit has a name (in `compiler` and `keywords`, which are imported when the
-first schema is compiled), and `format` is not asserted.
+Schemas may come from an extension and values from a model: neither is trusted. Nothing is ever fetched, all limits are
+named constants in `compiler` and `keywords` (imported when the first schema is compiled), and `format` is not asserted.
 """
 
 from __future__ import annotations
@@ -23,33 +22,33 @@ class SchemaMode(Enum):
     """What to do with a value that may not fit its schema."""
 
     OFF = "off"
-    """Do not look."""
+    """Do not check."""
     WARN = "warn"
-    """Say what is wrong, and go on."""
+    """Report problems, and go on."""
     ENFORCE = "enforce"
-    """Refuse it."""
+    """Reject it."""
 
 
 class Validator:
-    """One compiled schema. It holds nothing of the values that it has seen: threads may share it."""
+    """A compiled schema. It has no state besides, and may be shared between threads."""
 
     __slots__ = ("_flat", "_is_seen", "_root")
 
     def __init__(self, root: SchemaNode) -> None:
         self._root = root
         self._flat: FlatObject | None = None
-        self._is_seen = False  # whether `_flat` is looked for: most tools of a host are never called
+        self._is_seen = False  # whether `_flat` was built: most tools of a host are never called
 
     def find_problems(self, value: object) -> list[Problem]:
-        """Returns all that is wrong with a JSON value, each with its JSON pointer; empty when nothing is.
+        """Returns all problems of a JSON value, each with its JSON pointer, truncated to `MAX_PROBLEMS`.
 
-        More than a page of it is cut. A value that takes too many steps to check has that as its problem."""
+        A value that takes too many steps to check has that as its problem."""
         from becket.json_schema.keywords import find_problems
 
         return find_problems(self._root, value)
 
     def find_problems_within_budget(self, value: object) -> list[Problem] | None:
-        """Returns the same within some milliseconds, or None: it takes longer, and belongs into a thread."""
+        """Returns the problems within some milliseconds, or None if it takes longer and should run in a thread."""
         if self._flat is not None and self._flat.fits(value):
             return []
         from becket.json_schema.keywords import (
@@ -68,23 +67,23 @@ class Validator:
             return None
 
     def check(self, value: object) -> None:
-        """Does nothing for a value that fits.
+        """Checks that a value fits.
 
         Raises:
-            InvalidParams: it does not fit; all problems, each with its JSON pointer.
+            InvalidParams: it does not fit; lists all problems, each with its JSON pointer.
         """
         if problems := self.find_problems(value):
             raise InvalidParams(problems)
 
 
 def compile_schema(schema: object, *, trusted: bool = False) -> Validator:
-    """Returns a validator for a schema, of which it keeps a copy.
+    """Compiles a copy of a schema.
 
-    A schema that is `trusted` is your own: its patterns run on Python's `re`, in whatever time that takes. Those of any
-    other run on google-re2, in linear time.
+    The patterns of a `trusted` schema run on Python's `re`, without a bound on their time; those of any other on
+    google-re2, in linear time.
 
     Raises:
-        BadSchema: it is no schema, or one that is not safe to apply; all problems, each with its JSON pointer.
+        BadSchema: the schema is invalid or not safe to apply; lists all problems, each with its JSON pointer.
     """
     from becket.json_schema.compiler import compile_root
 
@@ -93,7 +92,7 @@ def compile_schema(schema: object, *, trusted: bool = False) -> Validator:
 
 @cache
 def preload() -> None:
-    """Imports and reads all that the first schema needs. It takes about as long as an extension needs to start."""
+    """Imports and loads all that the first schema needs. Takes about as long as an extension needs to start."""
     compile_schema({}).find_problems(None)
 
 

@@ -1,10 +1,9 @@
 """Test kit: in-memory peers, faults, clocks, leak checks, transcripts and `check_*` contracts.
 
-Two peers in memory (`memory_pair`), an extension and its host (`connected`), links that go wrong (`CutReads`,
-`SplitReads`, ...), children that misbehave (`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`),
-what a test left behind (`check_leaks`), and contracts as programs (`check_dialect`,
-`check_framing`, `check_store`, `check_persistent_store`, `check_power_cuts`,
-`check_flipped_bits`).
+Two peers in memory (`memory_pair`), an extension and its host (`connected`), faulty transports (`CutReads`,
+`SplitReads`, ...), child programs that misbehave (`child`), virtual time (`VirtualClock`, `VirtualTimeLoop`), leak
+checks (`check_leaks`), and executable contracts (`check_dialect`, `check_framing`, `check_store`,
+`check_persistent_store`, `check_power_cuts`, `check_flipped_bits`).
 """
 
 from __future__ import annotations

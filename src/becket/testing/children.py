@@ -1,8 +1,8 @@
 """Child programs that misbehave in one way each, run by name as a script.
 
-The docstring of a function says what its program does wrong. They use nothing but the standard library and speak
-JSON-RPC in Content-Length frames; whatever they say of themselves is the notification `announce_ready`, with their
-`pid`."""
+The docstring of a function says what its program does wrong. They use only the standard library and JSON-RPC in
+Content-Length frames. Each reports its `pid` in a notification sent by `announce_ready`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def program(function: Program) -> Program:
     return function
 
 
-# -- how they speak
+# -- messages
 
 
 def frame(message: Message) -> bytes:
@@ -67,7 +67,7 @@ def read_message() -> Message | None:
 
 
 def read_request() -> Message:
-    """Returns the next request; the program ends where stdin does."""
+    """Returns the next request; exits at the end of stdin."""
     while (message := read_message()) is not None:
         if "id" in message and "method" in message:
             return message
@@ -79,7 +79,7 @@ def announce_ready(**more: object) -> None:
 
 
 def wait_forever() -> NoReturn:
-    """Lives until it is killed, whatever it is told."""
+    """Runs until it is killed."""
     while True:
         time.sleep(3600)
 
@@ -89,7 +89,7 @@ def wait_forever() -> NoReturn:
 
 @program
 def echoes() -> None:
-    """Behaves: answers every request with its params until stdin ends."""
+    """Behaves: responds to every request with its params until stdin ends."""
     while True:
         request = read_request()
         respond(request, request.get("params"))
@@ -97,7 +97,7 @@ def echoes() -> None:
 
 @program
 def describes_itself(*_: str) -> None:
-    """Behaves: answers with what it was given: its environment, descriptors, arguments, folder, ids and signal mask."""
+    """Behaves: responds with its environment, descriptors, arguments, folder, ids and signal mask."""
     descriptors = sorted(int(name) for name in os.listdir("/proc/self/fd"))
     opened = [fd for fd in descriptors if is_open(fd)]
     while True:
@@ -127,7 +127,7 @@ def is_open(fd: int) -> bool:
 
 @program
 def ticks(count: str = "3", size: str = "0") -> None:
-    """Behaves: sends `count` notifications `tick`, with `n` and `size` bytes of padding, before each answer."""
+    """Behaves: sends `count` notifications `tick`, with `n` and `size` bytes of padding, before each response."""
     while True:
         request = read_request()
         for number in range(int(count)):
@@ -135,24 +135,24 @@ def ticks(count: str = "3", size: str = "0") -> None:
         respond(request, int(count))
 
 
-# -- how they end
+# -- programs that exit
 
 
 @program
 def exits(code: str = "0") -> None:
-    """Ends at once with this exit code, before it has said a word."""
+    """Exits at once with this exit code, before it sends anything."""
     os._exit(int(code))
 
 
 @program
 def fails() -> None:
-    """Ends with a traceback on stderr, as a program does that cannot import something."""
+    """Exits with a traceback on stderr, like a program with a failing import."""
     raise ModuleNotFoundError("No module named 'notes_of_the_day'")
 
 
 @program
 def exits_when_called(code: str = "3") -> None:
-    """Ends with this exit code instead of answering its first request."""
+    """Exits with this exit code instead of responding to its first request."""
     announce_ready()
     read_request()
     os._exit(int(code))
@@ -160,7 +160,7 @@ def exits_when_called(code: str = "3") -> None:
 
 @program
 def dies_when_called(name: str = "SIGSEGV") -> None:
-    """Kills itself by this signal instead of answering its first request."""
+    """Kills itself by this signal instead of responding to its first request."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     announce_ready()
     read_request()
@@ -170,7 +170,7 @@ def dies_when_called(name: str = "SIGSEGV") -> None:
 
 @program
 def dies_in_mid_frame() -> None:
-    """Answers the first request whole, and dies in the middle of its second answer."""
+    """Responds to the first request, and dies in the middle of its second response."""
     respond(read_request(), "whole")
     request = read_request()
     half = frame({"id": request["id"], "result": "x" * 100})
@@ -180,7 +180,7 @@ def dies_in_mid_frame() -> None:
 
 @program
 def dies_in_mid_stream(count: str = "3") -> None:
-    """Sends `count` notifications `tick` for its first request and dies before the answer."""
+    """Sends `count` notifications `tick` for its first request and dies before the response."""
     read_request()
     for number in range(int(count)):
         notify("tick", {"n": number, "padding": ""})
@@ -195,12 +195,12 @@ def dies_while_it_is_written_to() -> None:
     os._exit(5)
 
 
-# -- how they do not end
+# -- programs that do not exit
 
 
 @program
 def ignores_eof() -> None:
-    """Stays when its stdin has ended; a SIGTERM ends it."""
+    """Keeps running when its stdin has ended; SIGTERM ends it."""
     announce_ready()
     while read_message() is not None:
         pass
@@ -209,7 +209,7 @@ def ignores_eof() -> None:
 
 @program
 def ignores_sigterm() -> None:
-    """Stays when its stdin has ended, and ignores SIGTERM too."""
+    """Keeps running when its stdin has ended, and ignores SIGTERM too."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     announce_ready()
     wait_forever()
@@ -217,7 +217,7 @@ def ignores_sigterm() -> None:
 
 @program
 def masks_every_signal() -> None:
-    """Stays when its stdin has ended, with every signal blocked that can be."""
+    """Keeps running when its stdin has ended, with every signal blocked that can be."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     announce_ready()
     wait_forever()
@@ -225,7 +225,7 @@ def masks_every_signal() -> None:
 
 @program
 def stops_when_called() -> None:
-    """Stops (SIGSTOP) instead of answering its first request: it is there, and does nothing."""
+    """Stops (SIGSTOP) instead of responding to its first request."""
     announce_ready()
     read_request()
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -234,13 +234,13 @@ def stops_when_called() -> None:
 
 @program
 def never_answers() -> None:
-    """Reads everything and never answers; ends with its stdin."""
+    """Reads everything and never responds; exits when its stdin ends."""
     announce_ready()
     while read_message() is not None:
         pass
 
 
-# -- what they do to their pipes
+# -- programs that misuse their pipes
 
 
 @program
@@ -252,7 +252,7 @@ def never_reads() -> None:
 
 @program
 def closes_stdout_when_called() -> None:
-    """Closes its stdout instead of answering its first request, and lives on."""
+    """Closes its stdout instead of responding to its first request, and keeps running."""
     announce_ready()
     read_request()
     os.close(1)
@@ -261,7 +261,7 @@ def closes_stdout_when_called() -> None:
 
 @program
 def closes_stdin() -> None:
-    """Closes its stdin and goes on telling `tick` for as long as somebody reads."""
+    """Closes its stdin and keeps sending `tick` until its stdout is closed."""
     os.close(0)
     announce_ready()
     number = 0
@@ -283,7 +283,7 @@ def writes_before_it_reads(size: str = "1000000") -> None:
 
 @program
 def floods_stdout() -> None:
-    """Tells `tick` without end and without reading; what it is told afterwards it never learns."""
+    """Sends `tick` without end and never reads."""
     notes = frame({"method": "tick", "params": {"n": 0}}) * 500
     while True:
         os.write(1, notes)
@@ -291,7 +291,7 @@ def floods_stdout() -> None:
 
 @program
 def asks_without_reading() -> None:
-    """Sends requests `ask` without end and never reads an answer."""
+    """Sends requests `ask` without end and never reads a response."""
     number = 0
     while True:
         number += 1
@@ -300,7 +300,7 @@ def asks_without_reading() -> None:
 
 @program
 def prints_to_stdout(text: str = "hello") -> None:
-    """Prints a line to stdout, between the frames, before each answer."""
+    """Prints a line to stdout, between the frames, before each response."""
     while True:
         request = read_request()
         sys.stdout.buffer.write(f"{text}\n".encode())
@@ -319,7 +319,8 @@ def writes_to_stdout(encoded: str, rest: str = "") -> None:
 
 @program
 def floods_stderr(size: str = "4000000", kind: str = "lines") -> None:
-    """Writes this many bytes to stderr before each answer: in `lines`, `unbroken`, or with carriage `returns` only."""
+    """Writes this many bytes to stderr before each response: in `lines`, `unbroken`, or with carriage `returns`
+    only."""
     pattern = {"lines": b"a" * 79 + b"\n", "unbroken": b"a" * 80, "returns": b"50 % done...\r"}[kind]
     while True:
         request = read_request()
@@ -332,19 +333,19 @@ def floods_stderr(size: str = "4000000", kind: str = "lines") -> None:
 
 @program
 def writes_to_stderr(encoded: str) -> None:
-    """Writes these bytes (given in hexadecimal) to stderr before each answer."""
+    """Writes these bytes (given in hexadecimal) to stderr before each response."""
     while True:
         request = read_request()
         os.write(2, bytes.fromhex(encoded))
         respond(request)
 
 
-# -- what they say
+# -- programs with wrong messages
 
 
 @program
 def answers_twice() -> None:
-    """Answers every request twice."""
+    """Responds to every request twice."""
     while True:
         request = read_request()
         respond(request, 1)
@@ -353,7 +354,7 @@ def answers_twice() -> None:
 
 @program
 def ticks_after_the_answer(count: str = "3") -> None:
-    """Sends `count` notifications `tick` of a call after it has answered it, and then `over`."""
+    """Sends `count` notifications `tick` of a call after its response, and then `over`."""
     while True:
         respond(read_request(), "answered")
         for number in range(int(count)):
@@ -361,17 +362,17 @@ def ticks_after_the_answer(count: str = "3") -> None:
         notify("over")
 
 
-# -- whom they leave behind
+# -- programs with grandchildren
 
 
 @program
 def starts_a_family() -> None:
-    """Starts a grandchild in its group and one in another group of its session, tells their pids, and echoes."""
+    """Starts a grandchild in its group and one in another group of its session, sends their pids, and echoes."""
     sleeper = [sys.executable, "-I", "-S", __file__, "ignores_sigterm"]
     quiet: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     same = subprocess.Popen(sleeper, **quiet)
     other = subprocess.Popen(sleeper, **quiet, process_group=0)
-    for grandchild in (same, other):  # each has said that it is ready: SIGTERM does nothing to it any more
+    for grandchild in (same, other):  # each is ready, and ignores SIGTERM from then on
         assert grandchild.stdout is not None
         grandchild.stdout.read(1)
     announce_ready(family=[same.pid, other.pid])
@@ -380,7 +381,7 @@ def starts_a_family() -> None:
 
 @program
 def leaves_a_grandchild_with_its_pipes() -> None:
-    """Starts a grandchild that holds stdout and stderr open, and ends with exit code 7."""
+    """Starts a grandchild that holds stdout and stderr open, and exits with code 7."""
     grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "holds_on"], stdin=subprocess.DEVNULL)
     announce_ready(family=[grandchild.pid])
     read_request()
@@ -389,7 +390,7 @@ def leaves_a_grandchild_with_its_pipes() -> None:
 
 @program
 def responds_and_leaves_a_grandchild(size: str = "1") -> None:
-    """Starts a grandchild that holds stdout and stderr, and ends right after its first response, of `size` bytes."""
+    """Starts a grandchild that holds stdout and stderr, and exits right after its first response, of `size` bytes."""
     grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "holds_on"], stdin=subprocess.DEVNULL)
     announce_ready(family=[grandchild.pid])
     respond(read_request(), "x" * int(size))
@@ -398,13 +399,13 @@ def responds_and_leaves_a_grandchild(size: str = "1") -> None:
 
 @program
 def holds_on() -> None:
-    """Does nothing with what it was given, and never ends."""
+    """Holds its inherited descriptors open, and never exits."""
     wait_forever()
 
 
 @program
 def leaves_a_grandchild_that_floods() -> None:
-    """Starts a grandchild that writes to stdout and stderr without end, and ends with exit code 7 when it is called."""
+    """Starts a grandchild that writes to stdout and stderr without end, and exits with code 7 when it is called."""
     read_request()
     grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "floods_all"], stdin=subprocess.DEVNULL)
     announce_ready(family=[grandchild.pid])
@@ -413,7 +414,7 @@ def leaves_a_grandchild_that_floods() -> None:
 
 @program
 def floods_all() -> None:
-    """Tells `tick` on stdout without end, while a child of its own fills stderr."""
+    """Sends `tick` on stdout without end, while its own child fills stderr."""
     if os.fork():
         floods_stdout()
     while True:

@@ -1,6 +1,6 @@
 """Virtual time: a manual clock and an asyncio loop that jumps to its next timer.
 
-For trio there is `trio.testing.MockClock(autojump_threshold=0)`, which does what `VirtualTimeLoop` does.
+For trio use `trio.testing.MockClock(autojump_threshold=0)`, which is the same as `VirtualTimeLoop`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class VirtualClock:
-    """A monotonic clock that stands still until it is told to go on: `clock()` reads it, like `time.monotonic()`."""
+    """A monotonic clock that changes only by `advance`: `clock()` reads it, like `time.monotonic()`."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start
@@ -27,10 +27,10 @@ class VirtualClock:
         return self._now
 
     def advance(self, seconds: float) -> float:
-        """Lets this much time pass and returns the time that it is then.
+        """Advances the clock and returns the new time.
 
         Raises:
-            ValueError: time does not go backwards.
+            ValueError: `seconds` is negative.
         """
         if not seconds >= 0:
             raise ValueError(f"a monotonic clock cannot advance by {seconds}")
@@ -38,12 +38,12 @@ class VirtualClock:
         return self._now
 
     def advance_to(self, time: float) -> float:
-        """Lets time pass until `time`, which may be now."""
+        """Advances the clock to `time`, which may be now."""
         return self.advance(time - self._now)
 
 
 class JumpingSelector(selectors.DefaultSelector):
-    """Whoever would wait for a timer finds that it is time already. What is ready to be read comes first."""
+    """Advances the clock to the next timer instead of waiting for it. Ready descriptors come first."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
@@ -55,16 +55,16 @@ class JumpingSelector(selectors.DefaultSelector):
         if ready or timeout == 0:
             return ready
         if timeout is None or self.at_work:
-            return super().select(None)  # no timer, or a thread that is to come before it
+            return super().select(None)  # no timer, or a running executor function comes first
         self._clock.advance(max(timeout, 0.0))
         return ready
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop whose hours take milliseconds: when nothing is ready, its clock jumps to the next timer.
+    """An asyncio loop in virtual time: when nothing is ready, its clock jumps to the next timer.
 
-    It stands still while a function runs in its executor. For peers in memory: a process outside lives in real time,
-    and a loop that waits for one would jump past it."""
+    The clock stands still while a function runs in the executor. For peers in memory only: child processes run in
+    real time, and the loop would jump past a timeout while it waits for one."""
 
     def __init__(self, clock: VirtualClock | None = None) -> None:
         self.clock = clock or VirtualClock()
@@ -76,7 +76,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self.clock()
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        """Runs a function in a thread; time stands still until it has ended."""
+        """Runs a function in a thread; the clock stands still until it returns."""
         future = super().run_in_executor(executor, func, *args)
         self._jumping.at_work += 1
         future.add_done_callback(self._stop_work)
@@ -86,8 +86,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._jumping.at_work -= 1
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Waits for the threads of its executor, for as long as they take."""
-        self._jumping.at_work += 1  # else the timeout that Python sets here would be over at once
+        """Waits for the threads of the executor, for as long as they take."""
+        self._jumping.at_work += 1  # otherwise the timeout that Python sets here would expire at once
         try:
             await super().shutdown_default_executor()
         finally:

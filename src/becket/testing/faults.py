@@ -1,6 +1,7 @@
 """Transport wrappers that split, delay, tear or cut bytes on purpose.
 
-Nothing sleeps: a delay is a number of turns of the loop. `memory_pair(left=lambda end: CutReads(end, cut_after=9))`.
+Nothing sleeps: a delay is a number of loop iterations. Example: `memory_pair(left=lambda end: CutReads(end,
+cut_after=9))`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from becket.peer.protocols import ConnectionLostFactory, Loop, Receiver, Transpo
 __all__ = ["CutReads", "CutWrites", "DelayReads", "Fault", "SplitReads", "TornWrites"]
 
 Fault = Callable[[Transport], Transport]
-"""Makes a transport that goes wrong of one that does not."""
+"""Wraps a transport in a faulty one."""
 
 
 class TransportWrapper:
-    """A transport around a transport, through which everything passes unchanged."""
+    """A transport around another one; passes everything unchanged."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
@@ -29,7 +30,7 @@ class TransportWrapper:
 
     @property
     def queued(self) -> int:
-        """Bytes that were written here and have not left yet."""
+        """Bytes that were written and have not been sent yet."""
         return self.inner.queued
 
     def start(self, loop: Loop, receiver: Receiver) -> None:
@@ -54,24 +55,24 @@ class TransportWrapper:
         self.inner.close()
 
     def data_received(self, data: bytes) -> None:
-        """Takes what the inner transport has read."""
+        """Handles bytes read by the inner transport."""
         self._receiver.data_received(data)
 
     def write_queue_drained(self) -> None:
-        """The inner queue has become shorter."""
+        """The inner write queue has become shorter."""
         self._receiver.write_queue_drained()
 
     def input_ended(self, describe: ConnectionLostFactory) -> None:
-        """The inner transport brings no more."""
+        """The inner transport has reached its end of input."""
         self._receiver.input_ended(describe)
 
     def transport_closed(self) -> None:
-        """Nothing of the inner transport is left."""
+        """The inner transport is closed."""
         self._receiver.transport_closed()
 
 
 class SplitReads(TransportWrapper):
-    """Hands on what arrives in pieces: of `every` bytes, or split where the stream has reached each byte of `at`."""
+    """Delivers what arrives in pieces: of `every` bytes, or split at each position of `at` in the stream."""
 
     def __init__(self, inner: Transport, *, every: int = 0, at: Iterable[int] = ()) -> None:
         super().__init__(inner)
@@ -98,7 +99,7 @@ def gaps(positions: Iterable[int]) -> Iterator[int]:
 
 
 class DelayReads(TransportWrapper):
-    """Hands on what arrives, and the end, a number of turns of the loop later; order stays."""
+    """Delivers what arrives, and the end, a number of loop iterations later, in order."""
 
     def __init__(self, inner: Transport, *, turns: int) -> None:
         super().__init__(inner)
@@ -135,19 +136,19 @@ class DelayReads(TransportWrapper):
 
 
 class TornWrites(TransportWrapper):
-    """Lets every write leave in pieces of at most `size` bytes, one piece a turn, as a full pipe would."""
+    """Sends every write in pieces of at most `size` bytes, one piece per loop iteration, like a full pipe."""
 
     def __init__(self, inner: Transport, *, size: int) -> None:
         super().__init__(inner)
         self._size = size
         self._pieces: deque[bytes] = deque()
-        self._is_planned = False  # that the next piece leaves; whoever is told of one may write the next
+        self._is_planned = False  # whether the next piece is scheduled; a drain callback may write again
         self._waiting = 0
         self._ends_when_empty = False
 
     @property
     def queued(self) -> int:
-        """Bytes that were written here and have not left yet."""
+        """Bytes that were written and have not been sent yet."""
         return self._waiting + self.inner.queued
 
     def write(self, data: bytes) -> None:
@@ -180,7 +181,7 @@ class TornWrites(TransportWrapper):
 
 
 class CutReads(TransportWrapper):
-    """Breaks the link when `cut_after` bytes have been read: those arrive, and not one more."""
+    """Cuts the connection when `cut_after` bytes have been read; nothing after those is delivered."""
 
     def __init__(self, inner: Transport, *, cut_after: int) -> None:
         super().__init__(inner)
@@ -190,11 +191,11 @@ class CutReads(TransportWrapper):
     def data_received(self, data: bytes) -> None:
         if self._is_cut:
             return
-        kept = data[: self._left]
-        self._left -= len(kept)
-        if kept:
-            self._receiver.data_received(kept)
-        if len(kept) < len(data) and not self._is_closed:
+        head = data[: self._left]
+        self._left -= len(head)
+        if head:
+            self._receiver.data_received(head)
+        if len(head) < len(data) and not self._is_closed:
             self._is_cut = True
             self._receiver.input_ended(build_cut_error)
 
@@ -204,7 +205,7 @@ class CutReads(TransportWrapper):
 
 
 class CutWrites(TransportWrapper):
-    """Breaks the link when `cut_after` bytes have been written: the other side gets those, and not one more."""
+    """Cuts the connection when `cut_after` bytes have been written; the other peer receives nothing after those."""
 
     def __init__(self, inner: Transport, *, cut_after: int) -> None:
         super().__init__(inner)
@@ -214,13 +215,13 @@ class CutWrites(TransportWrapper):
     def write(self, data: bytes) -> None:
         if self._is_cut:
             return
-        kept = data[: self._left]
-        self._left -= len(kept)
-        if kept:
-            self.inner.write(kept)
-        if len(kept) < len(data):
+        head = data[: self._left]
+        self._left -= len(head)
+        if head:
+            self.inner.write(head)
+        if len(head) < len(data):
             self._is_cut = True
-            # Not from within the write: a real pipe breaks between two turns, or says so in its own callback.
+            # Not within the write: a real pipe breaks between two loop iterations, or reports it in its own callback.
             self._loop.call_soon(self._report_cut)
 
     def _report_cut(self) -> None:
@@ -237,5 +238,5 @@ class CutWrites(TransportWrapper):
 
 
 def build_cut_error(detail: str) -> ConnectionLost:
-    """Returns how a link ends that was cut."""
+    """Returns the error of a connection that was cut."""
     return ConnectionLost(DisconnectReason.STREAM_ERROR, detail or "cut by the test")

@@ -1,7 +1,7 @@
 """Fixtures for pytest: `pytest_plugins = ["becket.testing.fixtures"]` in the top `conftest.py`.
 
-Async tests that use one of them need no mark: they run on anyio's plugin, which is installed with anyio. Nothing is
-loaded in projects that do not name this module, and the names begin with `becket_`.
+Async tests that use one of them need no mark: they run on anyio's pytest plugin. Projects that do not name this
+module load nothing. All names begin with `becket_`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Connect", "Start", "becket_connect", "becket_pair", "becket_start", 
 
 
 class Connect:
-    """Connects extensions to a host in this program, without a process; `becket_connect` is one."""
+    """Connects extensions to a host in this program, without a process; the value of `becket_connect`."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
@@ -32,25 +32,25 @@ class Connect:
     async def __call__(
         self, server: ExtensionServer, *, id: str | None = None, **options: Unpack[ExtensionOptions]
     ) -> Extension:
-        """Returns the host's handle on an extension, after the handshake. It is ended at the end of the test.
+        """Returns the host's handle on an extension, after the handshake. It is closed at the end of the test.
 
         The options are those of `connect_extension`: `grants`, `config`, `store` and the others.
 
         Raises:
-            HandshakeFailed: the extension does not start, or declares what it must not.
+            HandshakeFailed: the extension does not start, or its declarations violate the contract.
         """
         extension, _ = await self._stack.enter_async_context(connected(server, id=id, **options))
         return extension
 
 
 class Start:
-    """Starts extensions as processes; `becket_start` is one."""
+    """Starts extensions as processes; the value of `becket_start`."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
 
     async def __call__(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> Extension:
-        """Returns the host's handle on an extension that was started by this command, and is ended with the test.
+        """Returns the host's handle on an extension started by this command. It is closed at the end of the test.
 
         The options are those of `connect_extension`.
 
@@ -60,7 +60,7 @@ class Start:
         return await self._stack.enter_async_context(connect_extension(command, **options))
 
 
-# `anyio_backend` is what anyio's plugin looks for: a test that needs it, however indirectly, is run by it.
+# anyio's plugin runs every test that depends on `anyio_backend`, even indirectly.
 
 
 @pytest.fixture
@@ -79,12 +79,12 @@ async def becket_start(anyio_backend: Any) -> AsyncGenerator[Start, None]:
 
 @pytest.fixture
 async def becket_pair(anyio_backend: Any) -> AsyncGenerator[tuple[Peer, Peer], None]:
-    """Two peers that are connected in memory: `left, right = becket_pair`."""
+    """Two peers connected in memory: `left, right = becket_pair`."""
     async with memory_pair() as pair:
         yield pair
 
 
 @pytest.fixture
 def becket_store() -> InMemoryStore:
-    """A store in memory, for `store=` of several extensions, or to look into."""
+    """A store in memory, to share between extensions (`store=`), or to inspect."""
     return InMemoryStore()

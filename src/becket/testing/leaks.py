@@ -1,7 +1,7 @@
 """Detects leaked descriptors, threads, processes and tasks.
 
-An inventory is taken before and after; what is new after a moment of grace is a leak. Nothing is closed or ended here.
-Needs procfs for processes; elsewhere only descriptors, threads and tasks are looked at.
+An inventory is taken before and after; what is new after a grace period is a leak. Nothing is closed or killed here.
+Processes need procfs; elsewhere only descriptors, threads and tasks are checked.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from msgspec import Struct
 
 __all__ = ["Inventory", "adopt_orphans", "check_leaks", "check_task_leaks", "take_inventory"]
 
-GRACE = 5.0  # seconds for what ends by itself, a worker thread or a process that was just killed
+GRACE = 5.0  # seconds for a worker thread or a killed process to end
 PAUSE = 0.005
-TURNS = 50  # of the loop, for callbacks that are on their way
-TRIO_CACHE = "Trio thread"  # its idle workers stay for ten seconds, by design
+TURNS = 50  # loop iterations for pending callbacks
+TRIO_CACHE = "Trio thread"  # idle workers stay for ten seconds, by design
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 class Inventory(Struct, frozen=True):
-    """What this program holds at one moment, each with a word to recognise it by."""
+    """What this program holds at one moment, each with a short description."""
 
     descriptors: dict[int, str]
     threads: dict[int, str]
     processes: dict[int, str]
 
     def new_since(self, before: Inventory) -> list[str]:
-        """Returns a line for each thing that is here and was not there before."""
+        """Returns a line for each item that was not there before."""
         return [
             *(f"descriptor {key}: {name}" for key, name in find_new(self.descriptors, before.descriptors)),
             *(f"thread {key}: {name}" for key, name in find_new(self.threads, before.threads)),
@@ -43,8 +43,8 @@ class Inventory(Struct, frozen=True):
 
 
 def find_new(now: dict[int, str], before: dict[int, str]) -> list[tuple[int, str]]:
-    # A number that now stands for something else is new. A process keeps its number until it is reaped, and may change
-    # its name; a zombie that was a process before is no new leak.
+    # A number that now has another description is new. A process keeps its number until it is reaped, and may change
+    # its name; a zombie that was a process before is not a new leak.
     return [(key, name) for key, name in sorted(now.items()) if key not in before or is_different(before[key], name)]
 
 
@@ -56,7 +56,7 @@ def take_inventory() -> Inventory:
     """Returns what this program holds now, without the guardian of its children."""
     from becket.peer.transport.guardian import GUARDIAN
 
-    guardian = (GUARDIAN.pid, GUARDIAN.descriptor)  # where there is one it is in use, by a host or a guarded child
+    guardian = (GUARDIAN.pid, GUARDIAN.descriptor)  # if it exists, a host or a guarded child uses it
     return Inventory(
         descriptors={fd: name for fd, name in open_descriptors().items() if fd != guardian[1]},
         threads={
@@ -68,10 +68,10 @@ def take_inventory() -> Inventory:
 
 @contextmanager
 def check_leaks(*, grace: float = GRACE) -> Generator[None, None, None]:
-    """Proves that its block leaves nothing behind in this program; what ends by itself gets `grace` seconds.
+    """Checks that its block leaves nothing behind in this program, after `grace` seconds.
 
     Raises:
-        AssertionError: with a line for each thing that is left.
+        AssertionError: with a line for each leak.
     """
     before = take_inventory()
     yield
@@ -88,10 +88,10 @@ def check_leaks(*, grace: float = GRACE) -> Generator[None, None, None]:
 
 @asynccontextmanager
 async def check_task_leaks(*, grace: float = GRACE) -> AsyncGenerator[None, None]:
-    """Proves that its block leaves no task running on this loop, of asyncio or of trio; system tasks count too.
+    """Checks that its block leaves no task running on this asyncio or trio loop, system tasks included.
 
     Raises:
-        AssertionError: with a line for each task that is left.
+        AssertionError: with a line for each task.
     """
     import anyio
 
@@ -102,14 +102,14 @@ async def check_task_leaks(*, grace: float = GRACE) -> AsyncGenerator[None, None
             return
         await anyio.lowlevel.checkpoint()
     with anyio.move_on_after(grace):
-        while running_tasks() - before:  # noqa: ASYNC110 - they end without telling anybody
+        while running_tasks() - before:  # noqa: ASYNC110 - there is no event for the end of any task
             await anyio.sleep(PAUSE)
     if left := running_tasks() - before:
         raise AssertionError("tasks left behind:\n  " + "\n  ".join(sorted(map(repr, left))))
 
 
 def running_tasks() -> set[Any]:
-    """Returns the tasks of the running loop, without the one that asks."""
+    """Returns the tasks of the running loop, without the current one."""
     if "trio" in sys.modules:
         import trio
 
@@ -128,7 +128,7 @@ def tasks_below(task: Any) -> Iterator[Any]:
                 yield from tasks_below(child)
 
 
-# -- what the system knows of this program
+# -- state of this process
 
 
 def open_descriptors() -> dict[int, str]:
@@ -177,9 +177,9 @@ def process_status(pid: int) -> tuple[str, str]:
 
 
 def adopt_orphans() -> bool:
-    """Makes this program the new parent of processes that lose theirs, so that an orphan of a child is seen as a leak.
+    """Makes this program the parent of orphaned descendants, so that they are found as leaks.
 
-    Holds for the whole program; returns whether the system can do it."""
+    Affects the whole program; returns whether the system supports it."""
     if sys.platform != "linux":
         return False
     import ctypes
@@ -189,7 +189,7 @@ def adopt_orphans() -> bool:
 
 
 def reap_adopted() -> None:
-    """Reaps the dead that this program has adopted, as init would have done; those that becket has started are left."""
+    """Reaps adopted zombies, as init would; those that becket started are left alone."""
     from becket.peer.transport.child_process import abandoned_processes, live_children
     from becket.peer.transport.guardian import GUARDIAN
 

@@ -25,7 +25,7 @@ S = TypeVar("S", bound="ExtensionServer")
 
 
 class MemoryTransport:
-    """One end of a link in memory. What is written arrives at the other end in the loop's next turn."""
+    """One end of a connection in memory. What is written arrives at the other end in the next loop iteration."""
 
     def __init__(self) -> None:
         self.queued = 0
@@ -51,7 +51,7 @@ class MemoryTransport:
             self.other.accept(data)
 
     def accept(self, data: bytes) -> None:
-        """Takes what the other end has written; it is lost if this end is closed."""
+        """Receives what the other end has written; drops it if this end is closed."""
         if self._is_closed:
             self.other.on_read(len(data))
         else:
@@ -103,14 +103,14 @@ class MemoryTransport:
             self._receiver.input_ended(build_remote_close)
 
     def on_read(self, size: int) -> None:
-        """The other end has read this much."""
+        """The other end has read `size` bytes."""
         self.queued -= size
         if self._receiver is not None and not self._is_closed:
             self._receiver.write_queue_drained()
 
 
 def memory_transports() -> tuple[MemoryTransport, MemoryTransport]:
-    """Returns the two ends of a link in memory."""
+    """Returns the two ends of a connection in memory."""
     left, right = MemoryTransport(), MemoryTransport()
     left.other, right.other = right, left
     return left, right
@@ -127,8 +127,8 @@ async def memory_pair(
 ) -> AsyncGenerator[tuple[Peer, Peer], None]:
     """Yields two connected peers and closes them.
 
-    `left` and `right` make their ends go wrong (see `becket.testing.faults`). The options are those of `Peer.over`: for
-    both, or for one of them."""
+    `left` and `right` wrap their transports in faults (see `becket.testing.faults`). The options are those of
+    `Peer.over`: for both, or for one of them."""
     ours: PeerOptions = {**options, **(left_options or {})}
     theirs: PeerOptions = {**options, **(right_options or {})}
     one, other = memory_transports()
@@ -143,16 +143,15 @@ async def memory_pair(
 async def connected(
     server: S, *, id: str | None = None, **options: Unpack[ExtensionOptions]
 ) -> AsyncGenerator[tuple[Extension, S], None]:
-    """Yields the host's handle on an extension, after the handshake, and the extension itself; then ends both.
+    """Yields the host's handle on an extension, after the handshake, and the extension itself; then closes both.
 
-    The options are those of `connect_extension`: `grants`, `config`, `store`, `audit` and the others. Both speak the
-    `dialect` that is given. Functions of the extension that are plain run in threads, as they do in a program of their
-    own.
+    The options are those of `connect_extension`: `grants`, `config`, `store`, `audit` and the others. Both use the
+    given `dialect`. Blocking functions of the extension run in threads, as in a process of their own.
 
     Raises:
-        HandshakeFailed: the extension does not start, or declares what it must not.
+        HandshakeFailed: the extension does not start, or its declarations violate the contract.
     """
-    from becket.host.starting.connect import connect_extension_over  # here, so that `memory_pair` stays light
+    from becket.host.starting.connect import connect_extension_over  # imported here so that `memory_pair` stays light
 
     ours, theirs = memory_transports()
     async with (

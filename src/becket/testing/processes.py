@@ -1,6 +1,6 @@
 """Commands of the misbehaving child programs, and a watch on any process by pid.
 
-Any host that speaks JSON-RPC over pipes can be tried against them, in whatever language it is written.
+They can test any host that uses JSON-RPC over pipes, in whatever language it is written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from becket.testing import children
 __all__ = ["CHILDREN", "ProcessWatch", "child"]
 
 CHILDREN: Mapping[str, str] = MappingProxyType({name: str(run.__doc__) for name, run in children.PROGRAMS.items()})
-"""What there is: the name of each program, and what it does wrong."""
+"""The name of each program, and what it does wrong."""
 
 
 def child(name: str, *arguments: object) -> list[str]:
@@ -26,12 +26,12 @@ def child(name: str, *arguments: object) -> list[str]:
     """
     if name not in CHILDREN:
         raise LookupError(f"no such child: {name!r}; there are {', '.join(sorted(CHILDREN))}")
-    # Without site-packages it starts in 12 ms, and nothing that is installed can change what it does.
+    # Without site-packages it starts in 12 ms, and installed packages cannot affect it.
     return [sys.executable, "-I", "-S", children.__file__, name, *map(str, arguments)]
 
 
 class ProcessWatch:
-    """A process of whatever parent, known by more than its number: `with ProcessWatch(pid) as it: await it.gone()`."""
+    """Watches any process, safe from pid reuse: `with ProcessWatch(pid) as it: await it.gone()`."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -39,20 +39,20 @@ class ProcessWatch:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs; a zombie does not."""
+        """Whether the process runs; a zombie does not."""
         import select
 
         return not select.select([self._pidfd], [], [], 0)[0]
 
     async def gone(self) -> None:
-        """Waits until it has ended."""
+        """Waits until the process has exited."""
         import anyio
 
-        # `wait_readable` of anyio wants an object or a number; a pidfd is readable from the end of its process on.
+        # anyio's `wait_readable` takes an object or a number; a pidfd is readable once its process has exited.
         await anyio.wait_readable(self._pidfd)
 
     def close(self) -> None:
-        """Lets it out of sight."""
+        """Closes the descriptors of the watch."""
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1

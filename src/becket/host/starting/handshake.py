@@ -92,7 +92,7 @@ def last_stderr_line(peer: Peer) -> str:
     """Returns the last line of a child's stderr, which often says it all."""
     said = "" if peer.process is None else peer.process.stderr_tail.strip().rpartition("\n")[2]
     record = parse_log_line(said)
-    return f"; last stderr line: {said if record is None else record.message}" if said else ""
+    return f"; last line of stderr: {said if record is None else record.message}" if said else ""
 
 
 async def probe_info(
