@@ -69,7 +69,7 @@ class ContentLength:
         position = self._continue_body(chunk, found) if self.pending else 0
         # The whole header is looked up in the cache. A hit is byte-exact, so it is right whatever the header says; an
         # empty slice never hits, which sends an unfinished header to its parser.
-        cached_length = self._lengths.get
+        cached_length, append = self._lengths.get, found.append
         width = 0 if self._is_in_header else self._width
         while position < size:
             start = position + width
@@ -84,7 +84,7 @@ class ContentLength:
                     continue
             position = start + length
             if position <= size:
-                found.append(chunk[start:position])
+                append(chunk[start:position])
             elif start <= size:
                 self._body = bytearray(memoryview(chunk)[start:])
                 self._missing = position - size

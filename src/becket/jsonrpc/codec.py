@@ -1,9 +1,9 @@
 """Encodes and decodes JSON-RPC 2.0 frames: the fast path, with `parser` as fallback.
 
 The fast path is one pass of msgspec over the envelope, with params and result left raw. msgspec keeps the last of two
-equal keys and passes over members it does not know; so the lengths of what it found are added up, and a frame with more
-bytes than a few spaces takes the long way, which is `careful`'s. Guards against too many nodes and too much depth run
-before any parsing, on frames large enough to hold them.
+equal keys and skips members that it does not know; so the lengths of what it found are added up, and a frame that has
+more bytes than a few spaces goes to `parser`. Limits of nodes and depth are checked before any parsing, on frames large
+enough to exceed them. `tests/jsonrpc/test_fast_path.py` holds both against each other.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class JsonCodec:
                     continue
                 # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
                 # member, no second one, no white space. Many programs write a space behind each comma and colon; in so
-                # few bytes there is no room for a member that matters. Anything else takes the long way.
+                # few bytes there is no room for a member that matters. Anything else goes to the parser.
                 method = envelope.method
                 if not method:
                     result = envelope.result

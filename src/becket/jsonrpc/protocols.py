@@ -44,7 +44,7 @@ class Codec(Protocol):
 
 
 class MessageReceiver(Protocol):
-    """Where messages go. What a codec needs to know of a connection to take the short way with most of them."""
+    """Where messages go. What a codec needs of a connection for its fast path."""
 
     calls: dict[int, Any]
     """Calls that wait for their answer, by number: taken out, given their `reply`, and settled."""

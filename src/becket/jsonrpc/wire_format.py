@@ -2,7 +2,7 @@
 
 `JsonCodec` is JSON-RPC 2.0 and exact. The systems that becket has dialects for are not: they take a message without a
 version, an answer without a result, an error of any shape. `WireFormat` says in what they differ, `WireFormatCodec`
-reads and writes so. What comes as most messages do still takes the short way of `JsonCodec`."""
+reads and writes so. Most messages still take the fast path of `JsonCodec`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class WireFormatCodec(JsonCodec):
         self.wire_format = spelling
         self._start = b'{"jsonrpc":"2.0",' if spelling.has_version else b"{"
         if not spelling.accepts_id(b"1"):
-            self._max_fast_head = -1  # no request takes the short way, which knows nothing of who is heard
+            self._max_fast_head = -1  # no request takes the fast path, which does not look at `accepts_id`
 
     # -- in
 

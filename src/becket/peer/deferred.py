@@ -1,7 +1,4 @@
-"""A result that a plain handler returns before it is there. The response leaves when it comes; no task waits for it.
-
-For handlers of ours that require a permission; those that are open to all have a path that knows nothing of this.
-"""
+"""A result that a plain handler returns before it is there. The response leaves when it comes; no task waits for it."""
 
 from __future__ import annotations
 
