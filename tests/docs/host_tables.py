@@ -14,7 +14,7 @@ from becket.host import events
 from becket.host.breaker import BreakerPolicy
 from becket.host.events import ExtensionEvent, HostEvent
 from becket.host.heartbeat import HeartbeatPolicy
-from becket.host.host import Host, HostOptions
+from becket.host.host import Host, HostKeywords
 from becket.host.lifecycle import HEALTH, TRANSITIONS, ExtensionState, build_diagram
 from becket.host.restart import RestartPolicy
 
@@ -142,7 +142,7 @@ def own_fields(kind: type[HostEvent]) -> list[str]:
 def render_options() -> str:
     """Returns a row for each option of `Host`."""
     named = [name for name in inspect.signature(Host).parameters if name != "options"]
-    assert [*named, *HostOptions.__annotations__] == [*OPTIONS], "an option of `Host` lacks a row"
+    assert [*named, *HostKeywords.__annotations__] == [*OPTIONS], "an option of `Host` lacks a row"
     return render(["option", "meaning"], [[f"`{name}`", meaning] for name, meaning in OPTIONS.items()])
 
 

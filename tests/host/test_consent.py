@@ -19,9 +19,9 @@ from tests.host.folders import write_extension
 from becket.contract.audit import AuditEvent, ConsentRefused, FilesChanged, GrantChanged
 from becket.errors import BadFile, ExtensionRefused, StartFailed
 from becket.host.data_dir import DataDir
-from becket.host.data_files import open_persistence
 from becket.host.diagnostics import Diagnostic
 from becket.host.events import EventBus, ExtensionEvent, PermissionGranted, PermissionRevoked
+from becket.host.persistence import open_persistence
 from becket.host.starting import consent
 from becket.host.starting.consent import ConsentController, ManagedExtension
 from becket.host.starting.consent_request import ConsentChanges, ConsentRequest, describe_request

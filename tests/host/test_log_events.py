@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from becket.host.events import EventBus, ExtensionEvent, ExtensionLogged, ExtensionStarted, HostEvent, PermissionGranted
-from becket.host.log_events import LogEventPublisher, LogRateLimit
+from becket.host.logs import LogEventPublisher, LogRateLimit
 
 
 class Clock:

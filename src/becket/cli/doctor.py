@@ -33,10 +33,10 @@ from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
 from becket.host.command_lines import CommandLines
 from becket.host.data_dir import DataDir
-from becket.host.data_files import load_trust
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
 from becket.host.hook_plan import describe_order
 from becket.host.host import HostSurvey
+from becket.host.persistence import load_trust
 from becket.host.redaction import redact_command
 from becket.host.starting.discovery import Candidate
 from becket.host.starting.pending_revocations import load_pending

@@ -59,9 +59,9 @@ from becket.contract.settings import (
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, format_tool_result
 from becket.dialects.handshake import HandshakeResult
 from becket.errors import BecketError, CallTimeout, ConnectionLost, NotRunning, NotSupported, PermissionDenied
-from becket.host.asking import build_call_record, resolve_model
 from becket.host.connection import ExtensionConnection
 from becket.host.lifecycle import ExtensionState, Health
+from becket.host.providers import build_call_record, resolve_model
 from becket.host.serving.audited_gate import record_event
 from becket.host.serving.streams import ExtensionStream, build_notification_handler, check_notification_types
 from becket.methods.descriptors import Method

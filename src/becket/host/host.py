@@ -41,7 +41,6 @@ from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.command_lines import CommandLines, command_lines_of
 from becket.host.connection import ExtensionConnection
 from becket.host.data_dir import DataDir, default_data_dir
-from becket.host.data_files import Persistence, open_persistence
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.events import (
     EventBus,
@@ -56,6 +55,7 @@ from becket.host.hook_plan import Hooks, HookSettings, HookWish, narrow_hooks, o
 from becket.host.hooks import ConfirmHook, HookVerdict, run_hooks
 from becket.host.host_config import ExtensionConfig, HostConfig, apply_extension_configs
 from becket.host.lifecycle import ExtensionState
+from becket.host.persistence import Persistence, open_persistence
 from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
 from becket.host.serving.audited_gate import record_event
 from becket.host.serving.streams import ExtensionStream
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from becket.host.live_traffic import LiveTraffic
     from becket.peer.protocols import Loop
 
-__all__ = ["ExtensionStatus", "Host", "HostOptions", "HostSurvey"]
+__all__ = ["ExtensionStatus", "Host", "HostKeywords", "HostSurvey"]
 
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA_DIR: Final = "default"
@@ -129,7 +129,7 @@ class HostSurvey(Struct, frozen=True):
     problems: tuple[Diagnostic, ...] = ()
 
 
-class HostOptions(TypedDict, total=False):
+class HostKeywords(TypedDict, total=False):
     """Keyword arguments of a host that few programs need. Those that a configuration file has are better set there.
 
     `name` is that of the host, and of its folder. `config` has values by extension and key. `only` and `disabled`
@@ -181,7 +181,7 @@ class Host:
     What the host keeps lies in the folder `data`, by default one of the user's named after `name`; with `data=None` all
     is kept in memory and gone at the end. `grants` stand above those of the file. `store` is one of your own, which you
     close yourself. `ask` prompts a person for consent to a start or a permission: it gets the prompt as text and a
-    `ConsentRequest`. `methods` are methods of your own that extensions may call. The rest are `HostOptions`.
+    `ConsentRequest`. `methods` are methods of your own that extensions may call. The rest are `HostKeywords`.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Host:
         store: Store | None = None,
         ask: AskConsent | None = None,
         methods: Registry | None = None,
-        **options: Unpack[HostOptions],
+        **options: Unpack[HostKeywords],
     ) -> None:
         check_options(options)
         if isinstance(roots, HostConfig):
@@ -202,7 +202,7 @@ class Host:
             grants = {**configured.pop("grants"), **(grants or {})}
             configured_data = configured.pop("data")
             data = configured_data if data == DEFAULT_DATA_DIR else data
-            options = cast("HostOptions", {**configured, **options})
+            options = cast("HostKeywords", {**configured, **options})
         else:
             self.roots = tuple(roots)
         name = self.name = options.get("name", "becket")
@@ -939,7 +939,7 @@ class Host:
     places = RenamedMember("data_dir")
 
 
-def check_options(options: HostOptions) -> None:
+def check_options(options: HostKeywords) -> None:
     """Raises TypeError for a keyword that `Host` does not have. Takes `mcp`, which was one in 0.1."""
     given = cast("dict[str, Any]", options)
     if "mcp" in given:
@@ -947,8 +947,8 @@ def check_options(options: HostOptions) -> None:
 
         warn("`Host(mcp=...)` is `Host(dialects={'mcp': ...})` since becket 0.2", DeprecationWarning, stacklevel=3)
         given["dialects"] = {**(given.get("dialects") or {}), "mcp": given.pop("mcp")}
-    for name in sorted(given.keys() - HostOptions.__annotations__.keys()):
-        meant = did_you_mean(name, HostOptions.__annotations__)
+    for name in sorted(given.keys() - HostKeywords.__annotations__.keys()):
+        meant = did_you_mean(name, HostKeywords.__annotations__)
         raise TypeError(f"`Host` has no option `{name}`" + (f": {meant}" if meant else ""))
 
 

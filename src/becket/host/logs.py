@@ -1,7 +1,8 @@
-"""Log of one extension: writes its log notifications and stderr lines to `becket.ext.<id>`.
+"""Log of one extension: writes its log notifications and stderr lines to `becket.ext.<id>`, and publishes them.
 
 All of it comes from outside: each record is one harmless line. What the extension calls its own loggers stands in the
-line; a logger of ours for each of them would stay for ever.
+line; a logger of ours for each of them would stay for ever. The log has every line; events are limited, since a flood
+of them would delay all subscribers.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import Final
 from becket._loggers import extension_logger
 from becket._text import escape
 from becket.contract.log import LOG, LogLevel, LogRecord, parse_log_line
+from becket.host.events import EventBus, ExtensionLogged
 from becket.methods.registry import Registry
 
-__all__ = ["ExtensionLog"]
+__all__ = ["ExtensionLog", "LogEventPublisher", "LogRateLimit"]
 
 LEVELS: Final = {level: getattr(logging, level.name) for level in LogLevel}
 MAX_MESSAGE_CHARS: Final = 8 * 1024  # characters of one message: a long traceback, and as much as of a line of stderr
 MAX_LOGGER_NAME: Final = 200
+BURST: Final = 500  # lines of one extension: a long traceback or two
+LINES_PER_SECOND: Final = 50.0  # in the long run; nobody reads faster
 TRACEBACK: Final = "Traceback (most recent call last):"
 
 
@@ -61,3 +65,52 @@ class ExtensionLog:
         self._logger.log(level, "%s", line)
         if self._on_line:
             self._on_line(logging.getLevelName(level).lower(), line)
+
+
+# -- events
+
+
+class LogRateLimit:
+    """Lets so many pass at once, and so many a second after that; counts the others. Pure: time comes in."""
+
+    __slots__ = ("_at_once", "_dropped", "_left", "_per_second", "_since")
+
+    def __init__(self, at_once: int = BURST, per_second: float = LINES_PER_SECOND) -> None:
+        self._at_once = at_once
+        self._per_second = per_second
+        self._left = float(at_once)
+        self._since = 0.0
+        self._dropped = 0
+
+    def acquire(self, now: float) -> int | None:
+        """Returns how many were left out before this one; None where this one is left out too."""
+        self._left = min(self._at_once, self._left + (now - self._since) * self._per_second)
+        self._since = now
+        if self._left < 1:
+            self._dropped += 1
+            return None
+        self._left -= 1
+        left_out, self._dropped = self._dropped, 0
+        return left_out
+
+
+class LogEventPublisher:
+    """Publishes what one extension logs. It is false while nobody wants to know: then no line need be made."""
+
+    def __init__(self, extension: str, events: EventBus, clock: Callable[[], float]) -> None:
+        self._extension = extension
+        self._events = events
+        self._clock = clock
+        self._throttle = LogRateLimit()
+
+    def __bool__(self) -> bool:
+        return self._events.has_subscribers(ExtensionLogged)
+
+    def __call__(self, level: str, line: str) -> None:
+        """Tells of a line, if there were not too many."""
+        left_out = self._throttle.acquire(self._clock())
+        if left_out is None:
+            return
+        if left_out:
+            self._events.publish(ExtensionLogged(self._extension, "warning", f"{left_out} lines were left out here"))
+        self._events.publish(ExtensionLogged(self._extension, level, line))

@@ -39,12 +39,14 @@ from becket.errors import (
     BecketError,
     CallTimeout,
     NotDeclared,
+    PermissionDenied,
     ProviderDisabled,
     ToolBlocked,
     TooManyTurns,
 )
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.hooks import RunHooks
+from becket.host.serving.audited_gate import classify_error
 from becket.host.tool_calls import CallTool, run_tool
 from becket.host.tools import RegisteredTool, ToolRegistry
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -57,8 +59,10 @@ __all__ = [
     "ToolRunner",
     "UseTool",
     "build_blocked_record",
+    "build_call_record",
     "complete_with_tools",
     "parse_trust",
+    "resolve_model",
 ]
 
 Complete: TypeAlias = Callable[[ProviderRequest], Awaitable[ProviderResult]]
@@ -332,3 +336,48 @@ def truncate_output(text: str, size: int) -> str:
 
 def log_failure(tool: RegisteredTool, error: Exception) -> None:
     host_logger().error("the tool %s failed", tool.runtime_name, exc_info=error)
+
+
+# -- calls of one extension
+
+
+def resolve_model(extension: str, providers: Sequence[Provider], provider: str, model: str) -> tuple[str, str, str]:
+    """Returns the ids by which a model is asked: of its provider and its own, as declared, and that of both.
+
+    Raises:
+        NotDeclared: there is no such provider, or it has no such model.
+    """
+    offered = {strip_whitespace(one.id): one for one in providers}
+    if provider not in offered:
+        raise NotDeclared(extension, "provider", provider, [*offered])
+    models = {strip_whitespace(one.id): one for one in offered[provider].models}
+    if model not in models:
+        raise NotDeclared(extension, f"model of {provider}", model, [*models])
+    return offered[provider].id, models[model].id, model_runtime_id(extension, provider, model)
+
+
+def build_call_record(
+    extension: str,
+    request: ProviderRequest,
+    result: ProviderResult | None,
+    error: BecketError | None,
+    *,
+    streamed: bool,
+) -> ProviderCalled:
+    """Returns the record of an answer, or of why there is none."""
+    return ProviderCalled(
+        extension,
+        request.provider_id,
+        request.model_id,
+        bool(request.tools),
+        classify_outcome(error),
+        sum(map(is_tool_use, () if result is None else result.content)),
+        streamed,
+        None if error is None else classify_error(error),
+    )
+
+
+def classify_outcome(error: BecketError | None) -> ProviderOutcome:
+    if error is None:
+        return ProviderOutcome.OK
+    return ProviderOutcome.BLOCKED if isinstance(error, PermissionDenied) else ProviderOutcome.ERROR

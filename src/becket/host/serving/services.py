@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -40,11 +42,11 @@ from becket.contract.memory import (
     check_query,
 )
 from becket.errors import BecketError, Busy, Meaning, NotSent, QuotaExceeded, RpcError, StoreError
-from becket.host.serving.persistence import AsyncStore
 from becket.host.starting.secrets import SecretConfig, Secrets
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import Registry
 from becket.peer.context import Context
+from becket.peer.deferred import Deferred
 from becket.peer.outbound import READY
 from becket.peer.peer import Peer
 from becket.permissions.gate import Gate
@@ -54,7 +56,7 @@ from becket.stores.store import Store
 if TYPE_CHECKING:
     from becket.peer.protocols import Loop
 
-__all__ = ["ExtensionServices"]
+__all__ = ["AsyncStore", "ExtensionServices"]
 
 T = TypeVar("T")
 ENVELOPE_BYTES = 1_024  # bytes of an answer beside its records
@@ -304,6 +306,50 @@ class ConfigSubscription:
             end()
         self._floors.clear()
         self._peer = None
+
+
+# -- appends
+
+
+class AsyncStore:
+    """Keeps records in a store for those who wait on one loop."""
+
+    __slots__ = ("_completed", "_is_delivering", "_loop", "_store")
+
+    def __init__(self, store: Store, loop: Loop) -> None:
+        self._store = store
+        self._loop = loop
+        self._completed: deque[tuple[Deferred, Appended | BecketError]] = deque()
+        self._is_delivering = False
+
+    def append(self, append: Append) -> Deferred:
+        """Hands over a record. What it returns is settled when that is safe; one whose caller has left is kept too.
+
+        Raises:
+            BecketError: why it is not taken.
+        """
+        deferred = Deferred()
+        self._store.append_nowait(append, partial(self._on_done, deferred))
+        return deferred
+
+    def _on_done(self, deferred: Deferred, outcome: Appended | BecketError) -> None:
+        """Takes an answer, in whatever thread."""
+        self._completed.append((deferred, outcome))
+        if not self._is_delivering:
+            self._is_delivering = True
+            try:
+                self._loop.call_from_thread(self._deliver)
+            except RuntimeError:
+                pass  # the loop has ended, and nobody waits there any more
+
+    def _deliver(self) -> None:
+        self._is_delivering = False  # first: what comes from now on is delivered here, or by another call
+        while self._completed:
+            deferred, outcome = self._completed.popleft()
+            deferred.settle(outcome)
+
+
+# -- failures of the store
 
 
 def call_store(function: Callable[..., T], *arguments: Any) -> T:

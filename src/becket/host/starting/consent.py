@@ -20,9 +20,9 @@ from becket.contract.audit import ConsentRefused, FilesChanged
 from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent, StartFailed
 from becket.host.command_lines import NO_OPTIONS, CommandLines
-from becket.host.data_files import Persistence
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.events import EventBus, PermissionGranted, PermissionRevoked
+from becket.host.persistence import Persistence
 from becket.host.serving.audited_gate import AuditedGate, record_event
 from becket.host.starting.approvals import Approval, find_changes
 from becket.host.starting.connect import required_permissions

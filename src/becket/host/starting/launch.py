@@ -24,7 +24,7 @@ from becket.host.breaker import BreakerPolicy
 from becket.host.connection import ExtensionConnection
 from becket.host.data_dir import DataDir
 from becket.host.events import EventBus
-from becket.host.log_events import LogEventPublisher
+from becket.host.logs import LogEventPublisher
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.serving.audited_gate import AuditSink
 from becket.host.slices import Slices

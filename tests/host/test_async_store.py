@@ -12,7 +12,7 @@ from tests.host.stand_ins import hosted
 
 from becket.contract.memory import Append, Appended, Query
 from becket.errors import Busy
-from becket.host.serving.persistence import AsyncStore
+from becket.host.serving.services import AsyncStore
 from becket.peer.loops.async_loops import current_loop
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.sqlite import SqliteStore

@@ -1,4 +1,4 @@
-"""The data directory of a host: paths of its store, audit log, grants and snapshots.
+"""Opens and closes what a host keeps: its store, audit log, grants, trust and secrets.
 
 In a folder they survive its end; without one they are gone with it. Opening and closing may wait for a disk: do it in a
 thread.
