@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.pages import FENCE, PAGES, ROOT, read_blocks, read_links, read_page, slug_of
+from tools.site_pages import ROOT_PAGES
 
 from becket.host.starting.manifest import parse_manifest
 
@@ -41,6 +42,15 @@ def test_the_index_lists_every_page_once() -> None:
     listed = [re.findall(r"\((.+?)\)", cell)[0] for cell in table]
 
     assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md") if page != index)
+
+
+def test_the_site_lists_every_page_once() -> None:
+    listed = re.findall(
+        r"- (?:[\w ]+: )?([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+
+    assert sorted(set(listed) - set(ROOT_PAGES.values())) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    assert len(listed) == len(set(listed))
 
 
 def anchors_of(page: Path) -> set[str]:
