@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from becket.permissions.gate import Gate as Gate
     from becket.permissions.grants import Grants as Grants
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 EXPORTS = {
     "becket.dialects": "DIALECTS",
