@@ -89,7 +89,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     hook_replacement: int = 1 * MIB  # bytes of a hook's replacement for it
 
     # -- models that call tools
-    model_tool_calls: int = 64  # in one turn; the model is told how many did not run
+    model_tool_calls: int = 64  # in one turn; the model receives the number that did not run
     model_tool_bytes: int = 256 * KIB  # of their outputs in one turn: eight turns fill half a frame
     model_seconds: float = 900.0  # for all turns of one response together; 0 is no limit
 

@@ -450,7 +450,7 @@ async def test_an_event_of_a_contract_method_that_no_reader_takes_is_reported() 
     ]
 
     problem = await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["child"]))
-    assert "entry 8: no extension of ours says this" in problem
+    assert "entry 8: our extension cannot send this" in problem
 
 
 # -- what a transcript may say besides
@@ -533,7 +533,7 @@ async def test_bytes_between_the_frames_are_sent_as_they_were() -> None:
 
     await check_dialect(tolerant, [sketched(*GREETING, stray, asked, answer, ours=["host"])])
     ours = sketched(*GREETING, {"to": CHILD, "stray": True, "text": "x"}, ours=["host"])
-    assert "it writes nothing but messages" in await problems_of(SKETCHED, ours)
+    assert "our end writes only messages" in await problems_of(SKETCHED, ours)
 
 
 async def test_a_call_may_be_cancelled_by_a_request_of_its_own() -> None:
@@ -604,7 +604,7 @@ async def test_frames_that_are_not_text_are_shown_as_bytes() -> None:
 async def test_an_extension_never_writes_an_invalid_message() -> None:
     transcript = sketched(*GREETING, {"to": HOST, "frame": [1]}, ours=["child"])
 
-    assert "no extension of ours would write it" in await problems_of(SKETCHED, transcript)
+    assert "our extension would not write it" in await problems_of(SKETCHED, transcript)
 
 
 async def test_an_impossible_extension_is_reported() -> None:
@@ -614,7 +614,7 @@ async def test_an_impossible_extension_is_reported() -> None:
         SKETCHED, sketched(GREETING[0], to_host(id=1, result=twice), *GREETING[2:], ours=["child"])
     )
 
-    assert "no extension of ours can be like this one" in found
+    assert "our extension cannot be built like this one" in found
 
 
 async def test_a_link_that_ends_too_early_is_reported() -> None:

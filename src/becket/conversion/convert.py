@@ -487,7 +487,7 @@ def iter_problems(error: Any, pointer: str = "") -> Iterator[Problem]:
     elif isinstance(error, RecursionError):
         yield pointer, "is nested too deeply"
     elif isinstance(error, ValueError | TypeError):  # a converter, a validator or the class has refused it
-        # The validators of attrs put more beside their message, which is nobody's business.
+        # The validators of attrs have further arguments with internals.
         yield pointer, str(error.args[0]) if error.args else type(error).__name__
     else:
         aliases = {field.name: field.alias for field in get_init_fields(error.cl)}

@@ -375,7 +375,7 @@ class StoreWriter:
         log_incident(f"after incident {incident}: the file is sound, writing goes on", None)
 
     def _give_up(self, incident: str, error: Exception) -> None:
-        log_incident(f"after incident {incident}: nothing more is written, until the store is opened anew", error)
+        log_incident(f"after incident {incident}: nothing more is written, until the store is reopened", error)
         self._failure_incident = incident
         self.is_intact = False
 

@@ -1,7 +1,7 @@
-"""`check_flipped_bits`: whether a store that lasts tells of each bit that has flipped in its files.
+"""`check_flipped_bits`: checks that a persistent store reports each flipped bit in its files.
 
-A store reports where opening it or reading from it raises an error of becket, or where `verify` finds something. What
-it reads without a report must be what was kept.
+A store reports damage if opening or reading raises an error of becket, or if `verify` finds something. What it reads
+without a report must be what was stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALL = Limits().memory_page
 
 
 class Flips(Struct):
-    """What became of flipped bits: how many were reported, and how many changed nothing that can be read."""
+    """The number of flipped bits that were reported, and of those that changed nothing that can be read."""
 
     reported: int = 0
     harmless: int = 0
@@ -43,10 +43,11 @@ def check_flipped_bits(
     seed: int = 0,
     flips: int = 100,
 ) -> Flips:
-    """Proves that no flipped bit of the file `name` is silent, with so many copies of the store `original` / `store`.
+    """Checks that no flipped bit of the file `name` goes unnoticed, with `flips` copies of the store `original` /
+    `store`.
 
-    Its owner may have closed it or may have been killed. What is compared is all that these extensions can read, and
-    what queries for these words find.
+    Its owner may have closed it or may have been killed. Compared are all data of these extensions, and the results of
+    queries for these words.
 
     Raises:
         AssertionError: with a sentence that says what is wrong.
@@ -58,18 +59,18 @@ def check_flipped_bits(
     for number in range(flips):
         copy = folder / f"flip{number}"
         shutil.copytree(original, copy)
-        place, bit = random.randrange(size), random.randrange(8)
+        offset, bit = random.randrange(size), random.randrange(8)
         with open(copy / name, "r+b") as file:
-            file.seek(place)
+            file.seek(offset)
             (byte,) = file.read(1)
-            file.seek(place)
+            file.seek(offset)
             file.write(bytes([byte ^ 1 << bit]))
         found = read_all(open_store, copy, extensions, words)
         if found is None:
             result.reported += 1
         else:
             expect_equal(
-                found, expected, f"seed {seed}: bit {bit} of byte {place} of {name} has flipped, and was not reported"
+                found, expected, f"seed {seed}: bit {bit} of byte {offset} of {name} has flipped, and was not reported"
             )
             result.harmless += 1
         shutil.rmtree(copy)
@@ -86,7 +87,7 @@ def read_copy(
 def read_all(
     open_store: StoreOpener, folder: Path, extensions: Sequence[str], words: Sequence[str]
 ) -> list[object] | None:
-    """Returns all that a store has, None where it reports damage."""
+    """Returns all data of a store; None if it reports damage."""
     try:
         with closing(open_store(folder / "store", Limits(), now_ms)) as store:
             found = [part for extension in extensions for part in read_extension(store, extension, words)]

@@ -1,7 +1,7 @@
 """`check_dialect`: replays transcripts against our host and our extension, byte for byte.
 
-A transcript tells what was said, and a dialect's phrases tell what that means. So each conversation is held twice: once
-our host talks to the recorded extension, and once our `ExtensionServer` talks to the recorded host.
+Each transcript is replayed twice: our host with the recorded extension, and our `ExtensionServer` with the recorded
+host. The dialect's mapping gives the meaning of the recorded frames.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ async def check_dialect(
     extra: ExtraDecoder | None = None,
     **options: Any,
 ) -> None:
-    """Holds these conversations with our host, and with our extension, and compares what they say with what was said.
+    """Replays transcripts with our host and with our extension, and compares what they send with the recording.
 
-    `transcripts` are files, folders of files that end with `.jsonl`, or what `load_transcript` returns. `extra`
-    makes what the dialect's own manifest says of what stands in `given.extra` of a transcript; all further
-    options are those of `connect_extension`.
+    `transcripts` are files, folders of files that end with `.jsonl`, or results of `load_transcript`. `extra` decodes
+    `given.extra` of a transcript, which stands for the dialect's own manifest; further options are those of
+    `connect_extension`.
 
-    `timeout_ms` of a request may be shorter than the recorded one by as much time as has passed: a busy machine
-    changes nothing.
+    `timeout_ms` of a request may be shorter than the recorded one by the elapsed time, so that a busy machine makes no
+    difference.
 
     Raises:
-        AssertionError: what differs, in which transcript, in which entry, from which byte on.
-        BadFile: a file is no transcript.
+        AssertionError: what differs, in which transcript and entry, and from which byte on.
+        BadFile: a file is not a transcript.
     """
     dialect = find_dialect(dialect)
     problems: list[str] = []

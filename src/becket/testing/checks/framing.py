@@ -1,7 +1,7 @@
 """`check_framing`: verifies the contract of a framing.
 
-It knows a framing only through its public face: what `encode` writes is cut, truncated, overgrown and spoilt in every
-way that a pipe can, and `feed` must tell the same story each time. Nothing here knows what a framing writes.
+It uses only the public interface: the output of `encode` is split, truncated, enlarged and corrupted in every way
+that a pipe can, and `feed` must give the same result each time. It does not depend on the format of the frames.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from becket.limits import KIB, MIB, Limits
 __all__ = ["check_framing"]
 
 LIMITS = Limits(frame=96 * KIB)
-SMALL = 1 * KIB  # bodies up to here are cut at every position
-ROOM = 64 * KIB  # for what a framing keeps besides one frame, and for the chunk at hand
-# A scan of everything taken so far is some fifty times dearer than a step at the sizes used here; machines that change
-# their clock rate in between make a factor of two.
-AGAIN = 5  # tries before a framing is blamed for what the machine may have done
+SMALL = 1 * KIB  # bodies up to this size are split at every position
+ROOM = 64 * KIB  # for the framing's own state, and for the current chunk
+# Rescanning everything received so far is some fifty times as slow as one step at the sizes used here; changing clock
+# rates account for a factor of two.
+AGAIN = 5  # tries before a slow run counts as a fault of the framing
 GROWTH = 8
 STEPS = 1 * KIB
 
 
 def check_framing(factory: FramingFactory, *, bodies: Iterable[bytes] | None = None) -> None:
-    """Proves that the framings which `factory` makes keep their contract, or says which part of it is broken.
+    """Checks that the framings of `factory` keep their contract; raises with the rule that is broken.
 
-    `bodies` replaces the default ones where a framing carries less than any JSON text; a JSON object of any size
-    within the limits must always be carried.
+    `bodies` replaces the default ones where a framing carries less than any JSON text; a JSON object of any size within
+    the limits must always be carried.
 
     Raises:
         AssertionError: with a sentence that says what is wrong.
-        ValueError: none of `bodies` is small enough to be cut at every position.
+        ValueError: none of `bodies` is small enough to be split at every position.
     """
     carried = _choose_bodies(factory, bodies)
     small = [body for body in carried if len(body) <= SMALL]
@@ -59,7 +59,7 @@ def check_framing(factory: FramingFactory, *, bodies: Iterable[bytes] | None = N
     _check_work(factory)
 
 
-# -- what the checks are made of
+# -- helpers
 
 
 def _object_of(size: int) -> bytes:
@@ -80,7 +80,7 @@ def _default_bodies() -> list[bytes]:
 
 
 def _choose_bodies(factory: FramingFactory, bodies: Iterable[bytes] | None) -> list[bytes]:
-    """Returns those of the default bodies that the framing says it carries, or exactly those that were given."""
+    """Returns the default bodies that the framing can carry, or exactly the given ones."""
     if bodies is not None:
         return list(bodies)
     framing = factory(LIMITS)
@@ -102,7 +102,7 @@ def _encode_all(factory: FramingFactory, bodies: Iterable[bytes], limits: Limits
 
 
 def _feed(framing: Framing, chunks: Iterable[bytes]) -> list[Frame | SkippedFrame]:
-    """Feeds chunk by chunk; an exception is what a framing must never let out."""
+    """Feeds chunk by chunk; a framing must never raise."""
     found: list[Frame | SkippedFrame] = []
     for chunk in chunks:
         try:
@@ -154,7 +154,7 @@ def _expect_bad_frame(error: object) -> None:
 
 
 def _split(data: bytes, random: Random) -> list[bytes]:
-    """Returns the data in pieces of 0 to 40 bytes: a read may also give nothing at all."""
+    """Returns the data in pieces of 0 to 40 bytes: a read may also be empty."""
     pieces: list[bytes] = []
     position = 0
     while position < len(data):
@@ -204,12 +204,12 @@ def _check_many_frames(factory: FramingFactory, bodies: Sequence[bytes]) -> None
     _expect(_feed(framing, [data]), many, "1,000 frames in one chunk")
     _expect_clean(framing, "1,000 frames in one chunk")
     framing = factory(LIMITS)
-    # Compared only when all of them are there: a bytearray that was handed over must not change any more.
+    # Compared only when all are there: a bytearray that was returned must not change any more.
     _expect(_feed(framing, _split(data, Random(2))), many, "1,000 frames in random chunks")
 
 
 def _check_runs(factory: FramingFactory) -> None:
-    """Frames of one size by the thousand invite shortcuts, and a shortcut ends where a block of memory does."""
+    """Checks thousands of frames of one size, which invite fast paths, at the boundaries of memory blocks."""
     other = _object_of(9)
     for whole in (2**power for power in range(5, 13)):
         overhead = len(_encode_all(factory, [_object_of(whole)])) - whole
@@ -296,7 +296,7 @@ def _check_oversize_input(factory: FramingFactory) -> None:
 
 
 def _check_oversize_responses(factory: FramingFactory) -> None:
-    """Where a framing can skip responses above the limit, it skips any number of them."""
+    """Where a framing can skip oversize responses, it skips any number of them."""
     good = b'{"good":1}'
     scanning = factory(LIMITS)
     scan = getattr(scanning, "scan_oversize", None)
@@ -326,7 +326,7 @@ def _check_oversize_memory(factory: FramingFactory) -> None:
 
 
 def _break(factory: FramingFactory) -> Framing:
-    """Returns a framing that has ended with an error, having been sent what it cannot take."""
+    """Returns a framing that has failed on invalid input."""
     framing = factory(LIMITS)
     overgrown = _oversize_frame(factory, LIMITS.frame + 1)
     for _ in range(LIMITS.skipped_frames + 1):
@@ -376,11 +376,11 @@ def _comparable(found: Sequence[bytes | SkippedFrame]) -> list[bytes | None]:
     return [None if isinstance(frame, SkippedFrame) else frame for frame in found]
 
 
-# -- memory and work
+# -- memory and time
 
 
 def _measure_memory(run: Callable[[], object]) -> int:
-    """Returns by how many bytes memory rose at its highest, while `run` was running."""
+    """Returns the peak increase of memory, in bytes, while `run` was running."""
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()
@@ -395,7 +395,7 @@ def _measure_memory(run: Callable[[], object]) -> int:
 
 
 def _check_memory(factory: FramingFactory) -> None:
-    # Two bytes, because Python keeps one object for each single byte and so hides what a list of them would take.
+    # Two bytes, since Python caches single-byte objects, which would hide the cost of a list of them.
     data = _encode_all(factory, [_object_of(LIMITS.frame)])[:-2]
     framing = factory(LIMITS)
     peak = _measure_memory(lambda: _feed(framing, (data[at : at + 2] for at in range(0, len(data), 2))))
@@ -404,11 +404,10 @@ def _check_memory(factory: FramingFactory) -> None:
 
 
 def _check_work(factory: FramingFactory) -> None:
-    """Checks that a byte costs the same, however much has come before it.
+    """Checks that a byte costs the same, however much was received before it.
 
-    Scans inside of `bytes.find` cannot be counted from outside, so this compares the processor time of the quickest of
-    many short runs: what else the machine does can only add to a run, and the quickest of them is free of it.
-    """
+    Scans inside `bytes.find` cannot be counted from outside, so this compares the processor time of the fastest of
+    many short runs: other load can only slow a run down."""
     limits = LIMITS.but(frame=4 * MIB)
     frame = _encode_all(factory, [_object_of(limits.frame)], limits)
     framing = factory(limits)
@@ -426,7 +425,7 @@ def _check_work(factory: FramingFactory) -> None:
     for _ in range(AGAIN):
         if many <= GROWTH * few:
             break
-        many = min(many, _measure_frames(factory, 10_000, runs=1))  # the caches of a busy machine are somebody else's
+        many = min(many, _measure_frames(factory, 10_000, runs=1))  # other load evicts the caches
     if many > GROWTH * few:
         raise AssertionError(
             f"one frame costs {many / few:.0f} times as much among 10,000 in one chunk as among 100: "
@@ -435,7 +434,7 @@ def _check_work(factory: FramingFactory) -> None:
 
 
 def _measure_steps(framing: Framing, data: bytes) -> float:
-    """Feeds the data one byte at a time; returns the time of the quickest 64 steps."""
+    """Feeds the data one byte at a time; returns the time of the fastest 64 steps."""
     quickest = float("inf")
     for start in range(0, len(data), 64):
         steps = [data[at : at + 1] for at in range(start, start + 64)]
@@ -447,7 +446,7 @@ def _measure_steps(framing: Framing, data: bytes) -> float:
 
 
 def _measure_frames(factory: FramingFactory, count: int, *, runs: int) -> float:
-    """Returns the time of one frame among so many in a chunk, in the quickest of several runs."""
+    """Returns the time per frame among `count` in a chunk, in the fastest of several runs."""
     chunk = _encode_all(factory, [_object_of(128)] * count)
     quickest = float("inf")
     for _ in range(runs):

@@ -1,7 +1,7 @@
 """`check_persistent_store` and `check_power_cuts`: durability across restarts, kills and power cuts.
 
-Besides the contract of every store: what was acknowledged is there when it is opened again, nothing is there twice, and
-one program owns it at a time.
+Besides the contract of every store: acknowledged data is there after reopening, nothing is there twice, and one
+process owns the store at a time.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from becket.testing.checks.store_writer import THREADS, build_writer_command, na
 
 __all__ = ["CrashReport", "check_persistent_store", "check_power_cuts"]
 
-ROUNDS = 5  # random conversations
-STEPS = 100  # of each
-MANY = 1_000_000  # appends: more than a program lives to make
-EARLY = 120  # answers, after which at the latest a program is killed
-APPENDS = 100  # of each thread before the power is cut
-FIRST = 50  # steps of a program, in which a store is made: a quarter of all cuts falls into them
+ROUNDS = 5  # random sequences
+STEPS = 100  # operations in each
+MANY = 1_000_000  # appends: more than a program can make before it is killed
+EARLY = 120  # acknowledgements after which a program is killed at the latest
+APPENDS = 100  # by each thread before the power cut
+FIRST = 50  # steps in which the store is created: a quarter of all cuts fall into them
 ALL = Limits().memory_page
 
 
 class CrashReport(Struct):
-    """What became of programs that were ended: how many, what they had acknowledged, and what of it was lost."""
+    """The number of crashes, of acknowledged changes, and of those lost."""
 
     crashes: int = 0
     acknowledged: int = 0
@@ -51,9 +51,9 @@ class CrashReport(Struct):
 
 
 def check_persistent_store(open_store: StoreOpener, folder: Path, *, seed: int = 0, kills: int = 5) -> CrashReport:
-    """Proves a store that lasts, in this folder: its contract, opened again and again, and killed so many times.
+    """Checks a persistent store in this folder: its contract, reopening, and `kills` kills.
 
-    `open_store` must be a class or a function of a module, so that other programs can import it.
+    `open_store` must be a class or a function of a module, so that other processes can import it.
 
     Raises:
         AssertionError: with a sentence that says what is wrong.
@@ -71,9 +71,9 @@ def check_persistent_store(open_store: StoreOpener, folder: Path, *, seed: int =
         clock, random = ManualClock(), Random(f"{seed}/{number}")
         opened = partial(open_store, next(paths), SMALL_LIMITS, clock)
         run_check(which, StoreComparison(opened, clock, random, which, lasts=True).run, STEPS)
-    toll = CrashReport()
-    run_check("killing", check_kills, open_store, next(paths), Random(seed), kills, toll)
-    return toll
+    report = CrashReport()
+    run_check("killing", check_kills, open_store, next(paths), Random(seed), kills, report)
+    return report
 
 
 # -- closed
@@ -130,12 +130,12 @@ def check_single_owner(open_store: StoreOpener, path: Path) -> None:
 # -- killed
 
 
-def check_kills(open_store: StoreOpener, path: Path, random: Random, kills: int, toll: CrashReport) -> None:
+def check_kills(open_store: StoreOpener, path: Path, random: Random, kills: int, report: CrashReport) -> None:
     newest: dict[str, list[int | None]] = {}
     for number in range(kills):
-        said = run_and_kill(build_writer_command(open_store, path, number, MANY), random.randint(1, EARLY))
+        output = run_and_kill(build_writer_command(open_store, path, number, MANY), random.randint(1, EARLY))
         with closing(open_store(path, Limits(), now_ms)) as store:
-            check_durable(store, number, said, toll)
+            check_durable(store, number, output, report)
             expect_equal(store.verify(), [], f"what is reported lost or damaged after {number + 1} kills")
             for namespace, ids in newest.items():
                 expect_equal(
@@ -151,68 +151,69 @@ def newest_ids(store: Store, namespace: str) -> list[int | None]:
 
 
 def run_and_kill(command: list[str], answers: int) -> list[str]:
-    """Starts a program, kills it when it has told so many answers, and returns all that it told."""
+    """Starts a program, kills it after `answers` lines of output, and returns all lines."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=build_child_env()) as child:
         assert child.stdout is not None
         try:
-            said = [line.decode() for line in islice(child.stdout, answers)]
+            output = [line.decode() for line in islice(child.stdout, answers)]
         finally:
             child.send_signal(signal.SIGKILL)
-        said += [line.decode() for line in child.stdout]
-    return said
+        output += [line.decode() for line in child.stdout]
+    return output
 
 
 def build_child_env() -> dict[str, str]:
-    """Returns the variables with which another program imports what this one can."""
+    """Returns the variables with which a child process can import what this one can."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def check_durable(store: Store, round_number: int, said: Iterable[str], toll: CrashReport) -> None:
-    """Proves that all that a program said is there, once and in order, and at most what it was about to say."""
+def check_durable(store: Store, round_number: int, output: Iterable[str], report: CrashReport) -> None:
+    """Checks that everything acknowledged is there, once and in order, and at most one append more."""
     answers: dict[str, list[int]] = {}
-    for line in said:
+    for line in output:
         name, _, id = line.split()
         answers.setdefault(name, []).append(int(id))
-    toll.crashes += 1
+    report.crashes += 1
     for thread in range(THREADS):
         namespace = namespace_of(round_number, thread)
-        check_namespace(store, namespace, answers.get(namespace, []), toll)
-    told = answers.get("config", [])
+        check_namespace(store, namespace, answers.get(namespace, []), report)
+    revisions = answers.get("config", [])
     value = store.get_config("notes", "n")
-    toll.acknowledged += len(told)
-    toll.lost += max(0, (told[-1] if told else 0) - (value.revision or 0))
+    report.acknowledged += len(revisions)
+    report.lost += max(0, (revisions[-1] if revisions else 0) - (value.revision or 0))
     expect(
-        (value.revision or 0) >= max(told, default=0), f"acknowledged revision {max(told, default=0)}, kept: {value}"
+        (value.revision or 0) >= max(revisions, default=0),
+        f"acknowledged revision {max(revisions, default=0)}, stored: {value}",
     )
 
 
-def check_namespace(store: Store, namespace: str, ids: list[int], toll: CrashReport) -> None:
+def check_namespace(store: Store, namespace: str, ids: list[int], report: CrashReport) -> None:
     found = store.query(Query(namespace, limit=ALL))[::-1]
-    kept = [record.id or 0 for record in found]
-    toll.acknowledged += len(ids)
-    toll.lost += len(set(ids) - set(kept))
-    expect_equal(kept[: len(ids)], ids, f"{namespace}: the ids that were acknowledged")
-    expect(len(kept) <= len(ids) + 1, f"{namespace}: {len(kept)} records, although {len(ids)} were acknowledged")
+    stored = [record.id or 0 for record in found]
+    report.acknowledged += len(ids)
+    report.lost += len(set(ids) - set(stored))
+    expect_equal(stored[: len(ids)], ids, f"{namespace}: the ids that were acknowledged")
+    expect(len(stored) <= len(ids) + 1, f"{namespace}: {len(stored)} records, although {len(ids)} were acknowledged")
     numbers = [int(record.content.partition(" ")[0]) for record in found]
     expect_equal(numbers, [*range(len(found))], f"{namespace}: the records, in the order of the appends")
-    if found:  # whoever got no answer asks again
+    if found:  # a caller without a result repeats the append
         again = store.append(Append(namespace, "again", idem=str(len(found) - 1)))
-        expect_equal(again.id, kept[-1], f"{namespace}: the answer to the last append, when it is repeated")
+        expect_equal(again.id, stored[-1], f"{namespace}: the answer to the last append, when it is repeated")
 
 
-# -- cut off
+# -- power cuts
 
 
 def check_power_cuts(open_store: StoreOpener, folder: Path, *, seed: int = 0, cuts: int = 50) -> CrashReport:
-    """Proves that a store keeps what it acknowledged when the power fails, at so many moments of one recorded run.
+    """Checks that a store keeps what it acknowledged when the power fails, at `cuts` points of one recorded run.
 
-    `open_store` must be a class or a function of a module, so that other programs can import it.
+    `open_store` must be a class or a function of a module, so that other processes can import it.
 
     Raises:
         AssertionError: with a sentence that says what is wrong.
-        NotSupported: what a program writes cannot be recorded here.
+        NotSupported: the writes of a process cannot be recorded here.
     """
-    random, toll = Random(seed), CrashReport()
+    random, report = Random(seed), CrashReport()
     original = folder / "original"
     original.mkdir()
     recording = record_disk(
@@ -222,13 +223,15 @@ def check_power_cuts(open_store: StoreOpener, folder: Path, *, seed: int = 0, cu
         last = len(recording.steps)
         at = random.randint(0, last if number % 4 else min(last, FIRST))
         target = folder / f"cut{number}"
-        said = recording.simulate_cut(at, random, target)
-        run_check(f"seed {seed}, cut {number}, after step {at}", check_cut, open_store, target / "store", said, toll)
+        output = recording.simulate_cut(at, random, target)
+        run_check(
+            f"seed {seed}, cut {number}, after step {at}", check_cut, open_store, target / "store", output, report
+        )
         shutil.rmtree(target)
-    return toll
+    return report
 
 
-def check_cut(open_store: StoreOpener, path: Path, said: list[str], toll: CrashReport) -> None:
+def check_cut(open_store: StoreOpener, path: Path, output: list[str], report: CrashReport) -> None:
     with closing(open_store(path, Limits(), now_ms)) as store:
-        check_durable(store, 0, said, toll)
+        check_durable(store, 0, output, report)
         expect_equal(store.verify(), [], "what is reported lost or damaged")

@@ -1,8 +1,8 @@
 """Simulates power cuts: records disk writes with strace and replays them up to any point.
 
-What was synced is there after a cut. Of what was not, any part may be: each write or none of it, or some of its
-sectors, in any order; so too a file that was just made or removed. Needs Linux and `strace`. What is written through
-mapped memory is not seen; SQLite so writes only what it can make anew.
+What was synced survives a cut. Of the rest any part may survive: each write or none of it, or some of its sectors,
+in any order; the same holds for files just created or removed. Needs Linux and `strace`. Writes through mapped
+memory are not recorded; SQLite uses them only for data that it can rebuild.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["DiskRecording", "record_disk"]
 SECTOR = 512
 CALLS = "openat,lseek,write,pwrite64,ftruncate,fsync,fdatasync,unlink,unlinkat,rename"
 CALL = re.compile(r"(\w+)\((.*)\)\s+= (\d+)")
-FILE = re.compile(r"(\d+)<([^>]*)>")  # a descriptor and what it is open for
+FILE = re.compile(r"(\d+)<([^>]*)>")  # a descriptor and its path
 TEXT = re.compile(r'"([^"]*)"')
 
 
 class FileWritten(Struct, frozen=True):
-    """Bytes were written somewhere in a file."""
+    """Bytes were written to a file."""
 
     path: str
     start: int
@@ -37,39 +37,39 @@ class FileWritten(Struct, frozen=True):
 
 
 class FileTruncated(Struct, frozen=True):
-    """A file was cut off, or made longer."""
+    """A file was truncated or extended."""
 
     path: str
     size: int
 
 
 class FileCreated(Struct, frozen=True):
-    """There was no such file before."""
+    """A file was created."""
 
     path: str
 
 
 class FileRemoved(Struct, frozen=True):
-    """There is no such file any more."""
+    """A file was removed."""
 
     path: str
 
 
 class FileRenamed(Struct, frozen=True):
-    """A file has another name."""
+    """A file was renamed."""
 
     path: str
     name: str
 
 
 class FileSynced(Struct, frozen=True):
-    """All that was done to a file, or to a folder, is on the disk."""
+    """All changes of a file or folder were synced to the disk."""
 
     path: str
 
 
 class OutputWritten(Struct, frozen=True):
-    """The program has told something on its stdout."""
+    """The program wrote to its stdout."""
 
     text: str
 
@@ -85,29 +85,29 @@ class DiskRecording(Struct, frozen=True):
     steps: Sequence[DiskStep]
 
     def simulate_cut(self, at: int, random: Random, target: Path) -> list[str]:
-        """Makes `target` the folder as a power cut after so many steps may leave it; returns what was told before."""
+        """Writes to `target` the folder as a power cut after `at` steps may leave it; returns the output up to then."""
         disk = SimulatedDisk()
-        said = ""
+        output = ""
         for step in self.steps[:at]:
             if isinstance(step, OutputWritten):
-                said += step.text
+                output += step.text
             else:
                 disk.apply(step)
         target.mkdir()
         for path, content in disk.after_cut(random).items():
             (target / os.path.relpath(path, self.folder)).write_bytes(content)
-        return said.splitlines()
+        return output.splitlines()
 
 
 class SimulatedDisk:
-    """Files as they are on the disk, and what has been done to them since."""
+    """The files on the disk, and the changes that are not synced yet."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytearray] = {}
         self._pending: list[DiskChange] = []
 
     def apply(self, step: DiskChange | FileSynced) -> None:
-        """Does to the files what a program did."""
+        """Applies one step of a program."""
         if not isinstance(step, FileSynced):
             self._pending.append(step)
             return
@@ -116,16 +116,16 @@ class SimulatedDisk:
         apply(self._files, safe)
 
     def after_cut(self, random: Random) -> Mapping[str, bytearray]:
-        """Returns what may be there after a cut."""
+        """Returns the files that may be there after a cut."""
         files = {path: bytearray(content) for path, content in self._files.items()}
-        share = random.choice([0.0, 0.5, 1.0])  # of what is not safe; nothing and all are the likely ends
-        kept = [part for step in self._pending for part in parts_of(step, random) if random.random() < share]
-        apply(files, kept)
+        share = random.choice([0.0, 0.5, 1.0])  # of the changes that are not synced; none and all are likely
+        surviving = [part for step in self._pending for part in parts_of(step, random) if random.random() < share]
+        apply(files, surviving)
         return files
 
 
 def is_durable(change: DiskChange, synced: str) -> bool:
-    """Returns whether a change is on the disk when this file or folder was synced."""
+    """Returns whether a change is durable once this file or folder is synced."""
     if isinstance(change, FileRenamed) and change.name == synced:
         return True
     is_of_folder = (
@@ -135,7 +135,7 @@ def is_durable(change: DiskChange, synced: str) -> bool:
 
 
 def parts_of(step: DiskChange, random: Random) -> Iterable[DiskChange]:
-    """Yields a change, or now and then the sectors of a write one by one: a disk writes no more than these as one."""
+    """Yields a change, or at random the sectors of a write one by one: only a sector is written atomically."""
     if isinstance(step, FileWritten) and random.random() < 0.2:
         for start in range(0, len(step.data), SECTOR):
             yield FileWritten(step.path, step.start + start, step.data[start : start + SECTOR])
@@ -163,7 +163,7 @@ def apply(files: dict[str, bytearray], changes: Iterable[DiskChange]) -> None:
 
 
 def record_disk(command: Sequence[str], folder: Path, *, env: Mapping[str, str] | None = None) -> DiskRecording:
-    """Runs a command, which must begin with an empty folder, and returns what it did there.
+    """Runs a command on an empty folder, and returns what it did there.
 
     Raises:
         NotSupported: there is no strace, or it may not be used.
@@ -197,16 +197,16 @@ def record_disk(command: Sequence[str], folder: Path, *, env: Mapping[str, str] 
 
 
 class StraceParser:
-    """Reads what strace has written about a program, as far as it is about one folder and about stdout."""
+    """Parses the output of strace, as far as it concerns one folder and stdout."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
-        self._begun: dict[str, str] = {}  # calls of threads that others have interrupted
+        self._begun: dict[str, str] = {}  # unfinished calls, by thread
         self._positions: dict[str, int] = {}  # of descriptors, as a plain write moves them
-        self._sizes: dict[str, int] = {}  # of files that are there
+        self._sizes: dict[str, int] = {}  # of existing files
 
     def parse(self, lines: Iterable[str]) -> Iterator[DiskStep]:
-        """Yields what was done, each when it was finished."""
+        """Yields the steps, in the order in which they finished."""
         for line in lines:
             thread, _, text = line.strip().partition(" ")
             text = text.strip()

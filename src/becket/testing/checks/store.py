@@ -1,7 +1,7 @@
 """`check_store`: verifies the contract of a store.
 
-It knows a store only through its public face. Each rule is tried by itself with the smallest conversation that can
-break it; then long random conversations are held with the store and with a naive model, and both must say the same.
+It uses only the public interface. Each rule is checked with the smallest sequence that can break it; then long
+random sequences are applied to the store and to a naive model, and the results must be equal.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from becket.testing.checks.store_model import SMALL_LIMITS, ManualClock, StoreCo
 
 __all__ = ["check_store", "run_check"]
 
-ROUNDS = 20  # random conversations
-STEPS = 150  # of each
+ROUNDS = 20  # random sequences
+STEPS = 150  # operations in each
 THREADS = 4
-TURNS = 50  # of each thread
-TIMEOUT = 10.0  # seconds for what should not take any
+TURNS = 50  # operations of each thread
+TIMEOUT = 10.0  # seconds for what should return at once
 ROOMY = Limits(memory_page=60)
 
 
 def check_store(factory: StoreFactory, *, seed: int = 0) -> None:
-    """Proves that the stores which `factory` makes keep their contract, or says which part of it is broken.
+    """Checks that the stores of `factory` keep their contract; raises with the rule that is broken.
 
-    Each store must be new and empty. Another `seed` holds other conversations.
+    Each store must be new and empty. Another `seed` produces other sequences.
 
     Raises:
         AssertionError: with a sentence that says what is wrong.
@@ -53,7 +53,7 @@ def check_store(factory: StoreFactory, *, seed: int = 0) -> None:
 
 
 def run_check(what: str, check: Callable[..., None], *arguments: object) -> None:
-    """Runs one check; a store that raises what nobody expects is told so."""
+    """Runs one check; turns an unexpected exception of the store into an AssertionError."""
     try:
         check(*arguments)
     except AssertionError:
@@ -62,7 +62,7 @@ def run_check(what: str, check: Callable[..., None], *arguments: object) -> None
         raise AssertionError(f"{what}: the store raised {problem!r} where it should have answered") from problem
 
 
-# -- what the checks are made of
+# -- helpers
 
 
 @contextmanager
@@ -204,15 +204,17 @@ def _check_pages(factory: StoreFactory) -> None:
         expect_equal(store.query_page(query, 1_000), Records(()), "query_page: nothing is there")
         for number in range(4):
             store.append(Append("notes", f"{number}" * 1_000, meta={"a": [number]}))
-        wanted = store.query(query)
+        expected = store.query(query)
         expect_equal(
-            _decoded(store.query_page(query, 1_000_000)), Records(tuple(wanted)), "query_page: all that is wanted"
+            _decoded(store.query_page(query, 1_000_000)), Records(tuple(expected)), "query_page: all that is expected"
         )
         expect_equal(
-            _decoded(store.query_page(query, 2_500)), Records(tuple(wanted[:2]), more=True), "query_page: two of three"
+            _decoded(store.query_page(query, 2_500)),
+            Records(tuple(expected[:2]), more=True),
+            "query_page: two of three",
         )
         expect_equal(
-            _decoded(store.query_page(query, 1)), Records(tuple(wanted[:1]), more=True), "query_page: one at least"
+            _decoded(store.query_page(query, 1)), Records(tuple(expected[:1]), more=True), "query_page: one at least"
         )
 
 
@@ -319,7 +321,7 @@ def _check_handing_over(factory: StoreFactory) -> None:
 
 
 class _Outcomes:
-    """Collects what `done` is told."""
+    """Collects the outcomes passed to `done`."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -358,7 +360,7 @@ def _check_searching(factory: StoreFactory) -> None:
             expect_equal([record.content for record in found], expected, f"search: {text!r}")
         first, second = (record.id or 0 for record in store.search("notes", "tea", limit=2))
         expect(first > second, "search: of two that are equally good the latest does not come first")
-        expect_equal(len(store.search("notes", "milk", limit=1)), 1, "search: where one record is wanted")
+        expect_equal(len(store.search("notes", "milk", limit=1)), 1, "search: where one record is expected")
         for text in ('"', 'a" OR "b', "NEAR(", "tea AND NOT", "content:milk", "*", "^milk", "-", "(", "\x00", "%", "'"):
             expect_equal(store.search("notes", text), [], f"search: {text!r}, which means nothing but itself")
         expect_error(InvalidParams, "search in the namespace 'a/b'", store.search, "a/b", "milk")
@@ -451,7 +453,9 @@ def _check_comparing(factory: StoreFactory) -> None:
             "set_config: if_revision where there is no value",
         )
         expect_equal(store.read_config("notes").values, {"mode": "b"}, "set_config: a change that was not ok is there")
-        expect_equal(len(store.read_changes("notes", 0) or []), 2, "read_changes: a change that was not ok is told")
+        expect_equal(
+            len(store.read_changes("notes", 0) or []), 2, "read_changes: a change that was not ok is in the log"
+        )
 
 
 def _check_removing(factory: StoreFactory) -> None:
@@ -562,11 +566,11 @@ def _check_forgetting(factory: StoreFactory) -> None:
         revisions = [store.set_config("notes", ConfigSet("a", str(number))).revision or 0 for number in range(5)]
         for number in range(9):
             store.set_config("other", ConfigSet("a", str(number)))
-        told = [None, None, 3, 2, 1, 0]
+        counts = [None, None, 3, 2, 1, 0]
         found = [store.read_changes("notes", since) for since in [0, *revisions]]
         expect_equal(
             [None if changes is None else len(changes) for changes in found],
-            told,
+            counts,
             "read_changes: where three are remembered",
         )
         expect_equal(
@@ -596,8 +600,8 @@ def _check_watching(factory: StoreFactory) -> None:
         expect_equal(late, ["notes"] * 3, "watch: a watcher behind one that fails")
 
 
-def _fail(told: object) -> None:
-    raise RuntimeError(f"on purpose, when it was told {told}")
+def _fail(_: object) -> None:
+    raise RuntimeError("on purpose")
 
 
 def _check_watchers_that_change(factory: StoreFactory) -> None:
@@ -671,7 +675,7 @@ def _check_verifying(factory: StoreFactory) -> None:
     with _opened(factory, SMALL_LIMITS) as (store, time):
         expect_equal(store.verify(), [], "verify: of an empty store")
         _fill(store, "Milk", "\0 \ufffe \uffff", "", "x")
-        time.now = 5  # back
+        time.now = 5  # backwards
         last = store.append(Append("notes", "é", ("a",), {"b": 1}, "k"))
         for value in map(str, range(SMALL_LIMITS.config_log + 2)):
             store.set_config("notes", ConfigSet("mode", value))

@@ -14,7 +14,7 @@ from becket.testing.checks.assertions import expect, expect_equal, expect_error
 
 __all__ = ["SMALL_LIMITS", "ManualClock", "StoreComparison"]
 
-# So small that every one of them is reached within a conversation.
+# So small that each is reached within one sequence.
 SMALL_LIMITS = Limits(
     memory_content=64,
     memory_meta=64,
@@ -47,7 +47,7 @@ class ManualClock:
 
 
 class StoreModel:
-    """What a store must answer, in the plainest way: a list of records and a list of changes."""
+    """The naive implementation of a store: a list of records and a list of changes."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -55,7 +55,7 @@ class StoreModel:
         self.changes: list[tuple[str, ConfigChanged]] = []
 
     def append(self, append: Append, now: int) -> Appended | None:
-        """Returns the answer, without its id; None where the share is used up."""
+        """Returns the result without its id; None if the quota is used up."""
         own = self.records_of(append.namespace)
         for record, idem in own:
             if idem is not None and idem == append.idem:
@@ -96,8 +96,8 @@ class StoreModel:
         ]
 
     def forget(self, namespace: str, count: int) -> None:
-        for kept in self.records_of(namespace)[:count]:
-            self.records.remove(kept)
+        for stored in self.records_of(namespace)[:count]:
+            self.records.remove(stored)
 
     @property
     def revision(self) -> int:
@@ -121,7 +121,7 @@ class StoreModel:
 
 
 class StoreComparison:
-    """Speaks with a store, which `opened` opens; where it `lasts`, that is closed and opened again in between."""
+    """Applies random operations to a store and to the model; with `lasts`, also reopens the store in between."""
 
     def __init__(
         self, opened: Callable[[], Store], clock: ManualClock, random: Random, which: str, *, lasts: bool = False
@@ -148,10 +148,10 @@ class StoreComparison:
             self._kinds.append(self._reopen)
 
     def run(self, steps: int) -> None:
-        """Speaks so many times.
+        """Applies so many operations.
 
         Raises:
-            AssertionError: the store said something else than the model.
+            AssertionError: the store differs from the model.
         """
         try:
             for step in range(steps):
@@ -180,10 +180,10 @@ class StoreComparison:
         if expected is None:
             expect_error(QuotaExceeded, f"{where}: {append}", self._store.append, append)
             return
-        answer = self._store.append(append)
-        expect_equal(Appended(answer.ok, answer.timestamp_ms), expected, f"{where}: {append}")
+        result = self._store.append(append)
+        expect_equal(Appended(result.ok, result.timestamp_ms), expected, f"{where}: {append}")
         if len(self._model.records) > before:
-            self._ids[append.namespace].append(answer.id or 0)
+            self._ids[append.namespace].append(result.id or 0)
 
     def _query(self, where: str) -> None:
         choice, now = self._random.choice, self._clock.now
@@ -252,9 +252,11 @@ class StoreComparison:
         expected = ConfigValue(None, 0) if present is None else ConfigValue(present.value, present.revision)
         expect_equal(self._store.get_config(extension, key), expected, f"{where}: {key} of {extension}")
         snapshot = {name: change.value or "" for name, change in values.items()}
-        told = self._store.read_config(extension)
+        snapshot_found = self._store.read_config(extension)
         expect_equal(
-            (told.revision, told.values), (self._model.revision, snapshot), f"{where}: the values of {extension}"
+            (snapshot_found.revision, snapshot_found.values),
+            (self._model.revision, snapshot),
+            f"{where}: the values of {extension}",
         )
         since = self._random.randint(0, self._model.revision + 1)
         changes = self._model.read_changes(extension, since)

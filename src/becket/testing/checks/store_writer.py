@@ -1,7 +1,7 @@
 """Child program that appends to a store from several threads and prints acknowledged ids.
 
-The checks of stores that last start it, and end it before it is done. It prints one line for each answer: the name of a
-namespace or `config`, the number of the append or of the value, and its id or revision.
+The checks of persistent stores start it, and kill it before it is done. It prints one line for each acknowledgement:
+a namespace or `config`, the number of the append or of the value, and its id or revision.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from becket.stores.store import Store, StoreOpener, now_ms
 __all__ = ["THREADS", "build_writer_command", "namespace_of"]
 
 THREADS = 4
-LARGE = 8_000  # characters of some contents, so that one record has several pages
+LARGE = 8_000  # characters of some contents, so that a record spans several pages
 
 
 def build_writer_command(open_store: StoreOpener, path: Path, round_number: int, count: int) -> list[str]:
     """Returns the command that appends `count` times in each thread to the store at `path`.
 
     Raises:
-        ValueError: another program cannot import `open_store`.
+        ValueError: another process cannot import `open_store`.
     """
     module, name = open_store.__module__, getattr(open_store, "__qualname__", "")
     if module == "__main__" or not name or "<" in name:
@@ -69,7 +69,7 @@ def set_values(store: Store, count: int) -> None:
 
 
 def print_line(*words: object) -> None:
-    os.write(1, f"{' '.join(map(str, words))}\n".encode())  # at once: an answer is an answer
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())  # unbuffered, so that no acknowledgement is lost
 
 
 if __name__ == "__main__":

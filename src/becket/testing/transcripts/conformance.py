@@ -1,8 +1,8 @@
 """Runs our host or extension live against the other end of a transcript, and compares frames.
 
-What the recorded side has said is sent as it was, byte for byte; what our side must say is brought about as its user
-would, and held against the recording. Nothing is sent before all has come that came before it. How a side is made to
-say something is for the two kinds of rehearsals: `host_rehearsals` and `extension_rehearsals`.
+The frames of the recorded end are sent byte for byte; our end is triggered through its public API, and its frames
+are compared with the recording. Nothing is sent before all earlier frames have arrived. `host_conformance` and
+`extension_conformance` trigger the two ends.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ __all__ = [
 ]
 
 MESSAGE_TIMEOUT = 5.0  # seconds for one message: far more than anything in memory takes
-SETTLE_TURNS = 20  # turns of the loop in which something that must not come would come
+SETTLE_TURNS = 20  # loop iterations in which an unexpected frame would arrive
 UNKNOWN = ERROR_CODES[Meaning.UNKNOWN_METHOD]
 TIMEOUT = re.compile(re.escape(META_PREFIX[1:] + b'{"timeout_ms":') + rb"(\d+)")
 
 ExtraDecoder = Callable[[Any], Any]
-"""Makes what a dialect's own manifest says of what a transcript gives."""
+"""Decodes `given.extra` of a transcript to what a dialect's own manifest would contain."""
 
 
-# -- what was recorded
+# -- the recording
 
 
 class DecodedEntry(Struct, frozen=True):
@@ -74,12 +74,12 @@ class DecodedEntry(Struct, frozen=True):
     message: Message | None = None
 
     def is_to(self, side: LinkEnd) -> bool:
-        """Whether it is a frame for this side."""
+        """Whether it is a frame to this end."""
         return isinstance(self.entry, FrameSent) and self.entry.to is side
 
 
 class RecordedSession:
-    """A conversation, and what can be known of it before it is held anew."""
+    """A recorded session, and what is known of it in advance."""
 
     def __init__(self, dialect: Dialect, transcript: Transcript, extra: ExtraDecoder | None) -> None:
         self.dialect = dialect
@@ -93,8 +93,8 @@ class RecordedSession:
             )
             for number, entry in enumerate(transcript.entries, 1)
         ]
-        told = self.given.get("extra")
-        self.extra = told if extra is None else extra(told)
+        given_extra = self.given.get("extra")
+        self.extra = given_extra if extra is None else extra(given_extra)
         opening = next(self.requests(LinkEnd.CHILD), None)
         first = None
         if opening is not None and opening.method == self.mapping.handshake_method:
@@ -109,27 +109,27 @@ class RecordedSession:
             self.host = (first.host if first else None) or DEFAULT_HOST_INFO
 
     def requests(self, to: LinkEnd) -> Iterator[Request]:
-        """Yields the requests that one side gets."""
-        for said in self.entries:
-            if isinstance(said.message, Request) and said.is_to(to):
-                yield said.message
+        """Yields the requests to one end."""
+        for step in self.entries:
+            if isinstance(step.message, Request) and step.is_to(to):
+                yield step.message
 
     def notifications(self, to: LinkEnd) -> Iterator[NotificationMessage]:
-        """Yields the notifications that one side gets."""
-        for said in self.entries:
-            if isinstance(said.message, NotificationMessage) and said.is_to(to):
-                yield said.message
+        """Yields the notifications to one end."""
+        for step in self.entries:
+            if isinstance(step.message, NotificationMessage) and step.is_to(to):
+                yield step.message
 
-    def find_response(self, request: Request, asked: LinkEnd) -> Success | Failure | None:
-        """Returns what that side has answered; None where it has not."""
-        for said in self.entries:
-            message = said.message
-            if isinstance(message, Success | Failure) and message.id == request.id and said.is_to(asked.other):
+    def find_response(self, request: Request, responder: LinkEnd) -> Success | Failure | None:
+        """Returns the response of that end, or None."""
+        for step in self.entries:
+            message = step.message
+            if isinstance(message, Success | Failure) and message.id == request.id and step.is_to(responder.other):
                 return message
         return None
 
     def handshake_result(self) -> HandshakeResult:
-        """Returns what the recorded extension has declared."""
+        """Returns what the recorded extension declared."""
         answers = (
             answer
             for request in self.requests(LinkEnd.CHILD)
@@ -146,18 +146,18 @@ class RecordedSession:
         return self.mapping.decode_handshake_result(introduction, answers) or HandshakeResult(extra=self.extra)
 
     def link_state(self, greeted: HandshakeResult) -> LinkState:
-        """Returns what a host knows of the link after the first exchange."""
+        """Returns what a host knows of the connection after the handshake."""
         extra = self.extra if greeted.extra is None else greeted.extra
         return LinkState(self.id, greeted.capabilities, extra)
 
     def own_params(self, request: Request) -> Raw | None:
-        """Returns the params of a request without what travels beside them, which our side adds by itself."""
+        """Returns the params of a request without `_meta`, which our end adds by itself."""
         if request.params is None or not self.dialect.features:
             return request.params
         return self.dialect.split_meta(request.params, self.dialect.features)[1]
 
     def decode_request(self, request: Request, state: LinkState, handled: Container[str] = ()) -> DecodedRequest | None:
-        """Returns what a request means, None where there is no phrase for it, or it cannot be read."""
+        """Returns the contract's view of a request; None if there is no mapping for it, or it cannot be decoded."""
         try:
             scratch = LinkState(state.extension, state.capabilities, state.extra)
             return self.mapping.decode_request(request.method, request.params, scratch, handled)
@@ -165,11 +165,11 @@ class RecordedSession:
             return None
 
 
-# -- one side
+# -- a run
 
 
 class FrameCollector:
-    """The end of the link at which the recorded side stands: it keeps what our side writes, frame by frame."""
+    """The recorded end of the connection: collects the frames that our end writes."""
 
     def __init__(self, recorded: RecordedSession) -> None:
         self.frames: deque[bytes] = deque()
@@ -179,21 +179,21 @@ class FrameCollector:
         self._framing = recorded.dialect.framing(recorded.dialect.limits)
 
     def data_received(self, data: bytes) -> None:
-        """Takes what our side has written."""
+        """Receives what our end has written."""
         self.written += data
         self.frames += (bytes(frame) for frame in self._framing.feed(data) if not isinstance(frame, SkippedFrame))
         self._notify_waiters()
 
     def write_queue_drained(self) -> None:
-        """Needs no room."""
+        """Does nothing: this end has no write queue limit."""
 
     def input_ended(self, describe: ConnectionLostFactory) -> None:
-        """Our side has closed."""
+        """Our end has closed."""
         self.has_ended = True
         self._notify_waiters()
 
     def transport_closed(self) -> None:
-        """Holds nothing."""
+        """Does nothing: this end holds no resources."""
 
     def _notify_waiters(self) -> None:
         news, self.changed = self.changed, anyio.Event()
@@ -201,11 +201,11 @@ class FrameCollector:
 
 
 class ConformanceAborted(Exception):
-    """The conversation cannot go on."""
+    """The run cannot continue."""
 
 
 class ConformanceRun:
-    """One conversation, with one side of ours."""
+    """One run, with one end of ours."""
 
     role: ClassVar[str]
     end_of_link: ClassVar[LinkEnd]
@@ -214,7 +214,7 @@ class ConformanceRun:
         self.recorded = recorded
         self.problems: list[str] = []
         self.tasks: anyio.abc.TaskGroup
-        self.link: MemoryTransport  # their end
+        self.link: MemoryTransport  # the recorded end
         self.ours: MemoryTransport
         self.listener = FrameCollector(recorded)
         self._framing = recorded.transcript.open_framing()
@@ -222,7 +222,7 @@ class ConformanceRun:
         self._began = 0.0
 
     async def run(self) -> list[str]:
-        """Holds the conversation, and returns what went otherwise."""
+        """Replays the session, and returns the differences."""
         loop = self._loop = await current_loop()
         self._began = loop.time()
         self.ours, self.link = memory_transports()
@@ -231,8 +231,8 @@ class ConformanceRun:
             async with anyio.create_task_group() as self.tasks:
                 try:
                     await self.start()
-                    for said in self.recorded.entries:
-                        await self.run_entry(said)
+                    for step in self.recorded.entries:
+                        await self.run_entry(step)
                     await self.check_no_extra_output()
                 except ConformanceAborted as error:
                     self.problems.append(str(error))
@@ -246,19 +246,19 @@ class ConformanceRun:
             loop.close()
         return self.problems
 
-    async def run_entry(self, said: DecodedEntry) -> None:
-        """Does one thing of the recording."""
-        match said.entry:
+    async def run_entry(self, step: DecodedEntry) -> None:
+        """Replays one entry."""
+        match step.entry:
             case FrameSent(_, to, body):
                 if to is self.end_of_link:
-                    self.prepare_incoming(said)
+                    self.prepare_incoming(step)
                     self.link.write(self._framing.encode(body))
                 else:
-                    await self.trigger(said)
-                    await self.expect_frame(said.number, body)
+                    await self.trigger(step)
+                    await self.expect_frame(step.number, body)
             case StrayBytes(_, to, data):
                 if to is not self.end_of_link:
-                    raise ConformanceAborted(f"entry {said.number}: it writes nothing but messages, and this is none")
+                    raise ConformanceAborted(f"entry {step.number}: our end writes only messages, and this is not one")
                 self.link.write(data)
             case EndClosed(_, to):
                 if to is self.end_of_link:
@@ -268,21 +268,23 @@ class ConformanceRun:
             case ChildExited():
                 pass
             case _:
-                assert_never(said.entry)
+                assert_never(step.entry)
 
     async def expect_frame(self, number: int, expected: bytes) -> None:
-        """Waits for a frame, and holds it against the recorded one."""
+        """Waits for a frame, and compares it with the recorded one."""
         await self.wait_until(
             lambda: bool(self.listener.frames), f"entry {number}: it did not write {format_body(expected)}"
         )
         frame = self.listener.frames.popleft()
         found = set_timeout(frame, expected, self._loop.time() - self._began)
         if found != expected:
-            place = next((at for at, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), None)
-            place = min(len(found), len(expected)) if place is None else place
+            offset = next(
+                (at for at, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), None
+            )
+            offset = min(len(found), len(expected)) if offset is None else offset
             raise ConformanceAborted(
                 f"entry {number}: it wrote\n  {format_body(found)}\nand recorded is\n  {format_body(expected)}\n"
-                f"which differ from byte {place} on: {quote(found[place:])} instead of {quote(expected[place:])}"
+                f"which differ from byte {offset} on: {quote(found[offset:])} instead of {quote(expected[offset:])}"
             )
         framed = self._framing.encode(frame)
         written = bytes(self.listener.written[: len(framed)])
@@ -291,7 +293,7 @@ class ConformanceRun:
         del self.listener.written[: len(framed)]
 
     async def wait_until(self, condition: Callable[[], bool], otherwise: str) -> None:
-        """Waits until something is so."""
+        """Waits until a condition holds."""
         with anyio.move_on_after(MESSAGE_TIMEOUT):
             while not condition():
                 self.check_alive(otherwise)
@@ -300,45 +302,44 @@ class ConformanceRun:
         raise ConformanceAborted(otherwise)
 
     async def check_no_extra_output(self) -> None:
-        """Notes what our side says beyond the recording."""
+        """Reports frames of our end beyond the recording."""
         for _ in range(SETTLE_TURNS):
             await anyio.lowlevel.checkpoint()
         for frame in self.listener.frames:
             self.problems.append(f"at the end: it wrote {format_body(frame)}, which is not recorded")
 
     def check_alive(self, otherwise: str) -> None:
-        """Raises Failed where our side will write no more."""
+        """Raises ConformanceAborted if our end has closed the connection."""
         if self.listener.has_ended:
             raise ConformanceAborted(f"{otherwise}: it has closed the link")
 
-    # -- what the two sides do differently
+    # -- overridden for each end
 
     async def start(self) -> None:
-        """Puts our side at its end of the link."""
+        """Starts our end of the connection."""
         raise NotImplementedError
 
-    def prepare_incoming(self, said: DecodedEntry) -> None:
-        """Something of the other side is about to come."""
+    def prepare_incoming(self, step: DecodedEntry) -> None:
+        """Prepares for a frame of the other end."""
 
-    async def trigger(self, said: DecodedEntry) -> None:
-        """Has our side say something, unless it does so by itself."""
+    async def trigger(self, step: DecodedEntry) -> None:
+        """Makes our end send a message, unless it does so by itself."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Ends our side of the link."""
+        """Closes our end of the connection."""
 
     async def stop(self) -> None:
-        """Ends our side, whatever it does."""
+        """Stops our end, whatever it does."""
 
     def dispose(self) -> None:
-        """Lets go of what is left when nothing runs any more."""
+        """Releases what is left when nothing runs any more."""
 
 
 def set_timeout(frame: bytes, expected: bytes, elapsed: float) -> bytes:
-    """Returns a frame with the recorded `timeout_ms` where its own is shorter by no more than `elapsed` seconds.
+    """Returns a frame with the recorded `timeout_ms` if its own is shorter by at most `elapsed` seconds.
 
-    A request tells how much of its deadline is left, which depends on how busy the machine is. Any other difference
-    stays."""
+    A request carries its remaining time, which depends on how busy the machine is. Any other difference stays."""
     recorded, written = TIMEOUT.search(expected), TIMEOUT.search(frame)
     if recorded is None or written is None:
         return frame
@@ -356,10 +357,10 @@ def format_body(body: bytes) -> str:
 
 
 def build_rpc_error(failure: Failure) -> RpcError:
-    """Returns the error that an answer bears, to be raised by whoever answers."""
+    """Returns the error of a response, to be raised in a handler."""
     return RpcError(failure.code, failure.message, failure.data)
 
 
 def is_method_not_found(answer: Success | Failure | None) -> bool:
-    """Returns whether an answer says that there is no such method."""
+    """Returns whether a response says that there is no such method."""
     return isinstance(answer, Failure) and answer.code == UNKNOWN

@@ -1,7 +1,6 @@
 """Decodes recorded frames into messages and maps them back to the contract. Pure.
 
-Pure. A dialect's phrases say how the contract is spoken; here they are used the other way round, so that what was
-recorded tells what each side must have wanted.
+A dialect maps the contract to the wire; here its mapping is used in reverse, to find what the recorded peers meant.
 """
 
 from __future__ import annotations
@@ -36,20 +35,20 @@ CONTRACT_NOTIFICATIONS = {notification.name: notification for notification in NO
 
 
 class TranscriptDecoder:
-    """Reads the frames of both directions, in order, as the two sides read them."""
+    """Decodes the frames of both directions, in order, as the two peers do."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._codecs = {LinkEnd.HOST: open_codec(dialect), LinkEnd.CHILD: open_codec(dialect.for_extension())}
 
     def codec_for(self, side: LinkEnd) -> Codec:
-        """Returns what this side reads and writes with."""
+        """Returns the codec of this end."""
         return self._codecs[side]
 
     def decode(self, to: LinkEnd, body: bytes) -> Message:
         """Returns the message in a frame."""
         message: Message = decode(self._codecs[to], body)
         writer = self._codecs[to.other]
-        if not isinstance(writer, JsonCodec):  # one that tells messages by their place must know what was written
+        if not isinstance(writer, JsonCodec):  # a positional codec must know what was written
             track_message(writer, message)
         return message
 
@@ -77,9 +76,9 @@ def track_message(codec: Codec, message: Message) -> None:
 
 
 class DecodedRequest(Struct, frozen=True, eq=False):
-    """A request of the contract, or one that only the dialect has a phrase for: then `contract` is the dialect's own
-    method. `wire_request` is it in the words of the dialect as the side that asks has it, with the types of its answer;
-    `gathering` is there where events make the result."""
+    """A request of the contract, or one that only the dialect has: then `contract` is the dialect's own method.
+    `wire_request` is the dialect's form of it, with the types of its response; `gathering` is set where events make
+    up the result."""
 
     contract: Method[Any, Any]
     params: Any
@@ -93,30 +92,32 @@ class DecodedRequest(Struct, frozen=True, eq=False):
         return self.contract.name not in CONTRACT_METHODS
 
     def decode_result(self, raw: Raw, state: LinkState) -> Any:
-        """Returns the contract's result that an answer bears."""
+        """Returns the contract's result from a response."""
         method = self.contract if self.mapping is None else self.wire_request.method
         return self.map_result(get_result_decoder(method.result)(raw), state)
 
     def map_result(self, value: Any, state: LinkState) -> Any:
-        """Returns the contract's result of the dialect's own."""
+        """Converts the dialect's result to the contract's."""
         return value if self.mapping is None else self.mapping.decode_result(value, self.wire_request, state)
 
     def event_reader_for(self, notification: str, params: Raw) -> EventReader[Any] | None:
-        """Returns what reads this notification as an event of this request; None if it is none."""
-        readers: Mapping[str, EventReader[Any]] = getattr(self.wire_request.method, "events", {})  # a stream has them
+        """Returns the reader of this notification as an event of this request; None if it is not one."""
+        readers: Mapping[str, EventReader[Any]] = getattr(
+            self.wire_request.method, "events", {}
+        )  # only a stream has events
         reader = readers.get(notification)
         if reader is None or (reader.belongs is not None and not reader.belongs(params, self.wire_request.params)):
             return None
         return reader
 
     def find_failure(self, params: Raw, state: LinkState) -> str | None:
-        """Returns the text of the error whose end is told by these params; None where no error's is."""
+        """Returns the text of the error that these params end the call with; None if they do not."""
         assert self.mapping is not None
         assert self.mapping.encode_end_events is not None
-        told = decode_json(params)
-        for text in find_texts(told):
+        found = decode_json(params)
+        for text in find_texts(found):
             *_, last = self.mapping.encode_end_events(None, RpcError(0, text), self.wire_request, state)
-            if msgspec.to_builtins(last.params) == told:
+            if msgspec.to_builtins(last.params) == found:
                 return text
         return None
 
@@ -130,7 +131,7 @@ def find_texts(value: Any) -> Iterator[str]:
 
 
 class MappingMatch(Struct, frozen=True, eq=False):
-    """A phrase under one of its names."""
+    """A mapping under one of its names."""
 
     contract: Method[Any, Any]
     mapping: MethodMapping
@@ -139,7 +140,7 @@ class MappingMatch(Struct, frozen=True, eq=False):
 
 
 class ReverseMapping:
-    """The words of a dialect, looked up from what stands on the wire."""
+    """The mapping of a dialect, looked up by wire names."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.mapping = None if dialect.load_mapping is None else dialect.load_mapping()
@@ -150,18 +151,18 @@ class ReverseMapping:
         return INITIALIZE.name if self.mapping is None else self.mapping.server_handshake.initialize_method.name
 
     def shutdown_method(self, state: LinkState) -> str | None:
-        """The request that ends an extension; None where there is none."""
+        """The request that ends an extension, or None."""
         if self.mapping is None:
             return SHUTDOWN.name
         return None if self.mapping.encode_shutdown is None else self.mapping.encode_shutdown(state).method.name
 
     @property
     def builtin_methods(self) -> frozenset[str]:
-        """What an extension answers by itself."""
+        """The methods that an extension handles by itself."""
         return frozenset() if self.mapping is None else frozenset(self.mapping.server_handshake.handlers)
 
     def decode_handshake_request(self, params: Raw | None, state: LinkState) -> Initialize | None:
-        """Returns what a host says of itself and of the extension; None where no extension would take it."""
+        """Returns what a host sends about itself and the extension; None if an extension would reject it."""
         try:
             if self.mapping is None:
                 opened: Initialize = get_params_decoder(Initialize)(params)
@@ -172,26 +173,26 @@ class ReverseMapping:
 
     @property
     def cancel_methods(self) -> frozenset[str]:
-        """The requests that end others."""
+        """The requests that cancel others."""
         phrases = () if self.mapping is None else self.mapping.methods.values()
         return frozenset(phrase.cancel_method.name for phrase in phrases if phrase.cancel_method is not None)
 
     def decode_handshake_result(
-        self, introduction: HandshakeContext, answers: Iterator[Success | Failure]
+        self, introduction: HandshakeContext, responses: Iterator[Success | Failure]
     ) -> HandshakeResult | None:
-        """Returns what an extension has declared by these answers; None where a host would not take them."""
+        """Returns what an extension declared with these responses; None if a host would reject them."""
         try:
             if self.mapping is None:
-                return decode_native_handshake(next(answers))
+                return decode_native_handshake(next(responses))
             steps = self.mapping.client_handshake(introduction)
             step = next(steps)
             while True:
                 step = (
-                    advance_handshake(steps, step, next(answers))
+                    advance_handshake(steps, step, next(responses))
                     if isinstance(step, WireRequest)
                     else steps.send(NOTHING)
                 )
-        except StopIteration as stop:  # of the greeting; or the recording ends before it
+        except StopIteration as stop:  # the handshake is complete, or the recording ends before it
             return stop.value if isinstance(stop.value, HandshakeResult) else None
         except (BecketError, ValueError):
             return None
@@ -199,12 +200,13 @@ class ReverseMapping:
     def decode_request(
         self, method: str, params: Raw | None, state: LinkState, handled: Container[str] = ()
     ) -> DecodedRequest | None:
-        """Returns what a request means; None where there is no phrase for it. `state` is that of whoever asks.
+        """Returns the contract's view of a request; None if there is no mapping for it. `state` is that of the caller.
 
-        What both the contract and the dialect have is the contract's, unless it is `handled` as the dialect has it.
+        What both the contract and the dialect have is the contract's, unless it is `handled` in the dialect's form.
 
         Raises:
-            BecketError, ValueError: its params cannot be read."""
+            BecketError, ValueError: its params cannot be decoded.
+        """
         if self.mapping is None:
             contract = CONTRACT_METHODS.get(method)
             if contract is None:
@@ -219,17 +221,17 @@ class ReverseMapping:
             return None
         phrase, own = found[0].mapping, found[0].dialect_method
         meant = phrase.decode_request(WireRequest(own, decode_params(own, params)), state)
-        said = WireRequest(phrase.encode_request(meant, state).method, decode_params(own, params))
-        stream: Any = said.method
+        wire = WireRequest(phrase.encode_request(meant, state).method, decode_params(own, params))
+        stream: Any = wire.method
         gather = stream.gather if isinstance(stream, Stream) else None
-        return DecodedRequest(found[0].contract, meant, said, phrase, None if gather is None else gather(said.params))
+        return DecodedRequest(found[0].contract, meant, wire, phrase, None if gather is None else gather(wire.params))
 
     def has_mapping(self, method: str, state: LinkState) -> bool:
-        """Returns whether there is a phrase for a request of this name, whatever its params."""
+        """Returns whether there is a mapping for a request of this name, whatever its params."""
         return method in CONTRACT_METHODS if self.mapping is None else any(self._find(method, state))
 
     def contract_methods(self, method: str, state: LinkState) -> frozenset[str]:
-        """Returns the contract's methods that are asked for under this name."""
+        """Returns the contract's methods with this wire name."""
         if self.mapping is None:
             return frozenset()
         return frozenset(found.contract.name for found in self._find(method, state) if not found.is_dialect_only)
@@ -244,34 +246,34 @@ class ReverseMapping:
     def decode_notification(
         self, method: str, params: Raw | None, state: LinkState
     ) -> tuple[Notification[Any], Any] | None:
-        """Returns the contract's notification, and its params, for one that belongs to no request; None if it has
+        """Returns the contract's notification and its params, for one that belongs to no request; None if there is
         none."""
         if self.mapping is None:
-            told = CONTRACT_NOTIFICATIONS.get(method)
-            return None if told is None else (told, decode_params(told, params))
-        for name, tale in self.mapping.notifications.items():
-            if tale.wire_name == method and name in CONTRACT_NOTIFICATIONS:
+            found = CONTRACT_NOTIFICATIONS.get(method)
+            return None if found is None else (found, decode_params(found, params))
+        for name, mapped in self.mapping.notifications.items():
+            if mapped.wire_name == method and name in CONTRACT_NOTIFICATIONS:
                 value = None if params is None else decode_json(params)
-                return CONTRACT_NOTIFICATIONS[name], tale.decode(value, state)
+                return CONTRACT_NOTIFICATIONS[name], mapped.decode(value, state)
         return None
 
 
 NOTHING = Raw(b"null")
 
 
-def decode_native_handshake(answer: Success | Failure) -> HandshakeResult | None:
-    if isinstance(answer, Failure):
+def decode_native_handshake(response: Success | Failure) -> HandshakeResult | None:
+    if isinstance(response, Failure):
         return None
-    initialized: Initialized = get_result_decoder(Initialized)(answer.result)
+    initialized: Initialized = get_result_decoder(Initialized)(response.result)
     return HandshakeResult(capabilities=initialized.capabilities, info=initialized.info)
 
 
 def advance_handshake(
-    steps: ClientHandshake, step: WireRequest, answer: Success | Failure
+    steps: ClientHandshake, step: WireRequest, response: Success | Failure
 ) -> WireRequest | WireNotification:
-    if isinstance(answer, Success):
-        return steps.send(answer.result)
-    error = RemoteError(method=step.method.name, code=answer.code, message=answer.message, data=answer.data)
+    if isinstance(response, Success):
+        return steps.send(response.result)
+    error = RemoteError(method=step.method.name, code=response.code, message=response.message, data=response.data)
     return steps.throw(error)
 
 

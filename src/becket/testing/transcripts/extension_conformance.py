@@ -39,7 +39,7 @@ __all__ = ["ExtensionConformanceRun"]
 
 
 class PendingResponse(Struct, frozen=True, eq=False):
-    """A request of the host that is being answered."""
+    """A request of the host that is being handled."""
 
     script: CallScript
     request: DecodedRequest | None
@@ -53,7 +53,7 @@ class ExtensionConformanceRun(ConformanceRun):
 
     def __init__(self, recorded: RecordedSession) -> None:
         super().__init__(recorded)
-        self._cues = CallScripts()
+        self._scripts = CallScripts()
         self._handled: list[str] = recorded.given.get("handles", [])
         self._handshake = recorded.handshake_result()
         self._link_state = recorded.link_state(self._handshake)
@@ -62,16 +62,16 @@ class ExtensionConformanceRun(ConformanceRun):
         self._is_over = anyio.Event()
 
     async def start(self) -> None:
-        """Makes up the extension that was recorded, and lets it serve."""
+        """Builds the extension that was recorded, and starts it."""
         about = self._handshake.info
         version = about.build.version if about is not None and about.build is not None else None
-        asked = [self._decode_request(request) for request in self.recorded.requests(LinkEnd.CHILD)]
-        meant = [one.params for one in asked if one is not None]
-        heard = dict.fromkeys(self._find_dialect_notifications())
+        decoded = [self._decode_request(request) for request in self.recorded.requests(LinkEnd.CHILD)]
+        meant = [one.params for one in decoded if one is not None]
+        notifications = dict.fromkeys(self._find_dialect_notifications())
         try:
             self._server = build_scripted_extension(
                 self.recorded.id,
-                self._cues,
+                self._scripts,
                 version=version or "",
                 declared=self._find_declared(),
                 commands=dict.fromkeys(one.command for one in meant if isinstance(one, CommandInvoke)),
@@ -79,13 +79,13 @@ class ExtensionConformanceRun(ConformanceRun):
                     [*self._handshake.hooks, *(one.kind for one in meant if isinstance(one, HookEvent))]
                 ),
                 methods=dict.fromkeys(
-                    [*self._find_dialect_methods(), *(name for name in self._handled if name not in heard)]
+                    [*self._find_dialect_methods(), *(name for name in self._handled if name not in notifications)]
                 ),
-                notifications=heard,
+                notifications=notifications,
                 is_asked=about is None,
             )
         except TypeError as error:
-            raise ConformanceAborted(f"no extension of ours can be like this one: {error}") from error
+            raise ConformanceAborted(f"our extension cannot be built like this one: {error}") from error
         began = anyio.Event()
         self.tasks.start_soon(self._serve, began)
         await began.wait()
@@ -96,7 +96,7 @@ class ExtensionConformanceRun(ConformanceRun):
             await self._is_over.wait()
 
     def _find_declared(self) -> Capabilities:
-        """Returns what the recorded one has declared, without what it served by handlers of its own."""
+        """Returns what the recorded extension declared, without what it served by handlers of its own."""
         declared, state = self._handshake.capabilities, self._link_state
         replaced = frozenset[str]().union(
             *(self.recorded.mapping.contract_methods(name, state) for name in self._handled)
@@ -108,152 +108,160 @@ class ExtensionConformanceRun(ConformanceRun):
         )
 
     def _find_dialect_methods(self) -> Iterator[str]:
-        """Yields the methods of the extension's own, which the recorded one had."""
-        words = self.recorded.mapping
+        """Yields the extension's own methods that the recording uses."""
+        mapping = self.recorded.mapping
         by_itself = {
-            words.handshake_method,
-            words.shutdown_method(self._link_state),
-            *words.builtin_methods,
-            *words.cancel_methods,
+            mapping.handshake_method,
+            mapping.shutdown_method(self._link_state),
+            *mapping.builtin_methods,
+            *mapping.cancel_methods,
         }
         for request in self.recorded.requests(LinkEnd.CHILD):
-            asked = self._decode_request(request)
-            is_own = asked.is_dialect_only if asked is not None else request.method not in by_itself
+            decoded = self._decode_request(request)
+            is_own = decoded.is_dialect_only if decoded is not None else request.method not in by_itself
             if is_own and not is_method_not_found(self.recorded.find_response(request, LinkEnd.CHILD)):
                 yield request.method
 
     def _find_dialect_notifications(self) -> Iterator[str]:
-        """Yields what the recorded extension was told and is none of the contract's."""
-        for told in self.recorded.notifications(LinkEnd.CHILD):
-            is_of_link = told.method.startswith("$/")
+        """Yields the notifications to the extension that are not the contract's."""
+        for notification in self.recorded.notifications(LinkEnd.CHILD):
+            is_of_link = notification.method.startswith("$/")
             if (
                 not is_of_link
-                and self.recorded.mapping.decode_notification(told.method, told.params, self._link_state) is None
+                and self.recorded.mapping.decode_notification(
+                    notification.method, notification.params, self._link_state
+                )
+                is None
             ):
-                yield told.method
+                yield notification.method
 
     def _decode_request(self, request: Request) -> DecodedRequest | None:
         if request.method == self.recorded.mapping.handshake_method:
             return None
         return self.recorded.decode_request(request, self._link_state, self._handled)
 
-    def prepare_incoming(self, said: DecodedEntry) -> None:
+    def prepare_incoming(self, step: DecodedEntry) -> None:
         """Prepares for a request."""
-        request = said.message
+        request = step.message
         if isinstance(request, Request):
-            asked = self._decode_request(request)
-            cue = self._cues.add(request.method if asked is None else asked.contract.name)
-            self._open[request.id] = PendingResponse(cue, asked)
+            decoded = self._decode_request(request)
+            script = self._scripts.add(request.method if decoded is None else decoded.contract.name)
+            self._open[request.id] = PendingResponse(script, decoded)
 
-    async def trigger(self, said: DecodedEntry) -> None:
-        """Has the extension say something, unless it does so by itself."""
+    async def trigger(self, step: DecodedEntry) -> None:
+        """Makes the extension send a message, unless it does so by itself."""
         try:
-            await self._send(said)
+            await self._send(step)
         except (BecketError, ValueError) as error:
-            raise ConformanceAborted(f"entry {said.number}: no extension of ours says this: {error}") from error
+            raise ConformanceAborted(f"entry {step.number}: our extension cannot send this: {error}") from error
 
-    async def _send(self, said: DecodedEntry) -> None:
-        match said.message:
-            case Success() | Failure() as answer:
-                self._respond(answer)
-            case NotificationMessage() as told:
-                await self._send_notification(told)
+    async def _send(self, step: DecodedEntry) -> None:
+        match step.message:
+            case Success() | Failure() as response:
+                self._respond(response)
+            case NotificationMessage() as notification:
+                await self._send_notification(notification)
             case Request() as request:
                 self.tasks.start_soon(self._call, request)
             case _:
                 raise ConformanceAborted(
-                    f"entry {said.number}: this is no message, and no extension of ours would write it"
+                    f"entry {step.number}: this is not a message, and our extension would not write it"
                 )
 
-    def _respond(self, answer: Success | Failure) -> None:
-        answering = self._open.get(answer.id)
-        if answering is None:
+    def _respond(self, response: Success | Failure) -> None:
+        pending = self._open.get(response.id)
+        if pending is None:
             return
-        asked = answering.request
-        if isinstance(answer, Failure):
-            answering.script.end(error=build_rpc_error(answer))
-        elif asked is None:
-            answering.script.end(Raw(answer.result))
-        elif asked.gathering is None:
-            self._end(answering, lambda: asked.decode_result(answer.result, self._link_state))
+        decoded = pending.request
+        if isinstance(response, Failure):
+            pending.script.end(error=build_rpc_error(response))
+        elif decoded is None:
+            pending.script.end(Raw(response.result))
+        elif decoded.gathering is None:
+            self._end(pending, lambda: decoded.decode_result(response.result, self._link_state))
         else:
-            asked.gathering.on_response(answer.result)
+            decoded.gathering.on_response(response.result)
 
-    def _end(self, answering: PendingResponse, read: Callable[[], Any]) -> None:
-        """Has a call end with what it came to, which may be an error."""
+    def _end(self, pending: PendingResponse, read: Callable[[], Any]) -> None:
+        """Ends a call with its outcome, which may be an error."""
         try:
-            answering.script.end(read())
+            pending.script.end(read())
         except RpcError as error:
-            answering.script.end(error=error)
+            pending.script.end(error=error)
         except RemoteError as error:
-            answering.script.end(error=RpcError(error.code, error.message, error.data))
+            pending.script.end(error=RpcError(error.code, error.message, error.data))
 
-    async def _send_notification(self, told: NotificationMessage) -> None:
-        params = Raw(b"null") if told.params is None else told.params
-        for id, answering in self._open.items():
-            asked = answering.request
+    async def _send_notification(self, notification: NotificationMessage) -> None:
+        params = Raw(b"null") if notification.params is None else notification.params
+        for id, pending in self._open.items():
+            decoded = pending.request
             reader = (
-                None if asked is None or answering.script.has_ended else asked.event_reader_for(told.method, params)
+                None
+                if decoded is None or pending.script.has_ended
+                else decoded.event_reader_for(notification.method, params)
             )
-            if asked is not None and reader is not None:
-                if asked.is_dialect_only:
-                    self._emit_dialect_event(answering, asked, ScriptNotification(told.method, params), reader)
+            if decoded is not None and reader is not None:
+                if decoded.is_dialect_only:
+                    self._emit_dialect_event(pending, decoded, ScriptNotification(notification.method, params), reader)
                 else:
-                    self._emit_event(id, answering, asked, reader.decode(params))
+                    self._emit_event(id, pending, decoded, reader.decode(params))
                 return
-        found = self.recorded.mapping.decode_notification(told.method, told.params, self._link_state)
+        found = self.recorded.mapping.decode_notification(notification.method, notification.params, self._link_state)
         if found is None:
-            await self._server.host.notify(told.method, None if told.params is None else Raw(told.params))
+            await self._server.host.notify(
+                notification.method, None if notification.params is None else Raw(notification.params)
+            )
         else:
             await self._server.host.notify(*found)
 
-    def _emit_event(self, id: bytes, answering: PendingResponse, asked: DecodedRequest, event: Any) -> None:
-        """Has a call put out an event; what is said for it at its end comes with the end."""
-        if asked.gathering is not None:
-            gathering = asked.gathering
+    def _emit_event(self, id: bytes, pending: PendingResponse, decoded: DecodedRequest, event: Any) -> None:
+        """Makes a call emit an event; messages that belong to its end are sent at its end."""
+        if decoded.gathering is not None:
+            gathering = decoded.gathering
             if gathering.on_event(event):
-                self._end(answering, lambda: asked.map_result(gathering.result(), self._link_state))
+                self._end(pending, lambda: decoded.map_result(gathering.result(), self._link_state))
                 return
         elif isinstance(event, ProviderDone | CommandDone):
-            for said in self.recorded.entries:
-                if isinstance(said.message, Success | Failure) and said.message.id == id and said.is_to(LinkEnd.HOST):
-                    self._respond(said.message)
+            for step in self.recorded.entries:
+                if isinstance(step.message, Success | Failure) and step.message.id == id and step.is_to(LinkEnd.HOST):
+                    self._respond(step.message)
             return
-        answering.script.emit(event)
+        pending.script.emit(event)
 
     def _emit_dialect_event(
-        self, answering: PendingResponse, asked: DecodedRequest, notice: ScriptNotification, reader: EventReader[Any]
+        self, pending: PendingResponse, decoded: DecodedRequest, notice: ScriptNotification, reader: EventReader[Any]
     ) -> None:
-        """Has a call that only the dialect knows tell of itself as authors do, or end with what the last event says."""
+        """Makes a call that only the dialect has emit a notification as authors do, or end with the outcome in the
+        last event."""
         try:
             event = reader.decode(notice.params)
-        except ValueError:  # nothing keeps an author from telling it
-            answering.script.emit(notice)
+        except ValueError:  # an author may send it all the same
+            pending.script.emit(notice)
             return
-        gathering = asked.gathering
+        gathering = decoded.gathering
         if gathering is None or not gathering.on_event(event):
-            answering.script.emit(notice)
+            pending.script.emit(notice)
             return
-        failure = asked.find_failure(notice.params, self._link_state)
+        failure = decoded.find_failure(notice.params, self._link_state)
         if failure is None:
-            self._end(answering, lambda: asked.map_result(gathering.result(), self._link_state))
+            self._end(pending, lambda: decoded.map_result(gathering.result(), self._link_state))
         else:
-            answering.script.end(error=RpcError(0, failure))
+            pending.script.end(error=RpcError(0, failure))
 
     async def _call(self, request: Request) -> None:
-        asked = self.recorded.decode_request(request, LinkState(self.recorded.id, extra=self.recorded.extra))
+        decoded = self.recorded.decode_request(request, LinkState(self.recorded.id, extra=self.recorded.extra))
         try:
-            if asked is None:
+            if decoded is None:
                 await self._server.host.call(request.method, self.recorded.own_params(request))
             else:
-                await self._server.host.call(asked.contract, asked.params)
+                await self._server.host.call(decoded.contract, decoded.params)
         except BecketError:
-            pass  # what the host has answered is the recorded host's affair
+            pass  # the host's response is part of the recording
 
     async def stop(self) -> None:
-        """Lets the extension go."""
+        """Stops the extension."""
         self._is_over.set()
 
     def dispose(self) -> None:
-        """Lets go of what nobody has told the extension to do."""
-        self._cues.close()
+        """Releases calls that were never scripted."""
+        self._scripts.close()

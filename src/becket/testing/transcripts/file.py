@@ -1,18 +1,18 @@
 """Transcript files: entries, JSON Lines format, and the recorder that writes them.
 
-The first line says what it is: `{"transcript":1,"framing":"content-length","command":["notes"]}`. Every other line is
-one thing that happened, at so many seconds from the beginning:
+The first line is the head: `{"transcript":1,"framing":"content-length","command":["notes"]}`. Every other line is an
+event, with its time in seconds from the start:
 
-    {"at":0.0012,"to":"child","frame":{"jsonrpc":"2.0","id":1,"method":"initialize"}}
+{"at":0.0012,"to":"child","frame":{"jsonrpc":"2.0","id":1,"method":"initialize"}}
 
-`frame` is the body of a frame as it is, to the byte. A body that is no JSON object or array, or has line breaks in it,
-stands as `text`; one that is no UTF-8 as `base64`. With `"stray":true` they are bytes that belong to no frame.
-`"closed":true` says that this direction has ended, and `"exit":0` how the child has ended (-15: by signal 15).
+`frame` is the body of a frame, byte for byte. A body that is not a JSON object or array, or has line breaks in it, is
+written as `text`; one that is not UTF-8 as `base64`. `"stray":true` marks bytes that belong to no frame.
+`"closed":true` is the end of this direction, and `"exit":0` the exit code of the child (-15: signal 15).
 
-Those that were written by hand, for `check_dialect`, may say more: `ours` which sides becket can take, `given` what the
-sides know before the first word, and `means` of a request what it comes to for whoever asks.
+Transcripts written by hand for `check_dialect` may have more: `ours` lists the ends that becket can replace, `given`
+what the ends know before the first message, and `means` the outcome of a request for its caller.
 
-Pure: bytes and times come in as arguments. Who records a process is the command line.
+Pure: bytes and times are arguments. Recording a process is the command line's.
 """
 
 from __future__ import annotations
@@ -59,18 +59,16 @@ __all__ = [
 ]
 
 VERSION = 1
-MAX_CONTAINERS = 500  # objects and arrays in a frame that is written as JSON: no reader of JSON fails at so few
+MAX_CONTAINERS = 500  # objects and arrays in a frame that is written as JSON: every JSON parser handles this many
 LONGEST_LINE = 64 * 1024 * 1024  # bytes: the largest frame of any dialect in base64, and half as much again
-MAX_DETECT_BYTES = 64 * 1024  # bytes that tell nothing of the framing before it is taken for the usual one
+MAX_DETECT_BYTES = 64 * 1024  # bytes without a recognised framing, after which the default is assumed
 
 FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
     {"content-length": ContentLength, "json-lines": JsonLines, "length-prefixed": LengthPrefixed}
 )
-"""Framings by the names that they have in transcripts."""
+"""Framings by their names in transcripts."""
 
-LENIENT_CONTENT_LENGTH = partial(
-    ContentLength, strict=False
-)  # a host of synaps reads it so, and its extensions write it so
+LENIENT_CONTENT_LENGTH = partial(ContentLength, strict=False)  # as synaps hosts read it and synaps extensions write it
 LENIENT_FRAMINGS: Mapping[str, Callable[[Limits], ContentLength | JsonLines | LengthPrefixed]] = MappingProxyType(
     {
         "content-length": partial(LENIENT_CONTENT_LENGTH, skip_stray=True),
@@ -83,19 +81,20 @@ FRAMING_TYPES = {name: framing for framing, name in FRAMING_NAMES.items()}
 
 
 class LinkEnd(StrEnum):
-    """Who is spoken to."""
+    """The receiver of a frame."""
 
     CHILD = "child"
     HOST = "host"
 
     @property
     def other(self) -> LinkEnd:
-        """The other end of the link."""
+        """The other end of the connection."""
         return LinkEnd.HOST if self is LinkEnd.CHILD else LinkEnd.CHILD
 
 
 class FrameSent(Struct, frozen=True):
-    """A frame was sent; `body` is what it carries. `means` is JSON: what a request comes to, where somebody said it."""
+    """A frame was sent; `body` is its content. `means` is JSON: the outcome of a request, in transcripts written by
+    hand."""
 
     at: float
     to: LinkEnd
@@ -112,14 +111,14 @@ class StrayBytes(Struct, frozen=True):
 
 
 class EndClosed(Struct, frozen=True):
-    """No more will be sent to this side."""
+    """No more will be sent to this end."""
 
     at: float
     to: LinkEnd
 
 
 class ChildExited(Struct, frozen=True):
-    """The child has ended: with this exit code, or by a signal, which is negative."""
+    """The child has exited, with this exit code or, if negative, by a signal."""
 
     at: float
     exit_code: int
@@ -129,7 +128,7 @@ TranscriptEntry: TypeAlias = FrameSent | StrayBytes | EndClosed | ChildExited
 
 
 class Transcript(Struct, frozen=True):
-    """A conversation. `is_truncated` tells that its last line is missing or torn: whoever wrote it was ended."""
+    """A recorded session. `is_truncated`: its last line is missing or incomplete, since the recorder was killed."""
 
     entries: tuple[TranscriptEntry, ...]
     framing: str = "content-length"
@@ -141,10 +140,10 @@ class Transcript(Struct, frozen=True):
     given: Mapping[str, Any] = {}
 
     def detect_dialect(self) -> Dialect:
-        """Returns the dialect that was spoken: the one that the transcript names, or that its first words tell.
+        """Returns the dialect that the transcript names, or else the one detected from its first messages.
 
         Raises:
-            ValueError: it names one that is not known.
+            ValueError: it names an unknown dialect.
         """
         from becket.dialects import NATIVE, find_dialect
         from becket.dialects.detect import detect_dialect
@@ -155,7 +154,7 @@ class Transcript(Struct, frozen=True):
         return NATIVE if first is None else detect_dialect(first.body, FRAMING_TYPES[self.framing])
 
     def open_framing(self, limits: Limits = DEFAULT_LIMITS) -> Framing:
-        """Returns a new framing, for one end of a link like the one that was recorded."""
+        """Returns a new framing, for one end of a connection like the recorded one."""
         framing = FRAMINGS[self.framing]
         return LENIENT_CONTENT_LENGTH(limits, skip_stray=True) if framing is ContentLength else framing(limits)
 
@@ -202,25 +201,25 @@ def encode_head(
     """
     if framing not in FRAMINGS:
         raise ValueError(f"unknown framing: {framing} (known: {', '.join(sorted(FRAMINGS))})")
-    # `framing` is always said, so that whoever reads the file need not know what is usual.
+    # `framing` is always written, so that readers need not know the default.
     head = {"transcript": VERSION, "framing": framing}
     rest = TranscriptHead(VERSION, command=tuple(command), dialect=dialect, started_ms=started_ms)
     return msgspec.json.encode(head | msgspec.to_builtins(rest)) + b"\n"
 
 
 def encode_entry(entry: TranscriptEntry) -> bytes:
-    """Returns the line of one thing that happened."""
+    """Returns the line of one entry."""
     at = round(entry.at, 6)
     match entry:
         case FrameSent(_, to, body, means):
             text = decode_text(body)
-            said = ABSENT if means is None else Raw(means)
+            means_json = ABSENT if means is None else Raw(means)
             if text is None:
-                line = TranscriptLine(at, to, base64=b64encode(body).decode(), means=said)
+                line = TranscriptLine(at, to, base64=b64encode(body).decode(), means=means_json)
             elif is_json_line(body):
-                line = TranscriptLine(at, to, frame=Raw(body), means=said)
+                line = TranscriptLine(at, to, frame=Raw(body), means=means_json)
             else:
-                line = TranscriptLine(at, to, text=text, means=said)
+                line = TranscriptLine(at, to, text=text, means=means_json)
         case StrayBytes(_, to, data):
             text = decode_text(data)
             if text is None:
@@ -244,11 +243,11 @@ def decode_text(data: bytes) -> str | None:
 
 
 def is_json_line(body: bytes) -> bool:
-    """Returns whether a body can stand in a line of JSON as it is, and comes out of it the same."""
+    """Returns whether a body can be embedded in a line of JSON and read back unchanged."""
     if body[:1] not in (b"{", b"[") or body[-1:] not in (b"}", b"]") or b"\n" in body or b"\r" in body:
         return False
     if body.count(b"{") + body.count(b"[") > MAX_CONTAINERS:
-        return False  # it may be too deep for whoever reads it
+        return False  # it may be too deep for a reader
     try:
         msgspec.json.decode(body, type=Raw)
     except msgspec.DecodeError:
@@ -260,10 +259,10 @@ def is_json_line(body: bytes) -> bool:
 
 
 def load_transcript(path: Path | str) -> Transcript:
-    """Returns the conversation in a file.
+    """Loads a transcript file.
 
     Raises:
-        BadFile: it is no transcript, and in which line.
+        BadFile: it is not a transcript; names the line.
         OSError: it cannot be read.
     """
     with open(path, "rb") as file:
@@ -271,10 +270,10 @@ def load_transcript(path: Path | str) -> Transcript:
 
 
 def parse_transcript(lines: Iterable[bytes], path: str = "transcript") -> Transcript:
-    """Returns the conversation that these lines tell, each with its line end. Empty ones are passed over.
+    """Parses these lines, each with its line end. Empty ones are skipped.
 
     Raises:
-        BadFile: one of them cannot be read; `path` names the file.
+        BadFile: a line cannot be parsed; `path` names the file.
     """
     reader = TranscriptReader(lines, path)
     entries = tuple(reader)
@@ -284,7 +283,7 @@ def parse_transcript(lines: Iterable[bytes], path: str = "transcript") -> Transc
 class TranscriptReader:
     """Yields the entries of a transcript one by one, in constant memory.
 
-    `head` is the transcript with its first entries alone, up to the first frame to the child: enough to recognise the
+    `head` is the transcript with its first entries alone, up to the first frame to the child: enough to detect the
     dialect. `is_cut` is known when the last entry was read."""
 
     def __init__(self, lines: Iterable[bytes], path: str = "transcript") -> None:
@@ -330,7 +329,7 @@ def bounded_lines(file: BinaryIO, path: str) -> Iterator[bytes]:
     """Yields the lines of a file.
 
     Raises:
-        BadFile: one is longer than any line of a transcript.
+        BadFile: a line is longer than any line of a transcript.
     """
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
@@ -353,10 +352,10 @@ def parse_head(line: bytes, path: str) -> TranscriptHead:
 
 
 def parse_entry(line: bytes) -> TranscriptEntry:
-    """Returns what one line says has happened.
+    """Parses one line.
 
     Raises:
-        ValueError: it says none of the things that can happen, or two of them. So are all errors of decoding.
+        ValueError: it is not exactly one kind of entry. All decode errors are ValueErrors too.
     """
     read = msgspec.json.decode(line, type=TranscriptLine)
     if read.exit is not None:
@@ -381,9 +380,9 @@ def parse_entry(line: bytes) -> TranscriptEntry:
 
 
 class TranscriptRecorder:
-    """Turns the bytes of a link, as they pass, into the lines of a transcript. It finds out the framing by itself.
+    """Converts the bytes of a connection to the lines of a transcript. Detects the framing by itself.
 
-    What it cannot read it records as stray, and it never raises: a recording must not disturb what it records."""
+    What it cannot decode is recorded as stray, and it never raises: recording must not disturb the connection."""
 
     def __init__(
         self, command: Sequence[str] = (), *, started_ms: int | None = None, limits: Limits = DEFAULT_LIMITS
@@ -396,7 +395,7 @@ class TranscriptRecorder:
         self._held: dict[LinkEnd, tuple[float, bytes]] = {}
 
     def feed(self, at: float, to: LinkEnd, chunk: bytes) -> bytes:
-        """Returns the lines for what these bytes complete."""
+        """Returns the lines for the entries that these bytes complete."""
         if self.framing is not None:
             return self._feed(at, to, chunk)
         since, before = self._held.get(to, (at, b""))
@@ -405,7 +404,7 @@ class TranscriptRecorder:
         return b"" if self.framing is None else self._start_recording()
 
     def close(self, at: float, to: LinkEnd) -> bytes:
-        """Returns the lines for the end of one direction: what was left unfinished there is stray."""
+        """Returns the lines for the end of one direction: an incomplete frame is stray."""
         lines = self._assume_default_framing()
         problem = self._framings[to].end() if to in self._framings else None
         if problem is not None and self._framings[to].error is None:
@@ -413,7 +412,7 @@ class TranscriptRecorder:
         return lines + encode_entry(EndClosed(at, to))
 
     def end(self, at: float, exit_code: int) -> bytes:
-        """Returns the lines for the end of the child."""
+        """Returns the lines for the exit of the child."""
         return self._assume_default_framing() + encode_entry(ChildExited(at, exit_code))
 
     def _assume_default_framing(self) -> bytes:
@@ -438,7 +437,7 @@ class TranscriptRecorder:
     def _feed(self, at: float, to: LinkEnd, chunk: bytes) -> bytes:
         framing = self._framings[to]
         broken = framing.error
-        if broken is not None:  # the link is broken for good, and yet they may go on
+        if broken is not None:  # the framing has failed for good, but the peer may go on sending
             return encode_entry(StrayBytes(at, to, chunk))
         lines = [encode_entry(self._read(at, to, found)) for found in framing.feed(chunk)]
         if framing.error is not None:
@@ -456,22 +455,22 @@ class TranscriptRecorder:
 
 
 class PassedOver:
-    """Reads a frame above the limit as if it were a response: the recording goes on behind it."""
+    """Skips a frame above the limit as if it were a response, so that recording goes on after it."""
 
     is_readable = True
     is_response = True
 
     def feed(self, piece: bytes | bytearray) -> None:
-        """Nothing of it is recorded."""
+        """Records nothing."""
 
     def end(self) -> Outline:
         return Outline(None, is_response=True)
 
 
 def recognise(start: bytes) -> str | None:
-    """Returns the framing whose link begins like this; None while it cannot be told.
+    """Returns the framing of a connection that begins like this; None while it is undecided.
 
-    Other than `detect_framing` it does not take a greeting that some program prints for the beginning of a header."""
+    Unlike `detect_framing` it does not take text printed by a program for the beginning of a header."""
     chosen = detect_framing(start)
     if chosen is None or (chosen is ContentLength and not starts_header(start) and len(start) <= MAX_DETECT_BYTES):
         return None

@@ -38,7 +38,7 @@ __all__ = ["HostConformanceRun"]
 
 
 class ObservedOutcome(Struct, frozen=True):
-    """What a call of ours has come to."""
+    """The outcome of a call of ours."""
 
     result: Any = None
     error: BecketError | None = None
@@ -56,11 +56,11 @@ class HostConformanceRun(ConformanceRun):
         self._options = options
         self._extension: ExtensionConnection | None = None
         self._is_connected = anyio.Event()
-        self._meanings: dict[int, tuple[str, Any]] = {}  # of entries: which request, and what it is to come to
+        self._meanings: dict[int, tuple[str, Any]] = {}  # by entry number: the method, and the expected outcome
         self._outcomes: dict[int, ObservedOutcome] = {}
 
     async def start(self) -> None:
-        """Connects, which is as much of the conversation as the handshake is."""
+        """Starts connecting, which performs the handshake."""
         self.tasks.start_soon(self._connect)
 
     async def _connect(self) -> None:
@@ -81,13 +81,13 @@ class HostConformanceRun(ConformanceRun):
             outcome = ObservedOutcome(describe_declared(self._extension))
         except BecketError as error:
             outcome = ObservedOutcome(error=error)
-        opening = next((said.number for said in recorded.entries if isinstance(said.message, Request)), 0)
+        opening = next((step.number for step in recorded.entries if isinstance(step.message, Request)), 0)
         self._outcomes[opening] = outcome
         self._is_connected.set()
-        self.listener.data_received(b"")  # there is news, though nothing was written
+        self.listener.data_received(b"")  # wakes the waiters, though nothing was written
 
     def _open_store(self) -> InMemoryStore:
-        """Returns a store in which everything happens when it did."""
+        """Returns a store whose clock gives the recorded times."""
         times = deque(self._find_times())
         return InMemoryStore(clock=lambda: times.popleft() if times else 0)
 
@@ -95,54 +95,54 @@ class HostConformanceRun(ConformanceRun):
         recorded = self.recorded
         state = LinkState(recorded.id, extra=recorded.extra)
         for request in recorded.requests(LinkEnd.HOST):
-            asked = recorded.decode_request(request, state)
-            answer = recorded.find_response(request, LinkEnd.HOST)
-            if asked is not None and asked.contract is MEMORY_APPEND and isinstance(answer, Success):
-                yield asked.decode_result(answer.result, state).timestamp_ms
+            decoded = recorded.decode_request(request, state)
+            response = recorded.find_response(request, LinkEnd.HOST)
+            if decoded is not None and decoded.contract is MEMORY_APPEND and isinstance(response, Success):
+                yield decoded.decode_result(response.result, state).timestamp_ms
 
     def _build_methods(self) -> Registry:
-        """Returns those methods that the extension asks for and that are none of the contract's."""
+        """Returns the methods that the extension calls and that are not the contract's."""
         recorded = self.recorded
-        answers: dict[str, deque[Success | Failure]] = {}
+        responses: dict[str, deque[Success | Failure]] = {}
         for request in recorded.requests(LinkEnd.HOST):
-            answer = recorded.find_response(request, LinkEnd.HOST)
+            response = recorded.find_response(request, LinkEnd.HOST)
             is_known = recorded.mapping.has_mapping(request.method, LinkState(recorded.id, extra=recorded.extra))
-            if answer is not None and not is_known and not is_method_not_found(answer):
-                answers.setdefault(request.method, deque()).append(answer)
+            if response is not None and not is_known and not is_method_not_found(response):
+                responses.setdefault(request.method, deque()).append(response)
         methods = Registry()
-        for name, waiting in answers.items():
+        for name, waiting in responses.items():
             methods.handle(name)(build_handler(waiting))
         return methods
 
-    async def trigger(self, said: DecodedEntry) -> None:
-        """Has the host say something, unless it does so by itself: in the first exchange, and in answers."""
-        entry, message = said.entry, said.message
+    async def trigger(self, step: DecodedEntry) -> None:
+        """Makes the host send a message, unless it does so by itself: in the handshake, and in responses."""
+        entry, message = step.entry, step.message
         if isinstance(entry, FrameSent) and entry.means is not None and isinstance(message, Request):
-            self._meanings[said.number] = message.method, msgspec.json.decode(entry.means)
+            self._meanings[step.number] = message.method, msgspec.json.decode(entry.means)
         if isinstance(message, Success | Failure):
             return
-        await self.wait_until(lambda: bool(self.listener.frames) or self._is_connected.is_set(), f"entry {said.number}")
+        await self.wait_until(lambda: bool(self.listener.frames) or self._is_connected.is_set(), f"entry {step.number}")
         if self.listener.frames:
             return
         extension = self._extension
         if extension is None:
             because = next(iter(self._outcomes.values())).error
-            raise ConformanceAborted(f"entry {said.number}: the handshake has failed: {because}")
+            raise ConformanceAborted(f"entry {step.number}: the handshake has failed: {because}")
         if isinstance(message, Request):
-            self._send_request(said.number, message, extension)
+            self._send_request(step.number, message, extension)
         elif isinstance(message, NotificationMessage):
             await self._send_notification(message, extension)
 
     def _send_request(self, number: int, request: Request, extension: ExtensionConnection) -> None:
-        voice = extension.client
-        if request.method == self.recorded.mapping.shutdown_method(voice.link_state):
+        client = extension.client
+        if request.method == self.recorded.mapping.shutdown_method(client.link_state):
             self.tasks.start_soon(extension.shutdown)
             return
-        asked = self.recorded.decode_request(request, voice.link_state)
-        if asked is None:
+        decoded = self.recorded.decode_request(request, client.link_state)
+        if decoded is None:
             self.tasks.start_soon(self._send_dialect_request, number, request, extension)
         else:
-            self.tasks.start_soon(self._send_contract_request, number, asked, voice)
+            self.tasks.start_soon(self._send_contract_request, number, decoded, client)
 
     async def _send_dialect_request(self, number: int, request: Request, extension: ExtensionConnection) -> None:
         try:
@@ -151,20 +151,20 @@ class HostConformanceRun(ConformanceRun):
         except BecketError as error:
             self._outcomes[number] = ObservedOutcome(error=error)
 
-    async def _send_contract_request(self, number: int, asked: DecodedRequest, voice: ContractClient) -> None:
+    async def _send_contract_request(self, number: int, decoded: DecodedRequest, client: ContractClient) -> None:
         events: list[Any] = []
-        contract: Any = asked.contract
-        is_stream, params = isinstance(asked.contract, Stream), asked.params
+        contract: Any = decoded.contract
+        is_stream, params = isinstance(decoded.contract, Stream), decoded.params
         try:
             if is_stream:
-                spoken: MappedStream[Any, Any] = voice.stream(contract, params)
+                spoken: MappedStream[Any, Any] = client.stream(contract, params)
                 async with spoken.stream as stream:
                     async for event in stream:
                         events.append(event)
                     result = spoken.read(await stream.result())
             else:
-                params = voice.attach_meta(params, None) if contract is TOOL_CALL else params
-                result = await voice.call(contract, params)
+                params = client.attach_meta(params, None) if contract is TOOL_CALL else params
+                result = await client.call(contract, params)
             outcome = ObservedOutcome(result, None, tuple(events))
         except BecketError as error:
             outcome = ObservedOutcome(None, error, tuple(events))
@@ -174,16 +174,16 @@ class HostConformanceRun(ConformanceRun):
         await extension.peer.notify(message.method, None if message.params is None else Raw(message.params))
 
     async def close(self) -> None:
-        """Closes the link, as the host had done."""
+        """Closes the connection, as the recorded host did."""
         with anyio.move_on_after(MESSAGE_TIMEOUT):
-            await self._is_connected.wait()  # also of a host that has closed the link itself
+            await self._is_connected.wait()  # also if the host has closed the connection itself
         if not self._is_connected.is_set():
             raise ConformanceAborted("the handshake has not ended")
         if self._extension is not None:
             await self._extension.aclose()
 
     async def check_no_extra_output(self) -> None:
-        """Notes what came beyond the recording, and what requests came to."""
+        """Reports what arrived beyond the recording, and outcomes that differ."""
         await super().check_no_extra_output()
         for number, (method, meant) in self._meanings.items():
             problem = find_outcome_difference(meant, self._outcomes.get(number))
@@ -191,7 +191,7 @@ class HostConformanceRun(ConformanceRun):
                 self.problems.append(f"entry {number}: `{method}` {problem}")
 
     async def stop(self) -> None:
-        """Lets go of the extension."""
+        """Stops the extension."""
         if self._extension is not None:
             await self._extension.aclose()
 
@@ -213,7 +213,7 @@ def build_handler(waiting: deque[Success | Failure]) -> Callable[[Any], Any]:
 
 
 def find_outcome_difference(meant: Any, outcome: ObservedOutcome | None) -> str | None:
-    """Returns in what a call came to something else than was said of it."""
+    """Returns how the outcome of a call differs from the expected one, or None."""
     if outcome is None:
         return "has come to nothing yet"
     if "events" in meant:
@@ -223,10 +223,10 @@ def find_outcome_difference(meant: Any, outcome: ObservedOutcome | None) -> str 
     if "error" in meant:
         if outcome.error is None:
             return f"came to {as_json(outcome.result)}, and not to an error"
-        wanted = meant["error"] if isinstance(meant["error"], dict) else {"message": meant["error"]}
+        expected = meant["error"] if isinstance(meant["error"], dict) else {"message": meant["error"]}
         found = describe_error(outcome.error)
-        different = {name: found.get(name) for name in wanted if found.get(name) != wanted[name]}
-        return f"failed with {as_json(different)}, and not with {as_json(wanted)}" if different else None
+        different = {name: found.get(name) for name in expected if found.get(name) != expected[name]}
+        return f"failed with {as_json(different)}, and not with {as_json(expected)}" if different else None
     if outcome.error is not None:
         return f"failed: {outcome.error}"
     if "result" in meant and json_of(outcome.result) != meant["result"]:

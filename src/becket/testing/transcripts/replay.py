@@ -1,8 +1,8 @@
 """`Replay`: plays one end of a transcript and reports where the other end differs. Pure.
 
-Pure: it is told what has come, and tells what to send. The order of the recording is kept as far as it matters: nothing
-is sent before all has come that came before it. What the other side says at the same time may come in another order,
-and its calls may bear other ids.
+The caller passes in received frames and sends what is returned. The recorded order is kept as far as it matters:
+nothing is sent before all earlier frames have arrived. Concurrent messages of the other end may arrive in another
+order, and its calls may have other ids.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from becket.testing.transcripts.file import EndClosed, FrameSent, LinkEnd, Trans
 __all__ = ["IGNORED_POINTERS", "Difference", "Replay", "find_differences"]
 
 IGNORED_POINTERS: Final = ("/id", "/params/_meta")
-"""What two runs never have in common: the ids of calls, and how much time was left for them."""
+"""What always differs between two runs: the ids of calls, and their remaining time."""
 
 MAX_DIFFERENCES = 20  # of one message: more is noise
-INTERNAL_PREFIX = "$/"  # notifications that begin so belong to the implementation: how many there are says nothing
+INTERNAL_PREFIX = "$/"  # notifications with this prefix belong to the implementation; their number does not matter
 Key: TypeAlias = tuple[str, str]
 
 
 class Difference(Struct, frozen=True, omit_defaults=True):
-    """Where what came is not what was recorded. `number` is that of the entry, None for what was not recorded at all.
+    """A difference from the recording. `number` is that of the entry, None for what was not recorded at all.
 
-    `message` says which message, `pointer` where in it. `expected` and `found` are JSON; one that is not there at all
-    is None."""
+    `message` names the message, `pointer` the location in it. `expected` and `found` are JSON; None if absent."""
 
     number: int | None
     message: str
@@ -46,18 +45,18 @@ class Difference(Struct, frozen=True, omit_defaults=True):
 
 
 class ReceivedMessage(Struct, frozen=True):
-    """A message, and the frame that it came in."""
+    """A message, and the body of its frame."""
 
     message: Message
     body: bytes
 
 
 class Replay:
-    """Speaks for one side of a conversation, the host unless said otherwise.
+    """Plays one end of a recording, by default the host.
 
-    Give it what comes with `receive`, and send what `advance` returns. While `expected` is not None something is
-    missing; `skip_expected` goes on without it. `position` counts the entries that were played. In the end `finish`
-    tells what has come beyond the recording."""
+    Pass received frames to `receive`, and send what `advance` returns. While `expected` is not None a message is
+    missing; `skip_expected` goes on without it. `position` counts the entries that were played. `finish` reports
+    what was received beyond the recording."""
 
     def __init__(
         self,
@@ -80,33 +79,33 @@ class Replay:
         ]
         self._now = TranscriptDecoder(dialect)
         self._received: defaultdict[Key, deque[ReceivedMessage]] = defaultdict(deque)
-        self._ids: dict[bytes, bytes] = {}  # of their calls: as recorded, and as they are now
-        self._recorded_call_ids = {  # an answer to any other call is an oddity, and is sent as it was
+        self._ids: dict[bytes, bytes] = {}  # of their calls: recorded id to current id
+        self._recorded_call_ids = {  # a response to any other call is sent unchanged
             normalize_id(message.id)
             for entry, message in zip(entries, self._recorded, strict=True)
             if isinstance(entry, FrameSent) and entry.to is speaks_for and isinstance(message, Request)
         }
 
-    # -- what goes on
+    # -- progress
 
     @property
     def expected(self) -> str | None:
-        """The message that must come before anything else is sent; None where all has come."""
+        """The message that must arrive before anything else is sent, or None."""
         return None if self._expected() is None else describe(self._message())
 
     @property
     def is_done(self) -> bool:
-        """Whether all of the recording was played."""
+        """Whether the whole recording was played."""
         return self.position >= len(self._entries)
 
     def receive(self, body: bytes) -> None:
-        """Notes that the other side has sent this."""
+        """Records that the other end has sent this frame."""
         message = self._now.decode(self._me, body)
         if not is_internal_method(message):
             self._received[match_key(message)].append(ReceivedMessage(message, body))
 
     def advance(self) -> list[bytes]:
-        """Goes on as far as it can, and returns what is to be sent now. `is_closed` tells that nothing will follow."""
+        """Advances as far as possible, and returns the frames to send. `is_closed`: nothing will follow."""
         sent: list[bytes] = []
         while not self.is_done:
             entry = self._entries[self.position]
@@ -124,14 +123,14 @@ class Replay:
         return sent
 
     def skip_expected(self, because: str) -> None:
-        """Goes on without what is awaited."""
+        """Goes on without the expected message."""
         entry = self._expected()
         if entry is not None:
             self._report_missing(entry, because)
             self.position += 1
 
     def finish(self, because: str = "it was not sent") -> None:
-        """Nothing more will come: what was recorded and did not come is missing, the rest is too much."""
+        """Ends the replay: reports recorded messages that did not arrive, and extra ones."""
         while not self.is_done:
             self.advance()
             self.skip_expected(because)
@@ -144,7 +143,7 @@ class Replay:
     # -- one message
 
     def _message(self) -> Message:
-        """Returns the recorded message at this position, where there is one."""
+        """Returns the recorded message at this position, or None."""
         message = self._recorded[self.position]
         assert message is not None
         return message
@@ -156,7 +155,7 @@ class Replay:
         return entry if isinstance(entry, FrameSent) and entry.to is self._me else None
 
     def _match(self, entry: FrameSent) -> bool:
-        """Returns whether a recorded message needs not be waited for any more."""
+        """Returns whether a recorded message need not be waited for any more."""
         recorded = self._message()
         if is_internal_method(recorded):
             return True
@@ -181,7 +180,7 @@ class Replay:
         self.differences.append(Difference(self.position + 1, what, because, expected=text_of(entry.body)))
 
     def _rewrite_id(self, message: Message, body: bytes) -> bytes | None:
-        """Returns a recorded frame for the calls of now; None for the answer to a call that was not made."""
+        """Returns a recorded frame with the current id; None for the response to a call that was not made."""
         if not isinstance(message, Success | Failure):
             return body
         id = self._ids.pop(normalize_id(message.id), None)
@@ -196,7 +195,7 @@ class Replay:
 
 
 def match_key(message: Message) -> Key:
-    """Returns by what two messages are taken for the same one: answers by their id, all others by what they are."""
+    """Returns the key by which two messages are the same: responses by id, all others by content."""
     match message:
         case Request(_, method):
             return "call", method
@@ -211,7 +210,7 @@ def match_key(message: Message) -> Key:
 
 
 def describe(message: Message) -> str:
-    """Returns a few words for a message."""
+    """Returns a short description of a message."""
     match message:
         case Request(_, method):
             return f"the call {method}"
@@ -233,7 +232,7 @@ def is_internal_method(message: Message) -> bool:
 
 
 def read(came: ReceivedMessage) -> Any:
-    """Returns the value of a body; of what is no JSON, what it means, and of what means nothing, its text."""
+    """Returns the value of a body; if it is not JSON, its message, and if it is not a message, its text."""
     try:
         return decode_json(came.body)
     except JSON_ERRORS:
@@ -248,7 +247,7 @@ def read(came: ReceivedMessage) -> Any:
 
 
 def without(value: Any, pointers: Sequence[Sequence[str]]) -> Any:
-    """Returns a value without the members that these pointers name; `*` is any member or element."""
+    """Returns a value without the members at these pointers; `*` is any member or element."""
     for pointer in pointers:
         remove(value, pointer)
     return value
@@ -262,7 +261,7 @@ def remove(value: Any, pointer: Sequence[str]) -> None:
         elif is_object(value):
             del value[name]
         else:
-            value[name] = None  # the others keep their places
+            value[name] = None  # keeps the indexes of the others
 
 
 def names_of(value: Any) -> list[Any]:
@@ -272,7 +271,7 @@ def names_of(value: Any) -> list[Any]:
 
 
 def find_differences(expected: Any, found: Any, pointer: str = "") -> list[tuple[str, str | None, str | None]]:
-    """Returns where two JSON values differ: a pointer and the two values as JSON, None for one that is not there."""
+    """Returns where two JSON values differ: a pointer and the two values as JSON, None for an absent one."""
     differences: list[tuple[str, str | None, str | None]] = []
     if is_object(expected) and is_object(found):
         for name in [*expected, *(name for name in found if name not in expected)]:

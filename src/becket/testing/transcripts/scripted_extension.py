@@ -1,6 +1,6 @@
 """`ScriptedExtension`: an extension server whose calls follow a script set while they run.
 
-It is an `ExtensionServer` like any other, with tools, providers, commands and hooks that are made up when it is.
+It is an ordinary `ExtensionServer`, with tools, providers, commands and hooks that are built at run time.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ __all__ = ["CallScript", "CallScripts", "ScriptNotification", "build_scripted_ex
 
 
 class ScriptEnd(Struct, frozen=True):
-    """The last thing that a function is told: what it returns, or what it raises."""
+    """The last step of a script: what the call returns or raises."""
 
     result: Any = None
     error: RpcError | None = None
 
 
 class ScriptNotification(Struct, frozen=True):
-    """A notification that belongs to a call and is told as it is."""
+    """A notification of a call, sent unchanged."""
 
     method: str
     params: Any
 
 
 class CallScript:
-    """What one call is to do, told while it runs."""
+    """The script of one call, extended while it runs."""
 
     def __init__(self) -> None:
         self._send_stream: MemoryObjectSendStream[Any]
@@ -72,17 +72,17 @@ class CallScript:
         self.has_ended = False
 
     def emit(self, event: Any) -> None:
-        """Has it put out this event of the contract, or this notice."""
+        """Makes the call emit this event of the contract, or this notification."""
         self._send_stream.send_nowait(event)
 
     def end(self, result: Any = None, error: RpcError | None = None) -> None:
-        """Has it return this, or fail."""
+        """Makes the call return or raise this."""
         if not self.has_ended:
             self.has_ended = True
             self._send_stream.send_nowait(ScriptEnd(result, error))
 
     async def run(self, out: Any = None) -> Any:
-        """Does what is told until the end, and returns what it ends with."""
+        """Runs the script to its end, and returns the result."""
         tasks: dict[str, Task] = {}
         while not isinstance(event := await self._receive_stream.receive(), ScriptEnd):
             await emit_event(out, event, tasks)
@@ -91,39 +91,39 @@ class CallScript:
         return event.result
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Closes the script."""
         self._send_stream.close()
         self._receive_stream.close()
 
 
 class CallScripts:
-    """The cues of all calls, by the method that they are for; in the order in which the calls come."""
+    """The scripts of all calls, by method, in the order of the calls."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[str, deque[CallScript]] = defaultdict(deque)
         self._all: list[CallScript] = []
 
     def add(self, method: str) -> CallScript:
-        """Returns the cue of the next call of a method."""
-        cue = CallScript()
-        self._waiting[method].append(cue)
-        self._all.append(cue)
-        return cue
+        """Returns the script of the next call of a method."""
+        script = CallScript()
+        self._waiting[method].append(script)
+        self._all.append(script)
+        return script
 
     async def run(self, method: str, out: Any = None) -> Any:
-        """Does what the next call of this method is to do."""
+        """Runs the script of the next call of this method."""
         if not self._waiting[method]:
-            raise RpcError(0, f"nobody has said what `{method}` is to do")
+            raise RpcError(0, f"there is no script for `{method}`")
         return await self._waiting[method].popleft().run(out)
 
     def close(self) -> None:
-        """Lets go of all."""
-        for cue in self._all:
-            cue.close()
+        """Closes all scripts."""
+        for script in self._all:
+            script.close()
 
 
 async def emit_event(out: Any, event: Any, tasks: dict[str, Task]) -> None:
-    """Puts out an event in the way that authors do."""
+    """Emits an event in the way that authors do."""
     match event:
         case TextDelta(text):
             await out.text(text)
@@ -155,11 +155,11 @@ async def emit_event(out: Any, event: Any, tasks: dict[str, Task]) -> None:
         case ScriptNotification(method, params):
             await out.notify(method, params)
         case _:
-            raise AssertionError(f"no extension can put this out: {event!r}")
+            raise AssertionError(f"an extension cannot emit this: {event!r}")
 
 
 class ScriptedExtension(ExtensionServer):
-    """What all of them have in common."""
+    """The base class of scripted extensions."""
 
     scripts: CallScripts
 
@@ -181,7 +181,7 @@ class ScriptedExtension(ExtensionServer):
 
 def build_scripted_extension(
     id: str,
-    cues: CallScripts,
+    scripts: CallScripts,
     *,
     version: str = "",
     declared: Capabilities = Capabilities(),  # noqa: B008 (frozen)
@@ -191,29 +191,29 @@ def build_scripted_extension(
     notifications: Iterable[str] = (),
     is_asked: bool = True,
 ) -> ExtensionServer:
-    """Returns an extension that declares all of this, and whose calls do what `cues` say.
+    """Returns an extension with these declarations, whose calls follow `scripts`.
 
-    One that is not asked what it is tells it with its first answer.
+    Without `is_asked` it sends its info with its handshake response.
 
     Raises:
-        TypeError: no extension can declare it.
+        TypeError: an extension cannot declare this.
     """
     functions: list[Any] = [
         *(
-            tool(one.description, name=one.name, input_schema=one.input_schema)(build_tool(cues))
+            tool(one.description, name=one.name, input_schema=one.input_schema)(build_tool(scripts))
             for one in declared.tools
         ),
-        *(declare_provider(one, cues) for one in declared.providers),
-        *(command(name)(build_command(cues)) for name in commands),
-        *(hook(kind)(build_hook(cues)) for kind in hooks),
-        *(handles(name)(build_method(name, cues)) for name in methods),
+        *(declare_provider(one, scripts) for one in declared.providers),
+        *(command(name)(build_command(scripts)) for name in commands),
+        *(hook(kind)(build_hook(scripts)) for kind in hooks),
+        *(handles(name)(build_method(name, scripts)) for name in methods),
         *(declare_notification_handler(name) for name in notifications),
     ]
     members: dict[str, Any] = {
         "id": id,
         "version": version,
         "capabilities": declared.capabilities,
-        "scripts": cues,
+        "scripts": scripts,
         **{f"function_{number}": function for number, function in enumerate(functions)},
     }
     if not is_asked:
@@ -222,17 +222,17 @@ def build_scripted_extension(
     return stand_in
 
 
-def build_tool(cues: CallScripts) -> Any:
+def build_tool(scripts: CallScripts) -> Any:
     async def run_tool(self: Any, ctx: Context) -> Any:
-        return await cues.run(TOOL_CALL.name)
+        return await scripts.run(TOOL_CALL.name)
 
     return run_tool
 
 
-def declare_provider(one: Provider, cues: CallScripts) -> Any:
+def declare_provider(one: Provider, scripts: CallScripts) -> Any:
     async def respond(self: Any, request: ProviderRequest, out: ProviderStream) -> Any:
         method = PROVIDER_STREAM if out.is_wanted else PROVIDER_COMPLETE
-        return await cues.run(method.name, out)
+        return await scripts.run(method.name, out)
 
     declare = provider(
         one.id,
@@ -244,23 +244,23 @@ def declare_provider(one: Provider, cues: CallScripts) -> Any:
     return declare(respond)
 
 
-def build_command(cues: CallScripts) -> Any:
+def build_command(scripts: CallScripts) -> Any:
     async def run_command(self: Any, args: list[str], out: CommandOutput) -> Any:
-        return await cues.run(COMMAND_INVOKE.name, out)
+        return await scripts.run(COMMAND_INVOKE.name, out)
 
     return run_command
 
 
-def build_hook(cues: CallScripts) -> Any:
+def build_hook(scripts: CallScripts) -> Any:
     async def respond_to_hook(self: Any, event: HookEvent) -> Any:
-        return await cues.run(HOOK_HANDLE.name)
+        return await scripts.run(HOOK_HANDLE.name)
 
     return respond_to_hook
 
 
-def build_method(name: str, cues: CallScripts) -> Any:
+def build_method(name: str, scripts: CallScripts) -> Any:
     async def serve(self: Any, params: Any, ctx: Context) -> Any:
-        return await cues.run(name, ctx)
+        return await scripts.run(name, ctx)
 
     return serve
 
@@ -269,5 +269,5 @@ def declare_notification_handler(name: str) -> Any:
     async def listen(self: Any, params: Any) -> None:
         pass
 
-    told: Notification[Any] = Notification(name, Any)
-    return handles(told)(listen)
+    notification: Notification[Any] = Notification(name, Any)
+    return handles(notification)(listen)

@@ -1,6 +1,6 @@
 """Decodes a transcript into steps: calls, responses, notifications and other events. Pure.
 
-Answers are put beside the calls that they answer. Pure, and tolerant: what cannot be understood is said to be so.
+Responses are paired with their calls. What cannot be decoded becomes a step of its own kind.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from becket.testing.transcripts.file import ChildExited, EndClosed, FrameSent, L
 __all__ = ["Decode", "StepKind", "StepReader", "TranscriptStep", "read_steps"]
 
 Decode: TypeAlias = Callable[[LinkEnd, bytes], Message]
-"""Returns the message in the body of a frame to one side; called for each of them in order, and never raises."""
+"""Returns the message in the body of a frame to one end; called for each frame in order, and never raises."""
 
 Member: TypeAlias = Request | NotificationMessage | Success | Failure | Malformed | Invalid
 Calls: TypeAlias = dict[
     tuple[LinkEnd, bytes], tuple[str, float]
-]  # whom the answer goes to, its id: the method, and when
+]  # receiver and id of the response: method and time of the call
 
 
 class StepKind(StrEnum):
-    """What happened."""
+    """The kind of a step."""
 
     CALL = "call"
     RESPONSE = "answer"
@@ -42,10 +42,11 @@ class StepKind(StrEnum):
 
 
 class TranscriptStep(Struct, frozen=True, omit_defaults=True):
-    """One thing that was said or happened. `number` counts the entries of the transcript, from 1.
+    """One message or event. `number` counts the entries of the transcript, from 1.
 
-    An answer bears the method of its call, and how many `seconds` it took. `id` and `content` are JSON as it was sent:
-    the params, the result or the error; of what is no message, a text. `to` is None where nobody said anything."""
+    A response has the method of its call, and the `seconds` that it took. `id` and `content` are JSON as it was
+    sent: the params, the result or the error; a text for what is not a message. `to` is None for events without a
+    receiver."""
 
     number: int
     at: float
@@ -59,17 +60,16 @@ class TranscriptStep(Struct, frozen=True, omit_defaults=True):
 
 
 def read_steps(entries: Iterable[TranscriptEntry], decode: Decode | None = None) -> Iterator[TranscriptStep]:
-    """Yields what was said, in order; a batch is several steps with the same number.
+    """Yields the steps, in order; a batch is several steps with the same number.
 
-    `decode` is `TranscriptDecoder(dialect).read` where another dialect than JSON-RPC as it is written down was
-    spoken."""
+    `decode` is `TranscriptDecoder(dialect).decode` for a dialect with another wire format than plain JSON-RPC."""
     reader = StepReader(decode)
     for entry in entries:
         yield from reader.read(entry)
 
 
 class StepReader:
-    """Reads a conversation entry by entry, as it goes on; `decode` is that of `read_steps`."""
+    """Decodes a session entry by entry, as it goes on; `decode` is that of `read_steps`."""
 
     def __init__(self, decode: Decode | None = None) -> None:
         self._decode = decode or decode_json_rpc()
@@ -77,7 +77,7 @@ class StepReader:
         self._number = 0
 
     def read(self, entry: TranscriptEntry) -> Iterator[TranscriptStep]:
-        """Yields what an entry says: several steps for a batch."""
+        """Yields the steps of an entry: several for a batch."""
         self._number += 1
         match entry:
             case FrameSent(at, to, body):
@@ -103,7 +103,7 @@ def decode_json_rpc() -> Decode:
 
 
 def fill_step(step: TranscriptStep, message: Member) -> TranscriptStep:
-    """Returns the step with what the message says."""
+    """Returns the step with the content of the message."""
     match message:
         case Request(id, method, params):
             return replace(step, kind=StepKind.CALL, id=text_of(id), method=method, content=text_of(params))
@@ -121,7 +121,7 @@ def fill_step(step: TranscriptStep, message: Member) -> TranscriptStep:
 
 
 def pair_response(step: TranscriptStep, to: LinkEnd, calls: Calls) -> TranscriptStep:
-    """Remembers a call, and returns an answer with what it answers."""
+    """Remembers a call, and returns a response with its call's method and duration."""
     if step.kind is StepKind.CALL:
         calls[to.other, normalize_id(step.id.encode())] = step.method, step.at
     elif step.kind in (StepKind.RESPONSE, StepKind.ERROR):
