@@ -1,7 +1,7 @@
 """Reads small untrusted files: bounded, regular files only, never blocking.
 
-A name on disk is bytes, and may hold an escape sequence or a new line; a file may be a pipe that nobody writes to, or
-grow while it is read. What a file means is not known here.
+A file name is bytes, and may contain an escape sequence or a newline; a file may be a pipe without a writer, or grow
+while it is read. The content is not interpreted here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from becket.limits import DEFAULT_LIMITS
 
 __all__ = ["describe_os_error", "load_bytes", "quote_path", "replace_file", "writing"]
 
-# No child inherits it, a terminal does not become ours, and a pipe that nobody writes to is no reason to wait. Windows
-# lacks these flags, and such files too.
+# Not inherited by children, no controlling terminal, and no waiting for the writer of a pipe. Windows has neither these
+# flags nor such files.
 OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"))
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -28,10 +28,10 @@ NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 def load_bytes(
     path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.manifest, *, follow_links: bool = True
 ) -> bytes:
-    """Returns what is in a regular file of at most `limit` bytes.
+    """Returns the content of a regular file of at most `limit` bytes.
 
     Raises:
-        BadFile: there is none, it cannot be read, or it is larger. Its `__cause__` is the system's error, if there was.
+        BadFile: it does not exist, cannot be read, or is larger. `__cause__` is the system's error, if any.
     """
     try:
         file = os.open(path, OPEN_FLAGS if follow_links else OPEN_FLAGS | NO_FOLLOW)
@@ -41,7 +41,7 @@ def load_bytes(
             data = read_bounded(file, limit + 1)
         finally:
             os.close(file)
-    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+    except (OSError, ValueError) as error:  # a name with a NUL byte is a ValueError
         raise BadFile(quote_path(path), [("", f"cannot be read: {describe_os_error(error)}")]) from error
     if len(data) > limit:
         raise BadFile(quote_path(path), [("", f"is larger than {limit} bytes")])
@@ -56,20 +56,20 @@ def read_bounded(file: int, most: int) -> bytes:
 
 
 def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replaces the content of a file: after a crash it holds the old bytes or the new ones, whole. On return the new
-    ones are on the disk. It is for its owner alone.
+    """Replaces a file atomically: after a crash it has the old or the new content. On return the new content is on the
+    disk. Only the owner may read it.
 
     Raises:
         OSError: nothing was replaced.
     """
-    import tempfile  # who only reads starts without it
+    import tempfile  # imported here, since most programs only read
 
     folder, name = os.path.split(os.path.abspath(path))
     with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}-", delete=False) as file:
         try:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())  # before the rename: else a power cut may leave an empty file under the name
+            os.fsync(file.fileno())  # before the rename: otherwise a power cut may leave an empty file
             os.replace(file.name, path)
         except BaseException:
             os.unlink(file.name)
@@ -78,7 +78,7 @@ def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Waits until the names in a folder are on the disk."""
+    """Syncs the entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         os.fsync(descriptor)
@@ -87,14 +87,14 @@ def sync_folder(folder: str) -> None:
 
 
 def describe_os_error(error: OSError | ValueError) -> str:
-    """Returns what the system says, and for a full disk what to do."""
-    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return f"the disk is full ({said}): free space on it" if getattr(error, "errno", None) in NO_ROOM else said
+    """Returns the system's message, and for a full disk what to do."""
+    message = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return f"the disk is full ({message}): free space on it" if getattr(error, "errno", None) in NO_ROOM else message
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Generator[None]:
-    """Turns what the system says against writing a file, in the block, into a `BadFile` that names it."""
+    """Turns errors of writing a file within the block into a `BadFile` that names it."""
     try:
         yield
     except OSError as error:

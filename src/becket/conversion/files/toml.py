@@ -1,8 +1,8 @@
-"""Loads TOML files; text that would stall or crash tomllib is refused first.
+"""Loads TOML files; text that would stall or crash tomllib is rejected first.
 
-`tomllib` is not made for files that an attacker wrote: a key of 60,000 parts keeps it busy for 20 seconds, and brackets
-within brackets end in a RecursionError. So the text is looked through first, once, and refused where it is unlike any
-file that a person writes. What comes out are values that JSON has too, and dates.
+`tomllib` is not made for hostile files: a key of 60,000 parts takes it 20 seconds, and nested brackets end in a
+RecursionError. The text is therefore scanned once first, and rejected where it exceeds these limits. The result has
+only values that JSON has, and dates.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from becket.limits import DEFAULT_LIMITS
 
 __all__ = ["MAX_DEPTH", "MAX_KEY_PARTS", "TOKEN", "load_toml", "parse_toml"]
 
-MAX_KEY_PARTS: Final = 16  # of a dotted key; tomllib needs time for the square of them
-MAX_DEPTH: Final = 64  # of arrays and tables, and of brackets; tomllib and all who walk through values recurse
+MAX_KEY_PARTS: Final = 16  # of a dotted key; tomllib takes time quadratic in them
+MAX_DEPTH: Final = 64  # of arrays and tables, and of brackets; tomllib and other code that walks values recurse
 
 TOKEN: Final = re.compile(
     r"""
@@ -40,26 +40,27 @@ TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What stands between keys, numbers and blanks. Up to the first mistake in a text it finds what tomllib finds there;
-what it finds behind that does not matter, since tomllib gives up."""
+"""The tokens between keys, numbers and blanks. Up to the first mistake in a text they are those of tomllib; what
+follows does not matter, since tomllib fails there.
+"""
 
 
 def load_toml(path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.manifest) -> dict[str, Any]:
-    """Returns the table that a TOML file holds.
+    """Loads the table of a TOML file.
 
     Raises:
-        BadFile: it cannot be read, is larger than `limit`, is no TOML, or unlike any that a person writes.
+        BadFile: it cannot be read, is larger than `limit`, is not TOML, or exceeds the limits of nesting.
     """
     return parse_toml(load_bytes(path, limit), path)
 
 
 def parse_toml(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns the table that the bytes of a TOML file hold; `path` is for the message.
+    """Parses a TOML file; `path` is for the message.
 
-    The time it takes grows with the bytes alone: limit them first.
+    Takes time linear in the size of the data: limit it first.
 
     Raises:
-        BadFile: they are no TOML, or unlike any that a person writes. All problems together.
+        BadFile: it is not TOML, or exceeds the limits of nesting. Lists all problems.
     """
     import tomllib
 
@@ -76,7 +77,7 @@ def parse_toml(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def find_syntax_problems(text: str) -> list[Problem]:
-    """Returns the first reason not to let tomllib see this text, if there is one. Looks at each character once."""
+    """Returns the first reason not to pass this text to tomllib, if any. Scans it once."""
     levels = dots = 0
     for token in TOKEN.finditer(text):
         match token.lastgroup:
@@ -95,7 +96,7 @@ def find_syntax_problems(text: str) -> list[Problem]:
             case "end":
                 dots = 0
             case "unclosed":
-                return []  # tomllib gets no further either, and says it better
+                return []  # tomllib fails here too, with a better message
             case _:
                 pass
     return []
@@ -106,7 +107,7 @@ def line_number(token: re.Match[str]) -> int:
 
 
 def find_value_problems(table: dict[str, Any]) -> list[Problem]:
-    """Returns all values that have no form in JSON, and those that lie too deep. It does not recurse."""
+    """Returns all values that JSON cannot represent, and those nested too deeply. Does not recurse."""
     problems: list[Problem] = []
     waiting: list[tuple[str, int, Any]] = [("", 1, table)]
     while waiting and len(problems) < MAX_PROBLEMS:
@@ -126,6 +127,6 @@ def find_value_problems(table: dict[str, Any]) -> list[Problem]:
 
 
 def iter_children(value: Any) -> list[tuple[str, Any]]:
-    """Returns what is in a table or an array, the last first."""
+    """Returns the members of a table or array, last first."""
     parts = value.items() if is_object(value) else enumerate(value)
     return [(str(name), part) for name, part in parts][::-1]

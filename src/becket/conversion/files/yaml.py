@@ -1,8 +1,8 @@
-"""Loads YAML files; aliases, tags and deep nesting are refused before anything is built.
+"""Loads YAML files; aliases, tags and deep nesting are rejected before anything is built.
 
-A YAML file may name a value and repeat it ten thousand times, nest brackets until a reader gives up, or ask for objects
-of any class. So the text is gone through first, event by event, and refused where it is unlike any file that a person
-writes: nothing is built of it before. What comes out are values that JSON has too; a date is none.
+A YAML file may repeat a value ten thousand times by an alias, nest brackets until a parser fails, or request objects
+of any class. The text is therefore scanned event by event first, and nothing is built from a rejected one. The
+result has only values that JSON has; a date is not one.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from becket.limits import DEFAULT_LIMITS
 
 __all__ = ["MAX_DEPTH", "MAX_VALUES", "load_yaml", "parse_yaml"]
 
-MAX_DEPTH: Final = 16  # of lists and tables within each other; all who walk through values recurse
+MAX_DEPTH: Final = 16  # of nested lists and tables; code that walks values recurses
 MAX_VALUES: Final = 10_000  # 64 KiB of empty values are more, and take a second
 
 
 def load_yaml(path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.manifest) -> Any:
-    """Returns the value that a YAML file holds, None for an empty one.
+    """Loads the value of a YAML file, None for an empty one.
 
     Raises:
-        BadFile: it cannot be read, is larger than `limit`, is no YAML, or unlike any that a person writes.
+        BadFile: it cannot be read, is larger than `limit`, is not YAML, or uses a rejected feature.
     """
     return parse_yaml(load_bytes(path, limit), path)
 
 
 def parse_yaml(data: bytes, path: str | os.PathLike[str]) -> Any:
-    """Returns the value that the bytes of a YAML file hold; `path` is for the message. Limit the bytes first.
+    """Parses a YAML file; `path` is for the message. Limit the size of the data first.
 
     Raises:
-        BadFile: they are no YAML, or unlike any that a person writes.
+        BadFile: it is not YAML, or uses a rejected feature.
     """
     with needs_extra("yaml"):
         import yaml
@@ -48,7 +48,7 @@ def parse_yaml(data: bytes, path: str | os.PathLike[str]) -> Any:
         problems = find_event_problems(text)
         value: Any = None if problems else yaml.safe_load(text)
         problems = problems or find_duplicate_keys(text) or find_value_problems(value, "")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a number or a date that there cannot be
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible number or date
         raise BadFile(quote_path(path), [("", truncate(f"is not YAML: {describe_yaml_error(error)}"))]) from error
     if problems:
         raise BadFile(quote_path(path), problems)
@@ -64,7 +64,7 @@ def describe_yaml_error(error: Exception) -> str:
 
 
 def find_event_problems(text: str) -> list[Problem]:
-    """Returns the first reason not to build anything of this text, if there is one."""
+    """Returns the first reason not to build anything from this text, if any."""
     import yaml
 
     levels = values = documents = 0
@@ -102,7 +102,7 @@ def find_node_problem(anchor: str | None, tag: str | None) -> str:
 
 
 def find_duplicate_keys(text: str) -> list[Problem]:
-    """Returns each key that stands twice in one table: whoever wrote it means one of them, and nobody knows which."""
+    """Returns each duplicate key of a table: it is unclear which value is meant."""
     import yaml
 
     problems: list[Problem] = []
@@ -115,23 +115,23 @@ def find_duplicate_keys(text: str) -> list[Problem]:
         elif isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, part in node.value:
-                place = truncate(join_pointer(pointer, str(key.value)))
-                if place in seen:
-                    problems.append((place, "stands here twice"))
-                seen.add(place)
-                waiting.append((place, part))
+                location = truncate(join_pointer(pointer, str(key.value)))
+                if location in seen:
+                    problems.append((location, "stands here twice"))
+                seen.add(location)
+                waiting.append((location, part))
     return problems
 
 
 def find_value_problems(value: Any, pointer: str) -> list[Problem]:
-    """Returns all values that have no form in JSON. There are not many levels."""
+    """Returns all values that JSON cannot represent. The number of levels is limited."""
     if is_array(value):
         return [it for number, part in enumerate(value) for it in find_value_problems(part, f"{pointer}/{number}")]
     if is_object(value):
         keys: list[object] = [*value]
         odd = [(pointer, truncate(f"has a key that is no text: {key}")) for key in keys if not isinstance(key, str)]
-        places = [(truncate(join_pointer(pointer, str(key))), part) for key, part in value.items()]
-        return odd + [it for place, part in places for it in find_value_problems(part, place)]
+        members = [(truncate(join_pointer(pointer, str(key))), part) for key, part in value.items()]
+        return odd + [it for location, part in members for it in find_value_problems(part, location)]
     return [] if is_json_scalar(value) else [(pointer, "is no text, number, list or table")]
 
 
