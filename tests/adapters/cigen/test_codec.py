@@ -180,7 +180,7 @@ def test_the_response_to_an_abandoned_call_is_dropped_and_the_next_request_is_se
 def test_generate_before_plan_is_refused_with_the_expected_request(core: Connection, plugin: Connection) -> None:
     converse(core, plugin, "hello")
 
-    with pytest.raises(LocalProtocolError, match=r"`generate` cannot be asked now.* `plan` is next"):
+    with pytest.raises(LocalProtocolError, match=r"`generate` cannot be called now.* `plan` is next"):
         ask(core, "generate")
     assert converse(core, plugin, "plan")[0].method == "plan"
 
@@ -188,7 +188,7 @@ def test_generate_before_plan_is_refused_with_the_expected_request(core: Connect
 def test_a_second_call_before_the_response_is_refused(core: Connection) -> None:
     ask(core, "hello")
 
-    with pytest.raises(LocalProtocolError, match="`plan` must wait: `hello` is not answered yet"):
+    with pytest.raises(LocalProtocolError, match="`plan` must wait: `hello` has no response yet"):
         ask(core, "plan")
 
 
@@ -204,7 +204,7 @@ def test_messages_that_the_protocol_lacks_are_not_supported(core: Connection, pl
 def test_a_plugin_sends_no_requests_and_there_are_no_notifications(core: Connection, plugin: Connection) -> None:
     plugin.receive(framed(HELLO))
 
-    with pytest.raises(NotSupported, match="asks it nothing"):
+    with pytest.raises(NotSupported, match="cannot call its core"):
         ask(plugin, "plan")
     with pytest.raises(NotSupported, match="notifications"):
         core.encode_notification("log", None)

@@ -222,7 +222,7 @@ async def test_a_call_that_gets_no_response_in_time_fails_and_the_next_must_wait
     async with script(INFO, then="read(); sys.stdin.buffer.read(1); sys.stdin.read()") as plugin:
         with pytest.raises(CallTimeout):
             await plugin.peer.call(PLAN, PlanRequest(), timeout=0.05)
-        with pytest.raises(LocalProtocolError, match="`plan` is not answered yet"):
+        with pytest.raises(LocalProtocolError, match="`plan` has no response yet"):
             await plugin.peer.call(GENERATE, GenerateRequest())
 
 

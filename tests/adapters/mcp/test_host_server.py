@@ -227,7 +227,7 @@ def test_an_argument_that_names_no_extension_is_reported(named: str, monkeypatch
 
 
 def test_the_classes_of_a_file_are_listed_where_none_was_named() -> None:
-    with pytest.raises(click.BadParameter, match="it has Notebook"):
+    with pytest.raises(click.BadParameter, match="which has: Notebook"):
         find_server(f"{NOTEBOOK}:Other")
 
 

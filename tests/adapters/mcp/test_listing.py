@@ -159,4 +159,4 @@ def test_problems_of_the_servers_of_a_manifest_are_reported_and_the_extension_is
     candidates, problems = adopted({"files": {"url": "x"}}, tmp_path)
 
     assert [one.id for one in candidates] == ["notes"]
-    assert problems == ["/mcp_servers/files: is behind a URL, and no program that could be started"]
+    assert problems == ["/mcp_servers/files: has a URL, and is not a program that could be started"]

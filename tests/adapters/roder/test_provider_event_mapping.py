@@ -73,7 +73,7 @@ def told(event: str, stream: str = "s-1") -> Raw:
         ),
         ('{"Completed":{"stop_reason":"stop","provider_response_id":"r"}}', TurnDone("stop", "r")),
         ('{"Failed":{"message":"m"}}', ProviderFailed("m")),
-        ('{"Failed":{"message":""}}', ProviderFailed("it failed without a word")),
+        ('{"Failed":{"message":""}}', ProviderFailed("it failed without a message")),
     ],
 )
 def test_an_event_becomes_one_of_the_contract(event: str, heard: ProviderEvent) -> None:

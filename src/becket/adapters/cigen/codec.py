@@ -1,8 +1,8 @@
 """Encodes and decodes cigen messages, which are identified by their order alone.
 
-The codec counts, and so knows of every frame what it is. It finds out by the first frame on which side it stands: who
-sends one asks from then on, who gets one answers. Errors have no form of their own: they travel as a result with one
-diagnostic of level ERROR, and one in the first exchange as an empty PluginInfo, which every core refuses.
+The codec counts frames to know the type of each. The first frame determines its role: the peer that sends it makes all
+requests, the other responds. There are no error responses: an error is sent as a result with one diagnostic of level
+ERROR, and during the handshake as an empty PluginInfo, which every core rejects.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["CigenCodec", "get_exchange"]
 
 
 class Exchange(Struct, frozen=True):
-    """A request and its answer."""
+    """Types of a request and its response."""
 
     name: str
     request_type: type[CigenMessage]
@@ -56,30 +56,30 @@ DIAGNOSTIC_CODES = {number: meaning.name for meaning, number in ERROR_CODES.item
 
 
 def get_exchange(number: int) -> Exchange:
-    """Returns which exchange of a conversation this one is, from 0 on."""
+    """Returns the exchange with this number, counted from 0."""
     return HELLO_EXCHANGE if number == 0 else EXCHANGE_CYCLE[(number - 1) % len(EXCHANGE_CYCLE)]
 
 
 class CigenCodec:
-    """One side of one conversation."""
+    """Codec of one peer of one connection."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._sent_requests = 0  # requests of ours
-        self._pending_id = NULL_ID  # the id of the one that is not answered
-        self._received_requests = 0  # requests of theirs
-        self._is_response_due = False  # the last of them is not answered
+        self._sent_requests = 0
+        self._pending_id = NULL_ID  # id of the sent request without a response
+        self._received_requests = 0
+        self._is_response_due = False  # the last received request has no response yet
 
     # -- in
 
     def decode_frames(self, frames: Iterator[Frame | SkippedFrame], inbox: MessageReceiver) -> bool:
-        """Puts what the frames bring into `inbox`. There is one at a time, so none is ever left."""
+        """Passes all messages to `inbox`. There is one request at a time, so nothing is left over."""
         for frame in frames:
             inbox.on_message(frame if isinstance(frame, SkippedFrame) else self.decode(frame))
         return True
 
     def decode(self, frame: Frame) -> Request | Success | Invalid:
-        """Returns the message in the next frame. What cannot be understood leaves no way to understand the rest."""
+        """Returns the message in the next frame. After an invalid one the following frames cannot be decoded."""
         try:
             return self._decode_response(bytes(frame)) if self._sent_requests else self._decode_request(bytes(frame))
         except BadMessage as error:
@@ -111,7 +111,7 @@ class CigenCodec:
         exchange = get_exchange(self._sent_requests)
         self._check_order(method, exchange)
         body = get_codec(exchange.request_type).encode(params or b"{}")
-        if len(body) > self._limits.frame:  # before it counts as asked
+        if len(body) > self._limits.frame:  # before the request is counted
             raise LocalProtocolError(f"frame too large: {len(body)} bytes, the limit is {self._limits.frame}")
         self._sent_requests += 1
         self._pending_id = id
@@ -119,17 +119,15 @@ class CigenCodec:
 
     def _check_order(self, method: str, exchange: Exchange) -> None:
         if self._received_requests:
-            raise NotSupported(f"`{method}`", "a plugin of cigen answers its core, and asks it nothing")
+            raise NotSupported(f"`{method}`", "a cigen plugin cannot call its core")
         if method not in (HELLO.name, PLAN.name, GENERATE.name):
-            raise NotSupported(
-                f"`{method}`", "a plugin of cigen is asked to `plan` and to `generate`, and nothing else"
-            )
+            raise NotSupported(f"`{method}`", "a cigen plugin has only the methods `plan` and `generate`")
         if self._pending_id != NULL_ID:
             before = get_exchange(self._sent_requests - 1).name
-            raise LocalProtocolError(f"`{method}` must wait: `{before}` is not answered yet, and cigen has no ids")
+            raise LocalProtocolError(f"`{method}` must wait: `{before}` has no response yet, and cigen has no ids")
         if method != exchange.name:
-            order = f"cigen tells messages by their order alone, and `{exchange.name}` is next"
-            raise LocalProtocolError(f"`{method}` cannot be asked now: {order}")
+            order = f"cigen identifies messages by their order, and `{exchange.name}` is next"
+            raise LocalProtocolError(f"`{method}` cannot be called now: {order}")
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         raise NotSupported(f"`{method}`", "cigen has no notifications")
@@ -145,11 +143,11 @@ class CigenCodec:
         if exchange is HELLO_EXCHANGE:
             return b""
         hint = f"incident {data['incident']}" if is_object(data) and "incident" in data else ""
-        told = CigenDiagnostic(
+        diagnostic = CigenDiagnostic(
             Level.ERROR, DIAGNOSTIC_CODES.get(code, str(code)), f"{exchange.name} failed", message, hint
         )
-        answer: Any = {"diagnostics": [told]}
-        return get_codec(exchange.response_type).encode(encode_json(answer))
+        result: Any = {"diagnostics": [diagnostic]}
+        return get_codec(exchange.response_type).encode(encode_json(result))
 
     def encode_batch(self, bodies: Iterable[bytes]) -> bytes:
         raise NotSupported("a batch", "cigen has one message in each frame")

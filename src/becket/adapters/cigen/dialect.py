@@ -1,7 +1,7 @@
 """Defines the cigen dialect: length-prefixed protobuf, one call at a time, and host defaults.
 
-Messages have neither ids nor names: what one means is its place in the conversation. So there is one call at a time,
-`plan` and `generate` take turns, and a frame that cannot be understood is the end of the link.
+Messages have neither ids nor names and are identified by their order. So there is one call at a time, `plan` and
+`generate` alternate, and an invalid frame ends the connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MIB = 1024 * 1024
 
 def load_codec(limits: Limits) -> Codec:
     with needs_extra("cigen"):
-        from becket.adapters.cigen.codec import CigenCodec  # it needs protobuf, and the record must be had without
+        from becket.adapters.cigen.codec import CigenCodec  # needs protobuf, which the dialect itself must not
 
     return CigenCodec(limits)
 
@@ -32,9 +32,9 @@ def load_codec(limits: Limits) -> Codec:
 HOST_DEFAULTS = HostDefaults(
     limits={"frame": 10 * MIB, "outbound_calls": 1},
     host_limits={
-        "handshake": 30.0,  # what its authors meant for every message; their program waits for ever
+        "handshake": 30.0,  # cigen's documented timeout of every message; its program waits forever
         "call_timeout": 30.0,
-        "stdin_grace": 4.9,  # its own hosts kill after 5 s; the last moment is for those who heed a signal
+        "stdin_grace": 4.9,  # cigen kills after 5 s; the rest is for plugins that handle SIGTERM
         "term_grace": 0.1,
     },
     restart={"strategy": "never"},

@@ -1,4 +1,4 @@
-"""cigen client and server handshake: what a plugin is, in one message each way."""
+"""cigen client and server handshake: one message in each direction."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from becket.errors import HandshakeFailed, InvalidParams, Meaning, RpcError, Ver
 __all__ = ["SERVER_HANDSHAKE", "CigenSettings", "client_handshake"]
 
 PROVIDER_KIND: Final = "provider"
-DEFAULT_KIND: Final = "cigen"  # the kind of a capability that names none
+DEFAULT_KIND: Final = "cigen"  # kind of a capability without a prefix
 
 
 class CigenSettings(Struct, frozen=True, kw_only=True):
-    """What a host decides for one plugin: whether the first message tells it the variables of its process."""
+    """Host settings of one plugin: whether the first message has the variables of its process."""
 
     sends_environment: bool = True
 
@@ -38,18 +38,18 @@ class CigenSettings(Struct, frozen=True, kw_only=True):
 # -- the core
 
 
-def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
-    """Says hello and returns what the plugin is."""
-    settings = introduction.extra
-    tells = settings.sends_environment if isinstance(settings, CigenSettings) else True
-    env = dict(introduction.environment) if tells else {}
-    raw = yield WireRequest(HELLO, CigenHello(CIGEN_PROTOCOL_VERSION, introduction.host.version, env))
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    """Sends `hello` and returns the plugin's info."""
+    settings = context.extra
+    sends_environment = settings.sends_environment if isinstance(settings, CigenSettings) else True
+    env = dict(context.environment) if sends_environment else {}
+    raw = yield WireRequest(HELLO, CigenHello(CIGEN_PROTOCOL_VERSION, context.host.version, env))
     info = msgspec.json.decode(raw, type=PluginInfo)
     if info.protocol != CIGEN_PROTOCOL_VERSION:
         because = describe_mismatch(CIGEN_PROTOCOL_VERSION, info.protocol)
-        raise VersionMismatch(introduction.extension, because, given=info.protocol, supported=CIGEN_PROTOCOL_VERSION)
+        raise VersionMismatch(context.extension, because, given=info.protocol, supported=CIGEN_PROTOCOL_VERSION)
     if not info.name:
-        raise HandshakeFailed(introduction.extension, "the plugin has no name")
+        raise HandshakeFailed(context.extension, "the plugin has no name")
     return HandshakeResult(
         capabilities=Capabilities(
             capabilities=tuple(parse_capability(text) for text in info.capabilities if text.strip())
@@ -66,7 +66,7 @@ def describe_mismatch(core: int, plugin: int) -> str:
 
 
 def parse_capability(text: str) -> DeclaredCapability:
-    """Returns `provider:github` as a capability of its own kind."""
+    """Returns the capability of a text such as `provider:github`."""
     kind, separator, name = text.partition(":")
     if separator and kind.strip() and name.strip():
         return DeclaredCapability(kind, name)
@@ -77,10 +77,10 @@ def parse_capability(text: str) -> DeclaredCapability:
 
 
 def decode_hello(given: Any, state: LinkState) -> Initialize:
-    """Returns what the core said as the contract would have it; its variables are the configuration's `env`.
+    """Returns the core's params for the contract; its variables become `env` of the configuration.
 
     Raises:
-        RpcError: it speaks another protocol.
+        RpcError: it uses another version.
     """
     try:
         hello = msgspec.convert(given, CigenHello)
@@ -98,10 +98,10 @@ def decode_hello(given: Any, state: LinkState) -> Initialize:
 
 
 def encode_plugin_info(initialized: Initialized, state: LinkState) -> PluginInfo:
-    """Returns what an extension declares as a plugin says it.
+    """Returns the plugin info of an extension.
 
-    A declared capability of the kind `provider` gives the name, and in its params what else the plugin says of itself:
-    `requires`, `conflicts_with` and `metadata`."""
+    A declared capability of the kind `provider` has the name, and in its params `requires`, `conflicts_with` and
+    `metadata`."""
     declared = initialized.capabilities.capabilities
     provider = next(
         (one for one in declared if one.kind == PROVIDER_KIND), DeclaredCapability(PROVIDER_KIND, state.extension)

@@ -11,7 +11,7 @@ from becket.host.starting.manifest import FoundExtension, ManifestReader, normal
 __all__ = ["PREFIX", "READER", "CigenManifestReader"]
 
 PREFIX: Final = "cigen-provider-"
-VERSION: Final = "0.0.0"  # none is known before it runs
+VERSION: Final = "0.0.0"  # unknown until it runs
 MAX_NAME_LENGTH: Final = 64
 
 
@@ -22,7 +22,7 @@ class CigenManifestReader(ManifestReader):
     prefixes = (PREFIX,)
 
     def read_program(self, path: str) -> FoundExtension | None:
-        """Returns the plugin that a program is by its name; None where its name ends with the prefix."""
+        """Returns the plugin of a program; None if nothing follows the prefix of its name."""
         file = os.path.basename(path)
         name = file.removeprefix(PREFIX)
         if not name:

@@ -1,4 +1,4 @@
-"""Maps the contract to cigen: the handshake alone, since what a plugin does is `plan` and `generate`."""
+"""Maps the contract to cigen: only the handshake, because a plugin has only `plan` and `generate`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from becket.methods.descriptors import Method
 
 __all__ = ["CIGEN_PROTOCOL_VERSION", "GENERATE", "HELLO", "PLAN"]
 
-CIGEN_PROTOCOL_VERSION: Final = 1  # both sides must name the same
+CIGEN_PROTOCOL_VERSION: Final = 1  # must be equal on both peers
 
 HELLO: Final = Method(
     "hello", CigenHello, PluginInfo, summary="Opens the conversation: who the core is, and the plugin."

@@ -1,9 +1,8 @@
 """Converts between JSON values and lsprotocol types, strictly, with JSON pointers for problems.
 
-Only params and results are converted, when a message is read or written; cattrs builds the hook of a type at its first
-use and keeps it. The converter of old coerces (`"5"` becomes 5, null the text `None`): the hooks of texts, numbers and
-truth values are strict here. What is wrong with a value that does not fit is found in a second try, with a converter
-that says so and takes half as long again.
+cattrs builds the hook of a type on first use and caches it. lsprotocol's converter coerces values (`"5"` becomes 5,
+null becomes the text `None`); here the hooks of str, int, float and bool are strict. Problems of a value that does not
+match are found by a second converter with detailed validation, which takes 1.5 times as long.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from becket.errors import BadValue, Problem
 __all__ = ["build_custom_type", "convert", "params_type", "result_type", "unstructure"]
 
 
-# -- the types of a method, as lsprotocol tells them
+# -- types of a method
 
 
 def params_type(method: str) -> Any:
-    """Returns the type of a method's params; None if it takes none."""
+    """Returns the type of a method's params, or None without params."""
     request: Any = types.METHOD_TO_TYPES[method][0]
     params = fields_dict(request).get("params")
     return None if params is None or params.type is NoneType else params.type
@@ -49,7 +48,7 @@ def result_type(method: str) -> Any:
 
 
 def build_custom_type(type: Any) -> CustomType[Any]:
-    """Returns a type of lsprotocol as a descriptor takes it."""
+    """Returns an lsprotocol type for use in a descriptor."""
     if type is NoneType:
         return CustomType(type, from_json=discard_value, to_json=discard_value)
     hook: Callable[[Any, Any], Any] | None = None
@@ -60,7 +59,7 @@ def build_custom_type(type: Any) -> CustomType[Any]:
             hook = CONVERTER.get_structure_hook(type)
         try:
             return hook(value, type)
-        except Exception as error:  # of a hook that found something else than it looked for, whatever it stumbled over
+        except Exception as error:  # hooks raise many kinds of errors for a value of another shape
             raise BadValue(describe(type), find_problems(value, type) or [("", str(error))]) from error
 
     return CustomType(type, from_json=read, to_json=unstructure)
@@ -70,7 +69,7 @@ def convert(value: object, type: Any) -> Any:
     """Returns plain JSON values as an object of this type.
 
     Raises:
-        BadValue: they do not fit.
+        BadValue: they do not match.
     """
     return cached_custom_type(type).from_json(value)
 
@@ -81,7 +80,7 @@ def cached_custom_type(type: Any) -> CustomType[Any]:
 
 
 def discard_value(_: object) -> None:
-    """Reads whatever stands where nothing is expected: some answer with an empty object or `true`."""
+    """Ignores a value where none is expected: some servers return an empty object or `true`."""
     return
 
 
@@ -97,7 +96,7 @@ def build_converter(*, explains: bool) -> Converter:
     for kind in (str, bool, float, int):
         converter.register_structure_hook(kind, structure_exact)
     get_converter(converter)
-    # The one type in what servers say of themselves for which lsprotocol has no hook.
+    # The only type in server capabilities for which lsprotocol has no hook.
     missing = fields_dict(types.NotebookDocumentFilterWithCells)["notebook"].type
 
     def notebook(value: Any, _: Any) -> Any:
@@ -105,11 +104,11 @@ def build_converter(*, explains: bool) -> Converter:
             return value
         return converter.structure(value, next(kind for name, kind in FILTERS.items() if name in value))
 
-    def code_action(value: Any, _: Any) -> Any:  # lsprotocol takes every action that carries a command for a command
+    def code_action(value: Any, _: Any) -> Any:  # lsprotocol decodes an action that has a command as a command
         is_command = isinstance(value["command"], str) if "command" in value else False
         return converter.structure(value, types.Command if is_command else types.CodeAction)
 
-    def symbols(value: Any, _: Any) -> Any:  # lsprotocol looks at the first alone, and servers mix them
+    def symbols(value: Any, _: Any) -> Any:  # lsprotocol checks only the first symbol, but servers mix both classes
         if value is None:
             return None
         kind = types.SymbolInformation if all(map(is_symbol_information, value)) else types.WorkspaceSymbol
@@ -122,12 +121,12 @@ def build_converter(*, explains: bool) -> Converter:
 
 
 def structure_exact(value: Any, type: Any) -> Any:
-    """Returns a value that is of this type. It is asked for enums too, which are kinds of texts and of numbers."""
+    """Returns a value of exactly this type. Also called for enums, which are subclasses of str and int."""
     if value.__class__ is type:
         return value
     if type is float and value.__class__ is int:
         return float(value)
-    if type is int and value.__class__ is float and value.is_integer():  # languages with one kind of number write 1.0
+    if type is int and value.__class__ is float and value.is_integer():  # languages with one number type write 1.0
         return int(value)
     if issubclass(type, Enum):
         return type(value)
@@ -135,7 +134,7 @@ def structure_exact(value: Any, type: Any) -> Any:
 
 
 def is_symbol_information(symbol: Any) -> bool:
-    """Returns whether a symbol has all that the older class must have, and nothing that only the newer one has."""
+    """Returns whether a symbol is a `SymbolInformation` and has no members of `WorkspaceSymbol` only."""
     return "deprecated" in symbol or ("data" not in symbol and "range" in symbol["location"])
 
 
@@ -148,7 +147,7 @@ CONVERTER = build_converter(explains=False)
 unstructure: Callable[[Any], Any] = CONVERTER.unstructure
 
 
-# -- what is wrong with a value
+# -- problems
 
 
 @cache
@@ -157,7 +156,7 @@ def detailed_converter() -> Converter:
 
 
 def find_problems(value: object, type: Any) -> list[Problem]:
-    """Returns what keeps a value from being of this type, each with its JSON pointer."""
+    """Returns why a value is not of this type, each problem with its JSON pointer."""
     if has(type) and not isinstance(value, dict):
         return [("", "is no object")]
     try:
@@ -167,9 +166,9 @@ def find_problems(value: object, type: Any) -> list[Problem]:
     return []
 
 
-def parse_cattrs_errors(told: list[str]) -> Iterator[Problem]:
-    """Yields what cattrs has told, `is missing @ $.text_document.uri`, with the names as they stand on the wire."""
-    for line in told:
+def parse_cattrs_errors(lines: list[str]) -> Iterator[Problem]:
+    """Yields cattrs errors such as `is missing @ $.text_document.uri` as problems with the names of the wire."""
+    for line in lines:
         message, _, path = line.rpartition(" @ $")
         pointer = ""
         for name, at in re.findall(r"\.([^.\[]+)|\[([^\]]+)\]", path):

@@ -1,7 +1,7 @@
 """Converts LSP positions to text offsets and applies or computes edits. Pure.
 
-A position is a line and a character in it; what a character is was agreed on with the server: a code unit of UTF-16
-unless it chose UTF-8 or UTF-32. Lines end with `\\n`, `\\r\\n` or `\\r`, and with nothing else.
+A position is a line and a character in it; the unit of a character is negotiated: a code unit of UTF-16, or of UTF-8 or
+UTF-32 if the server chose that. Lines end with `\\n`, `\\r\\n` or `\\r`, and with nothing else.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LineIndex:
         self._starts = [0, *(end.end() for end in LINE_END.finditer(content))]
 
     def offset(self, position: Position) -> int:
-        """Returns the index in the text of a position; one behind the end of its line, or of the text, is that end."""
+        """Returns the index in the text of a position, clamped to the end of its line and of the text."""
         if position.line >= len(self._starts):
             return len(self.content)
         start = self._starts[position.line]
@@ -57,7 +57,7 @@ class LineIndex:
         return Range(self.position(start), self.position(end))
 
     def slice(self, range: Range) -> str:
-        """Returns what stands in a range."""
+        """Returns the text in a range."""
         return self.content[self.offset(range.start) : self.offset(range.end)]
 
     def _line(self, number: int) -> str:
@@ -75,7 +75,7 @@ def count_units(text: str, encoding: PositionEncodingKind) -> int:
 
 
 def units_to_length(line: str, units: int, encoding: PositionEncodingKind) -> int:
-    """Returns how many characters of a line so many units are; half of one counts as the whole before it."""
+    """Returns the number of characters in the first `units` of a line; rounds down inside a character."""
     if encoding not in CODECS or line.isascii():
         return min(units, len(line))
     codec, size = CODECS[encoding]
@@ -87,14 +87,14 @@ def units_to_length(line: str, units: int, encoding: PositionEncodingKind) -> in
 
 
 def apply_edits(text: str, edits: Iterable[Any], encoding: PositionEncodingKind | str = UTF16) -> str:
-    """Returns a text with these edits made in it, all at once: each is about the text as it is given.
+    """Returns a text with all edits applied; their ranges refer to the given text.
 
     Raises:
-        ValueError: two of them overlap.
+        ValueError: edits overlap.
     """
     whole = LineIndex(text, encoding)
     spans = [(whole.offset(edit.range.start), whole.offset(edit.range.end), replacement_text(edit)) for edit in edits]
-    spans.sort(key=lambda span: span[:2])  # those at one place stay in the order in which they were given
+    spans.sort(key=lambda span: span[:2])  # stable: edits at one position keep their order
     for (_, end, _), (start, _, _) in pairwise(spans):
         if start < end:
             raise ValueError(f"two edits overlap at {whole.position(start)}")
@@ -107,7 +107,7 @@ def apply_edits(text: str, edits: Iterable[Any], encoding: PositionEncodingKind 
 
 
 def replacement_text(edit: Any) -> str:
-    """Returns what an edit puts in: plain text, or a snippet as it is written."""
+    """Returns the new text of an edit, or the source of its snippet."""
     if isinstance(edit, TextEdit) or hasattr(edit, "new_text"):
         return str(edit.new_text)
     return str(edit.snippet.value)
@@ -116,7 +116,7 @@ def replacement_text(edit: Any) -> str:
 def compute_change(
     old: str, new: str, encoding: PositionEncodingKind | str = UTF16
 ) -> TextDocumentContentChangePartial:
-    """Returns one change that makes the new text of the old one: what stands between their common ends."""
+    """Returns the change from the old to the new text, without their common prefix and suffix."""
     start = common_prefix_length(old, new)
     end = common_prefix_length(old[start:][::-1], new[start:][::-1])
     start, end = avoid_split_line_ends(old, new, start, end)
@@ -126,7 +126,7 @@ def compute_change(
 
 
 def common_prefix_length(one: str, other: str) -> int:
-    """Returns how many characters two texts have in common at their beginning: by halving, each look is one in C."""
+    """Returns the length of the common prefix, by bisection, so that the comparisons run in C."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -138,7 +138,7 @@ def common_prefix_length(one: str, other: str) -> int:
 
 
 def avoid_split_line_ends(old: str, new: str, start: int, end: int) -> tuple[int, int]:
-    """Returns where the common ends stop short of a `\\r\\n`, of which no position can name the middle."""
+    """Returns prefix and suffix lengths that do not split a `\\r\\n`: no position is inside of one."""
     if start and old[start - 1] == "\r":
         start -= 1
     if end and old[len(old) - end] == "\n":

@@ -1,7 +1,7 @@
 """Decodes $/progress: work-done reports and partial results, matched to calls by token.
 
-A request asks for either by a token in its params. The readers here tell by these tokens which notifications are for
-which call, and make events of them; what bears no token of an open call belongs to work that the server began itself.
+A request asks for both with tokens in its params. The readers match notifications to calls by these tokens and convert
+them to events; a notification with another token belongs to work that the server has started itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 P = TypeVar("P")
 
 WorkDone: TypeAlias = WorkDoneProgressBegin | WorkDoneProgressReport | WorkDoneProgressEnd
-"""How far a piece of work is."""
+"""A report of progress."""
 
 WORK_DONE_TYPES: dict[str, Any] = {
     "begin": WorkDoneProgressBegin,
@@ -36,7 +36,7 @@ WORK_DONE_TYPES: dict[str, Any] = {
 
 
 class PartialResult(Struct, Generic[T], frozen=True):
-    """A part of a result. Where parts have come, the result itself holds none of what was in them."""
+    """A part of a result. The final result does not repeat its parts."""
 
     value: T
 
@@ -46,7 +46,7 @@ Progress: TypeAlias = WorkDoneProgressBegin | WorkDoneProgressReport | WorkDoneP
 
 
 class WorkProgress(Struct, frozen=True):
-    """How far a piece of work is that the server began itself. All reports of one piece bear the same token."""
+    """Progress of work that the server has started itself. All reports of one work have the same token."""
 
     token: int | str
     value: WorkDone
@@ -56,15 +56,15 @@ class WorkProgress(Struct, frozen=True):
 
 
 def add_tokens(params: P, tokens: Iterator[int]) -> P:
-    """Returns params that ask for progress and for partial results, as far as they can; tokens of their own stay."""
+    """Returns params with missing tokens for progress and partial results added, if their class has these members."""
     fields = attrs.fields_dict(params.__class__) if attrs.has(params.__class__) else {}
-    wanted = [name for name in ("work_done_token", "partial_result_token") if name in fields]
-    missing = [name for name in wanted if getattr(params, name) is None]
+    names = [name for name in ("work_done_token", "partial_result_token") if name in fields]
+    missing = [name for name in names if getattr(params, name) is None]
     return attrs.evolve(params, **{name: f"becket-{next(tokens)}" for name in missing}) if missing else params  # type: ignore[misc]
 
 
 def create_token_counter() -> Iterator[int]:
-    """Returns numbers for the tokens of one link."""
+    """Returns a counter for the tokens of one connection."""
     return count(1)
 
 
@@ -87,7 +87,7 @@ decode_progress = msgspec.json.Decoder(ProgressValue).decode
 
 
 def progress_reader(partial_type: Any = None) -> EventReader[Any]:
-    """Returns what reads the events of a call whose partial results are of this type; None where there are none."""
+    """Returns a reader for the events of a call with partial results of this type; None for no partial results."""
 
     def decode(raw: Raw) -> Any:
         return decode_event(decode_progress(raw).value, partial_type)
@@ -97,7 +97,7 @@ def progress_reader(partial_type: Any = None) -> EventReader[Any]:
 
 
 def matches_token(raw: Raw, params: Any) -> bool:
-    """Returns whether a notification bears a token of the call with these params, as they were written."""
+    """Returns whether a notification has a token of the call with these wire params."""
     token = decode_token(raw).token
     own = (params.get("workDoneToken"), params.get("partialResultToken"))
     return any(token == one and token.__class__ is one.__class__ for one in own)
@@ -109,17 +109,17 @@ def decode_event(value: Any, partial_type: Any) -> Any:
         if work is not None:
             return work
         if partial_type is None:
-            raise msgspec.ValidationError("no report of progress")
+            raise msgspec.ValidationError("not a progress report")
         return PartialResult(convert(value, partial_type))
     except BadValue as error:
         raise msgspec.ValidationError(str(error)) from error
 
 
 def decode_work_done(value: Any) -> WorkDone | None:
-    """Returns a report of progress, None if the value is none.
+    """Returns a progress report, or None for any other value.
 
     Raises:
-        BadValue: it says that it is one, and is not.
+        BadValue: it has the `kind` of a report but another shape.
     """
     kind = value.get("kind") if is_object(value) else None
     return convert(value, WORK_DONE_TYPES[kind]) if isinstance(kind, str) and kind in WORK_DONE_TYPES else None

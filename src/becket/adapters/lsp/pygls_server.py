@@ -1,7 +1,6 @@
 """Runs servers written with pygls on stdio, a transport, TCP or unix sockets.
 
-Here stands where they run: on stdin and stdout, over a transport, on sockets. `bridge` joins them to the link. pygls
-lives on asyncio, and a server object of its kind has one client in its life.
+`pygls_bridge` connects a server to a peer. pygls needs asyncio, and a server object can serve one client only.
 """
 
 from __future__ import annotations
@@ -28,17 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = ["EXIT_NOT_SHUT_DOWN", "EXIT_SHUT_DOWN", "run", "serve", "serve_tcp", "serve_unix"]
 
-EXIT_USAGE = 2  # started by hand, in a terminal
-EXIT_STOP_TIMEOUT = 4  # the end took too long: a function in a thread would not return
+EXIT_USAGE = 2  # started in a terminal
+EXIT_STOP_TIMEOUT = 4  # a function in a thread did not return in time
 STDIN = 0
 
 
 def run(server: LanguageServer, *, limits: Limits = LSP_LIMITS) -> NoReturn:
-    """Serves the client that started this program, over stdin and stdout, until that ends; then exits.
+    """Serves the client that started this program over stdin and stdout, then exits.
 
-    In place of `server.start_io()`. What is printed goes to stderr. It ends with `exit`, with its stdin, with the
-    process that `initialize` names as the client's, and with SIGTERM or SIGINT. The exit code is 0 after a `shutdown`,
-    else 1.
+    Replaces `server.start_io()`. Prints go to stderr. It ends on `exit`, at the end of stdin, when the process that
+    `initialize` names as the client exits, and on SIGTERM or SIGINT. The exit code is 0 after `shutdown`, else 1.
     """
     if sys.stdin is not None and os.isatty(STDIN):
         print(f"{server.name} {server.version} is a language server: an editor starts it.", file=sys.stderr)
@@ -65,11 +63,11 @@ async def serve(
 ) -> int:
     """Serves one client over a transport or a byte stream, or over stdin and stdout, and returns the exit code.
 
-    Cancelling it ends the link.
+    Cancelling it closes the connection.
 
     Raises:
-        NotSupported: this is not asyncio.
-        LocalProtocolError: this server has, or had, a client.
+        NotSupported: the event loop is not asyncio.
+        LocalProtocolError: the server has, or had, a client.
     """
     check_asyncio()
     check_unused(server)
@@ -92,10 +90,10 @@ def connect(transport: Transport | ByteStream | None, limits: Limits) -> PeerCon
 def serve_tcp(
     build: Callable[[], LanguageServer], host: str = "127.0.0.1", port: int = 0, *, limits: Limits = LSP_LIMITS
 ) -> PyglsSocketServer:
-    """Serves clients on a TCP port, each with a server of its own: `async with serve_tcp(build) as there: there.port`.
+    """Serves clients on a TCP port, each with its own server: `async with serve_tcp(build) as there: there.port`.
 
     Raises:
-        NotSupported: when entered, if this is not asyncio.
+        NotSupported: when entered, if the event loop is not asyncio.
     """
     return PyglsSocketServer(build, lambda setup: sockets.serve_tcp(setup, host, port, dialect=LSP, limits=limits))
 
@@ -103,12 +101,12 @@ def serve_tcp(
 def serve_unix(
     build: Callable[[], LanguageServer], path: str | os.PathLike[str], *, limits: Limits = LSP_LIMITS
 ) -> PyglsSocketServer:
-    """Serves clients on a unix socket, each with a server of its own; otherwise like `serve_tcp`."""
+    """Serves clients on a unix socket, each with its own server; otherwise like `serve_tcp`."""
     return PyglsSocketServer(build, lambda setup: sockets.serve_unix(setup, path, dialect=LSP, limits=limits))
 
 
 class PyglsSocketServer:
-    """Serves clients while its block runs. Leaving it ends their links, and what runs for them."""
+    """Serves clients during its block. Leaving it closes their connections and stops their servers."""
 
     def __init__(
         self, build: Callable[[], LanguageServer], listen: Callable[[Callable[[Peer], None]], sockets.PeerServer]
@@ -119,7 +117,7 @@ class PyglsSocketServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The TCP port."""
         return self._sockets.port
 
     async def __aenter__(self) -> PyglsSocketServer:
@@ -160,7 +158,7 @@ def check_unused(server: LanguageServer) -> None:
 
 
 def start_exit_watchdog() -> None:
-    """Ends this program although functions in threads do not return: Python would wait for them for ever."""
+    """Ends this program even if functions in threads do not return: Python would wait for them forever."""
     timer = Timer(STOP_GRACE, lambda: os._exit(EXIT_STOP_TIMEOUT))
     timer.daemon = True
     timer.start()

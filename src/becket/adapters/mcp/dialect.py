@@ -1,6 +1,6 @@
 """Defines the MCP dialect: JSON Lines framing, cancellation, progress tokens and host defaults.
 
-Here stands what it makes of the link. Its words are in the other files, and imported when they are needed.
+Messages and mapping are in the other files, and imported when they are needed.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["MCP"]
 
-ERROR_CODES = {Meaning.TIMEOUT: -32001}  # as the protocol's own kits number it; what has no number there has ours
+ERROR_CODES = {Meaning.TIMEOUT: -32001}  # as in the official SDKs; meanings without a code there use ours
 
 
 def build_framing(limits: Limits = DEFAULT_LIMITS) -> JsonLines:
-    """Returns the framing: one message a line. Many programs write a greeting to their stdout, which is no message."""
+    """Returns JSON Lines framing that skips stray text: many programs print a banner to stdout."""
     return JsonLines(limits, skip_stray=True)
 
 
 class McpFirstRequest(Struct):
-    """The first request of a client, as far as it tells the protocol."""
+    """The members of a client's first request that identify the protocol."""
 
     method: str = ""
     params: McpFirstParams | None = None
@@ -47,7 +47,7 @@ class McpFirstParams(Struct, rename="camel"):
     protocol_version: str = ""
 
 
-# What may come before the handshake; the latter asks for what is spoken without it.
+# Allowed before the handshake; `server/discover` asks for protocols without a handshake.
 METHODS_BEFORE_INITIALIZE = frozenset({"ping", "server/discover"})
 
 
@@ -71,7 +71,7 @@ class ProgressTokenMeta(Struct):
 
 
 def insert_progress_token(params: bytes | None, token: bytes) -> bytes:
-    """Returns the params of a request whose sender wants to hear of its progress."""
+    """Returns params with a progress token added."""
     members = decode_members(params or b"{}")
     meta = decode_members(members.get("_meta", b"{}"))
     meta["progressToken"] = Raw(token)
@@ -83,7 +83,7 @@ decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def extract_progress_token(params: Raw | None) -> bytes | None:
-    """Returns the token under which the progress of a request is to be told; None where nobody wants to hear of it."""
+    """Returns the progress token of a request, or None."""
     if params is None or b'"progressToken"' not in bytes(params):
         return None
     try:
@@ -94,20 +94,20 @@ def extract_progress_token(params: Raw | None) -> bytes | None:
 
 
 def encode_progress_params(token: bytes, value: object) -> bytes:
-    """Returns what is told of a value: a number, a text, or the members of a `Progress`."""
+    """Returns the params of a progress notification for a number, a text, or the members of a `Progress`."""
     from becket.adapters.mcp.messages.notifications import build_progress
 
     return encode_json(build_progress(decode_json(token), value, PROGRESS_COUNTER))
 
 
-PROGRESS_COUNTER = count(1)  # what is reported without a number must have one that grows
+PROGRESS_COUNTER = count(1)  # for reports without a number: progress must increase
 
 HOST_DEFAULTS = HostDefaults(
     limits={
-        "frame": 16 * 2**20,  # pictures come in base64
-        "nodes": 250_000,  # and tables as JSON
-        "stray": 64 * 2**20,  # some servers write their log to stdout for as long as they run
-        "stdin_grace": 5.0,  # the servers behind `npx` and `uvx` end slowly
+        "frame": 16 * 2**20,  # images are base64
+        "nodes": 250_000,  # tables are JSON
+        "stray": 64 * 2**20,  # some servers log to stdout all the time
+        "stdin_grace": 5.0,  # servers behind `npx` and `uvx` exit slowly
     },
     host_limits={"handshake": 60.0},  # `npx` and `uvx` may have to fetch the program first
 )

@@ -50,12 +50,12 @@ __all__ = ["McpHostServer"]
 
 MAX_OUTPUT: Final = MCP.host_defaults.limits[
     "frame"
-]  # bytes of a tool's text: the client has the model, and may cut it
-START_TIMEOUT: Final = 10.0  # seconds for extensions to start before a client is answered: it asks for tools right then
+]  # bytes of a tool's text; the client may truncate it for its model
+START_TIMEOUT: Final = 10.0  # seconds that `initialize` waits for extensions, because clients list tools right after
 
 
 class McpHostServer:
-    """What one client sees of a host: `Peer.connect_stdio(dialect="mcp", methods=face.methods())`, then
+    """Serves one client: `Peer.connect_stdio(dialect="mcp", methods=server.build_registry())`, then
     `notify_tool_changes`."""
 
     def __init__(self, host: Host) -> None:
@@ -64,7 +64,7 @@ class McpHostServer:
         self._announced_tools: tuple[McpTool, ...] = ()
 
     def build_registry(self) -> Registry:
-        """Returns what the client may call."""
+        """Returns the handlers for the client."""
         methods = Registry()
         methods.handle(INITIALIZE)(self._handle_initialize)
         methods.handle(PING)(self._handle_ping)
@@ -73,7 +73,7 @@ class McpHostServer:
         return methods
 
     async def notify_tool_changes(self, peer: Peer) -> None:
-        """Tells the client when there are other tools, until it is gone."""
+        """Notifies the client of changed tools until it disconnects."""
 
         def on_event(event: ExtensionEvent) -> None:
             tools = self._list_host_tools()
@@ -100,7 +100,7 @@ class McpHostServer:
             for tool in tools
         )
 
-    # -- what is asked
+    # -- handlers
 
     async def _handle_initialize(self, params: McpInitializeParams) -> McpInitializeResult:
         with anyio.move_on_after(START_TIMEOUT):
@@ -108,7 +108,7 @@ class McpHostServer:
                 try:
                     await self._host.ready(id)
                 except BecketError:
-                    pass  # what it lacks stands in the host's problems; the others are there
+                    pass  # reported in the host's problems; the other extensions are served
         self._is_ready = True
         return McpInitializeResult(
             choose_version(params.protocol_version),
@@ -129,7 +129,7 @@ class McpHostServer:
         return ListToolsResult(self._announced_tools)
 
     async def _handle_call_tool(self, params: CallToolParams) -> ToolResult:
-        """Runs a tool between its hooks. What it gave goes on as it is, unless a hook has put a text in its place."""
+        """Calls a tool with its hooks. Returns the result unchanged unless a hook has replaced it."""
         self._check_ready()
         found = self._host.tools.find(params.name)
         if found is None:

@@ -1,7 +1,7 @@
 """Reads MCP servers from `.mcp.json` and from the `mcp_servers` table of a manifest.
 
-Both spellings of the member are read, `mcpServers` and `mcp_servers`. Members that nobody here knows are passed over:
-other programs have some of their own. Only servers that are programs can be started; those behind a URL are told of.
+The member may be `mcpServers` or `mcp_servers`. Unknown members are ignored, because other programs define their own.
+Only servers that are programs can be started; those with a URL are reported as problems.
 """
 
 from __future__ import annotations
@@ -35,17 +35,15 @@ __all__ = ["FILE_NAME", "READER", "McpManifestReader", "parse_servers"]
 
 FILE_NAME: Final = ".mcp.json"
 MEMBERS: Final = ("mcpServers", "mcp_servers")
-VERSION: Final = "0.0.0"  # the file says none; the server itself does, once it runs
+VERSION: Final = "0.0.0"  # unknown until the server runs
 PERMISSIONS: Final = ("tools.register",)
 STDIO: Final = "stdio"
 MAX_NAME_LENGTH: Final = 64
-PLACEHOLDER: Final = re.compile(
-    r"\$\{[^}]*\}"
-)  # other programs fill in `${KEY:-else}`, `${input:key}` and the like, too
+PLACEHOLDER: Final = re.compile(r"\$\{[^}]*\}")  # includes forms of other programs: `${KEY:-else}`, `${input:key}`
 
 
 class McpServerEntry(Struct, frozen=True, kw_only=True):
-    """One server. `permissions` is ours: what it asks for besides that its tools are called."""
+    """One server. `permissions` is an extension of becket: further requested permissions."""
 
     command: Annotated[ArgumentText, Meta(min_length=1)] | None = None
     args: Annotated[tuple[ArgumentText, ...], Meta(max_length=255)] = ()
@@ -65,15 +63,15 @@ class McpManifestReader(ManifestReader):
     bundle_table = "mcp_servers"
 
     def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
-        """Returns the servers that the file lists; one that cannot be used is a problem, and the others are there.
+        """Returns the servers of the file; an invalid entry does not affect the others.
 
         Raises:
-            ManifestError: it is no JSON, or no object.
+            ManifestError: the file is not a JSON object.
         """
         try:
             file: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
         except JSON_ERRORS as error:
-            raise ManifestError(quote_path(path), [("", f"is no JSON object: {error}")]) from error
+            raise ManifestError(quote_path(path), [("", f"is not a JSON object: {error}")]) from error
         for member in MEMBERS:
             if member in file:
                 return parse_servers(file[member], f"/{member}", "", nearby)
@@ -86,13 +84,13 @@ class McpManifestReader(ManifestReader):
         return next(filter(None, tables), tables[0])
 
     def list_bundle(self, table: Mapping[str, Any], prefix: str, nearby: ScopedFiles) -> ExtensionList:
-        """Returns the servers that a manifest lists."""
+        """Returns the servers of a manifest."""
         return parse_servers(table, f"/{self.bundle_table}", prefix, nearby)
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem of the file."""
+        """Returns a hint for a problem of the file."""
         _, message = problem
-        return "start it through a program that speaks with it over stdin and stdout" if "URL" in message else ""
+        return "start it through a program that forwards to it over stdin and stdout" if "URL" in message else ""
 
 
 READER: Final = McpManifestReader()
@@ -101,9 +99,9 @@ READER: Final = McpManifestReader()
 def parse_servers(table: Any, at: str, prefix: str, nearby: ScopedFiles) -> ExtensionList:
     """Returns the servers of a table by name, as extensions whose ids begin with `prefix`.
 
-    One with a `cwd` has that folder for its own: what it runs there is what was agreed to."""
+    A server with a `cwd` owns that folder: consent covers its files."""
     if not is_object(table):
-        return ExtensionList(problems=((at, "is no object of servers by name"),))
+        return ExtensionList(problems=((at, "is not an object of servers by name"),))
     found: dict[str, FoundExtension] = {}
     problems: list[Problem] = []
     disabled: list[str] = []
@@ -126,35 +124,35 @@ def parse_servers(table: Any, at: str, prefix: str, nearby: ScopedFiles) -> Exte
 
 
 def find_entry_problems(given: Any, id: str, taken: Mapping[str, FoundExtension]) -> Iterator[Problem]:
-    """Yields what is wrong with one server."""
+    """Yields the problems of one server."""
     if not is_id(id):
-        yield "", "has no name that an extension could have"
+        yield "", "has a name that cannot be an id"
     elif id in taken:
-        yield "", f"would have the same id as another one: {id}"
+        yield "", f"would have the same id as another server: {id}"
     if wrong := find_problems(given, McpServerEntry):
         yield from wrong
         return
     entry = msgspec.convert(given, McpServerEntry)
     if entry.url is not None or entry.type != STDIO:
-        yield "", "is behind a URL, and no program that could be started"
+        yield "", "has a URL, and is not a program that could be started"
     elif entry.command is None:
         yield "/command", "is missing"
     words = {"/command": entry.command or "", **{f"/args/{n}": word for n, word in enumerate(entry.args)}}
     for place, text in words.items():
         if PLACEHOLDER.search(text):
-            yield place, f"takes a variable: `{truncate(text)}`, which is only done in `env`"
+            yield place, f"has a variable, which is supported only in `env`: `{truncate(text)}`"
     for name, value in entry.env.items():
         if PLACEHOLDER.search(value) and not is_passthrough(name, value):
-            yield f"/env/{name}", f"must be a text, or `${{{name}}}` for the value that the host itself has"
+            yield f"/env/{name}", f"must be a text, or `${{{name}}}` for the host's own value"
 
 
 def is_passthrough(name: str, value: str) -> bool:
-    """Returns whether a variable is to have the value that it has in the host itself."""
+    """Returns whether a variable gets the host's own value."""
     return value == f"${{{name}}}"
 
 
 def build_manifest(id: str, name: str, entry: McpServerEntry) -> Manifest:
-    """Returns the extension that a server is. It always asks for something: none starts that nobody has agreed to."""
+    """Returns the manifest of a server. It always requests a permission, so that it never starts without consent."""
     passed = tuple(variable for variable, value in entry.env.items() if is_passthrough(variable, value))
     return Manifest(
         id=id,

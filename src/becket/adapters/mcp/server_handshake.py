@@ -48,11 +48,11 @@ __all__ = ["ARGS_ARGUMENT", "SERVER_HANDSHAKE", "McpClientInfo", "check_call"]
 W = TypeVar("W", bound=Struct)
 
 ARGS_ARGUMENT: Final = "args"
-"""The one argument of a command that is listed as a prompt: its words, as one would type them."""
+"""The only argument of a command listed as a prompt: its arguments as a command line."""
 
 
 class McpClientInfo(Struct):
-    """What a client has told of itself, and from which level on it wants to be told what is for the log."""
+    """What is known of a client: its handshake and its minimum log level."""
 
     version: str
     info: Implementation
@@ -60,7 +60,7 @@ class McpClientInfo(Struct):
     log_level: LoggingLevel = LoggingLevel.DEBUG
 
 
-# -- the first exchange
+# -- handshake
 
 
 def decode_initialize(given: Any, state: LinkState) -> ContractInitialize:
@@ -83,7 +83,7 @@ def encode_initialize_result(initialized: ContractInitialized, state: LinkState)
 
 
 def build_server_capabilities(state: LinkState) -> ServerCapabilities:
-    """Returns what the extension offers: its tools and commands, and what it has methods of its own for."""
+    """Returns the extension's capabilities: tools, commands, and those of MCP methods that it handles itself."""
     own = state.own_methods
     has_prompts = bool(state.commands) or PROMPTS_GET.name in own
     watches = True if RESOURCES_SUBSCRIBE.name in own else None
@@ -96,7 +96,7 @@ def build_server_capabilities(state: LinkState) -> ServerCapabilities:
     )
 
 
-# -- what it may request of its client
+# -- requests to the client
 
 NEEDS: Final = {
     SAMPLING_CREATE_MESSAGE.name: "sampling",
@@ -116,7 +116,7 @@ def check_call(method: str, state: LinkState) -> None:
         raise NotSupported(f"`{method}`", f"the client has not announced `{capability}`")
 
 
-# -- what it lists
+# -- lists
 
 
 def build_tools_result(params: Any, state: LinkState) -> ListToolsResult:

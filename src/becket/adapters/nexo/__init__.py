@@ -1,7 +1,7 @@
 """Adapter for nexo: the dialect, pollers, admin methods and session metadata.
 
-Tools and hooks are spoken of in the contract's words; pollers, administration and what is said of a session have names
-here: `await extension.peer.call(nexo.POLL_TICK, tick)` on the host, `@handles(nexo.POLL_TICK)` in an extension.
+Tools and hooks are those of the contract. Pollers, admin methods and session metadata are exported here:
+`await extension.peer.call(nexo.POLL_TICK, tick)` in a host, `@handles(nexo.POLL_TICK)` in an extension.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Builds nexo admin methods and maps their capabilities to permissions and errors.
 
-These are the only requests that such an extension makes, and their ids begin with `app:`. Which methods there are is
-the host's: `admin_method` names one, a handler under it serves it, and the extension's grants decide. The capability
-`agents_crud` is the permission `nexo.agents_crud` to everybody but the other side of the link.
+Admin methods are the only requests of a nexo extension; their ids begin with `app:`. The host defines them with
+`admin_method` and a handler, and the extension's grants decide. The capability `agents_crud` on the wire is the
+permission `nexo.agents_crud` in becket.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NOT_GRANTED_TEXT: Final = "capability_not_granted"
 
 
 def to_permission(capability: str) -> str:
-    """Returns the permission that a capability is."""
+    """Returns the permission of a capability."""
     return PERMISSION_PREFIX + capability
 
 
 def to_capability(permission: str) -> str:
-    """Returns the capability that a permission is to the other side."""
+    """Returns the capability of a permission."""
     return permission.removeprefix(PERMISSION_PREFIX)
 
 
@@ -44,13 +44,13 @@ def admin_method(
 def admin_method(
     path: str, capability: str, params: Any = None, result: Any = Any, *, summary: str = ""
 ) -> Method[Any, Any]:
-    """Returns a method of administration: `admin_method("agents/list", "agents_crud", Filter, Agents)`.
+    """Returns an admin method: `admin_method("agents/list", "agents_crud", Filter, Agents)`.
 
     Raises:
         ValueError: the path or the capability is empty.
     """
     if not path or not capability:
-        raise ValueError("a method of administration has a path such as `agents/list` and a capability")
+        raise ValueError("an admin method needs a path such as `agents/list` and a capability")
     return Method(
         ADMIN_PREFIX + path,
         params,
@@ -62,7 +62,7 @@ def admin_method(
 
 
 def encode_error(error: RpcError) -> RpcError:
-    """Returns an error of the host in the words of nexo: a denied permission is a capability that is not granted."""
+    """Returns an error of the host for nexo: a denied permission becomes `capability_not_granted`."""
     if not isinstance(error, PermissionDenied):
         return error
     data = {

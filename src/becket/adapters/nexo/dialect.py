@@ -1,8 +1,8 @@
 """Defines the nexo dialect: JSON Lines, id rules, and host defaults with environment variables.
 
-JSON-RPC 2.0, one message a line. The host's ids are 0 for the first request and 1, 2, 3 for those that follow; an
-extension's own requests have strings that begin with `app:`, and nothing else that it sends is a request. A line that
-is no message is passed over and never answered. A result that is not null is one, whatever stands beside it.
+JSON-RPC 2.0, one message per line. The host's ids are 0, 1, 2, and so on. The ids of an extension's requests are
+strings that begin with `app:`; messages with other ids are not requests. A line that is no message is skipped without
+a response. A response with a result that is not null is a success, even if it also has an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STATE_ROOT: Final = "NEXO_EXTENSION_STATE_ROOT"
 
 
 def is_admin_id(id: bytes) -> bool:
-    """Whether a request under this id is one of an extension."""
+    """Returns whether this is the id of an extension's request."""
     return id.startswith(ADMIN_ID_PREFIX)
 
 
@@ -42,14 +42,14 @@ HOST_WIRE_FORMAT: Final = WireFormat(
 EXTENSION_WIRE_FORMAT: Final = WireFormat(id_prefix="app:", error_precedence=ErrorPrecedence.RESULT_FIRST)
 
 
-# -- around the wire
+# -- host defaults
 
 
 def build_variables(surroundings: EnvironmentContext) -> Mapping[str, str]:
-    """Returns the variables that a host sets for a program: what it is, and the folder for what it keeps.
+    """Returns the variables that a host sets for a program: version, id and state folder.
 
-    That lies where that system has it if `NEXO_HOME` is set, else where this host keeps data. Where it keeps none the
-    folder is for the host to choose: nothing is made in the user's home."""
+    The state folder is in `NEXO_HOME` if that is set, else in the host's data directory. A host without one chooses
+    another folder: nothing is created in the user's home."""
     extension, home = surroundings.extension, surroundings.variables.get("NEXO_HOME")
     root = os.path.join(home, "extensions", extension) if home else surroundings.data_dir
     known = {"AGENT_VERSION": surroundings.host.version, "AGENT_EXTENSION_ID": extension}
@@ -57,11 +57,11 @@ def build_variables(surroundings: EnvironmentContext) -> Mapping[str, str]:
 
 
 HOST_DEFAULTS: Final = HostDefaults(
-    # A line that is too long is dropped as it comes, however long and however often: that system has no limit, and
-    # drops what it cannot read. At most 64 lines of calls wait to be written or answered; the next waits for a place.
+    # Lines that are too long are dropped, without a limit on their size and number: nexo has no limit and drops what it
+    # cannot decode. At most 64 calls are pending; the next one waits for a slot.
     limits={"skipped_frames": 1_000_000, "skipped_bytes": 1024**3},
     host_limits={"call_timeout": 30.0, "handshake": 10.0, "outbound_calls": 64, "stdin_grace": 0.4, "term_grace": 0.1},
-    # 3 s from the goodbye to the kill: these, and the half second that follows the end of its input.
+    # 3 s from the shutdown request to the kill: 2.5 s here, and 0.5 s after the end of stdin.
     timeouts={"tool": 30.0, "hook": 30.0, "shutdown": 2.5},
     restart={
         "most": 5,
@@ -77,8 +77,8 @@ HOST_DEFAULTS: Final = HostDefaults(
         "open_for": 10.0,
         "longest_open": 120.0,
         "successes": 2,
-        "trials": 1_000_000,  # when it is tried again, all calls are let through
-        "trips_on_application_errors": False,  # that system does; five wrong arguments would lock an extension out
+        "trials": 1_000_000,  # a half-open breaker lets all calls through
+        "trips_on_application_errors": False,  # nexo does; there five invalid arguments block an extension
     },
     inherited_environment="harmless",
     build_variables=build_variables,
@@ -86,11 +86,11 @@ HOST_DEFAULTS: Final = HostDefaults(
     has_prefixed_tools=True,
     duplicates="first",
     writes_in_root=True,
-    kills_before_shutdown=False,  # that system does, and its goodbye never arrives
+    kills_before_shutdown=False,  # nexo does, so that its shutdown request never arrives
 )
 
 
-# -- the record
+# -- dialect
 
 
 class NexoFirstRequest(Struct):

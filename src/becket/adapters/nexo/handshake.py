@@ -1,7 +1,7 @@
 """nexo client and server handshake, and the shutdown request.
 
-There is no version to agree on: a host tells its own and the id by which it knows the extension, and the extension
-answers with its tools and hooks, or with nothing at all.
+No version is negotiated: a host sends its own version and the id of the extension, and the extension returns its tools
+and hooks, or null.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ __all__ = ["SERVER_HANDSHAKE", "clean_reason", "client_handshake", "encode_shutd
 
 MAX_REASON_LENGTH = 200  # characters
 DEFAULT_REASON = "client shutdown"
-HOST_NAME = "nexo"  # the hosts of that system do not tell their name
+HOST_NAME = "nexo"  # nexo hosts do not send their name
 
 
-# -- the host's side
+# -- host
 
 
-def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
-    """Says who the host is, and returns what the extension offers.
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    """Initializes the extension and returns what it offers.
 
     Raises:
-        HandshakeFailed: its answer cannot be read.
+        HandshakeFailed: its result is malformed.
     """
-    host = introduction.host
-    raw = yield WireRequest(INITIALIZE, NexoInitializeParams(host.version, introduction.extension))
-    offer = decode_initialize_result(raw, introduction.extension)
+    host = context.host
+    raw = yield WireRequest(INITIALIZE, NexoInitializeParams(host.version, context.extension))
+    offer = decode_initialize_result(raw, context.extension)
     kinds, unknown = to_hook_kinds(offer.hooks)
-    known = introduction.extra
+    known = context.extra
     manifest = known if isinstance(known, NexoManifest) else NexoManifest()
     version = offer.server_version
     return HandshakeResult(
@@ -61,12 +61,12 @@ def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
         info=None if version is None else ExtensionInfo(BuildInfo("cpu", version=version)),
         extra=NexoExtra(agent_id=host.name, server_version=version, manifest=manifest),
         warnings=tuple(f"the hook `{truncate(name)}` is unknown, and passed over" for name in unknown),
-        allows_invalid_schemas=True,  # that system looks at no input at all
+        allows_invalid_schemas=True,  # nexo does not validate input
     )
 
 
 def decode_initialize_result(raw: Raw, extension: str) -> NexoInitializeResult:
-    """Returns what an extension offers; null is nothing at all."""
+    """Returns what an extension offers; null is an empty offer."""
     try:
         return msgspec.json.decode(raw, type=NexoInitializeResult | None) or NexoInitializeResult()
     except JSON_ERRORS as error:
@@ -79,7 +79,7 @@ def encode_shutdown(state: LinkState) -> WireRequest:
 
 
 def clean_reason(reason: str) -> str:
-    """Returns a reason as it may stand in a log: without control characters, and not too long."""
+    """Returns a reason without control characters, truncated to `MAX_REASON_LENGTH`."""
     return "".join(letter for letter in reason if not is_control(letter))[:MAX_REASON_LENGTH]
 
 
@@ -87,30 +87,30 @@ def is_control(letter: str) -> bool:
     return letter < " " or "\x7f" <= letter <= "\x9f"
 
 
-# -- the extension's side
+# -- extension
 
 
 def decode_initialize(given: Any, state: LinkState) -> Initialize:
-    """Returns the host's first words as the contract would have said them: there is no folder and no configuration.
+    """Returns the host's params for the contract, without a folder and configuration, which nexo does not send.
 
     Raises:
-        InvalidParams: they are of another shape.
+        InvalidParams: they have another shape.
     """
     try:
-        said = NexoInitializeParams() if given is None else msgspec.convert(given, NexoInitializeParams)
+        params = NexoInitializeParams() if given is None else msgspec.convert(given, NexoInitializeParams)
     except msgspec.ValidationError as error:
         raise InvalidParams([to_problem(error)]) from error
     return Initialize(
         extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=said.extension_id or state.extension,
+        plugin_id=params.extension_id or state.extension,
         plugin_root=None,
         config={},
-        host=HostInfo(HOST_NAME, said.agent_version),
+        host=HostInfo(HOST_NAME, params.agent_version),
     )
 
 
 def encode_initialize_result(initialized: Initialized, state: LinkState) -> NexoInitializeResult:
-    """Returns the answer to the first words."""
+    """Returns the result of `initialize`."""
     return NexoInitializeResult(
         state.version or None, build_tool_list(initialized.capabilities), to_hook_names(state.hooks)
     )

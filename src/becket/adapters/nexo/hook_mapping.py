@@ -1,17 +1,17 @@
 """Maps nexo hooks to contract hooks, and back.
 
-There are four: before and after a message, before and after a tool call; `after_message` is the contract's
-`on_message_complete`. What one side says and the other has no word for:
+nexo has four hooks: before and after a message, before and after a tool call; `after_message` is the contract's
+`on_message_complete`. Differences:
 
-- A nexo extension that aborts before a message or a tool call gives `Block`. An abort after something has happened is
-  ignored with a warning, as that system does itself.
-- An override of `arguments` gives `Modify`, one of `result` gives `Replace`. An override of `text`, and the
-  `transformed_body` of a decision to `transform`, give `Inject`: a model sees them beside the words of the user, which
-  no extension can change. Other members of an override are lost, as is `do_not_reply_again`.
-- `Inject` becomes an override of `text`, behind the text that came. `Confirm` becomes an abort, since nobody can be
-  asked. Of a `Modify` all reaches the host, of a `Replace` too.
-- `agent_id`, `source`, `text_in`, `duration_ms` and `error` stand in the `data` of the contract's event, under these
-  names. After a tool call its input is not told, and its result is the text that a model reads.
+- An abort before a message or a tool call becomes `Block`. An abort in an `after_*` hook is ignored with a warning, as
+  in nexo.
+- An override of `arguments` becomes `Modify`, one of `result` becomes `Replace`. An override of `text`, and the
+  `transformed_body` of the decision `transform`, become `Inject`: the model sees them after the user's text, which an
+  extension cannot change. Other members of an override and `do_not_reply_again` are lost.
+- `Inject` becomes an override of `text`, appended to the original text. `Confirm` becomes an abort, because nexo has no
+  prompt. `Modify` and `Replace` are sent in full.
+- `agent_id`, `source`, `text_in`, `duration_ms` and `error` are members of `data` in the contract's event. After a tool
+  call the event has no input, and its result is the text for the model.
 """
 
 from __future__ import annotations
@@ -53,27 +53,27 @@ BLOCK_DECISION, TRANSFORM_DECISION = "block", "transform"
 
 
 def to_hook_kinds(names: tuple[str, ...]) -> tuple[tuple[HookKind, ...], tuple[str, ...]]:
-    """Returns the kinds that hooks of these names are, each once, and the names that are none."""
+    """Returns the hook kinds of these names, without duplicates, and the unknown names."""
     kinds = tuple(dict.fromkeys(HOOK_KINDS[name] for name in names if name in HOOK_KINDS))
     return kinds, tuple(name for name in names if name not in HOOK_KINDS)
 
 
 def to_hook_names(kinds: tuple[HookKind, ...]) -> tuple[str, ...]:
-    """Returns the names of those hooks of the contract that there is a word for."""
+    """Returns the nexo names of hook kinds, without those that nexo does not have."""
     return tuple(name for name, kind in HOOK_KINDS.items() if kind in kinds)
 
 
-# -- the host asks
+# -- host
 
 
 def encode_hook(event: HookEvent, state: LinkState) -> WireRequest:
-    """Returns the request that asks about an event.
+    """Returns the request for an event.
 
     Raises:
-        NotSupported: there is no such hook.
+        NotSupported: nexo has no such hook.
     """
     if event.kind not in HOOK_METHODS:
-        raise NotSupported(f"the hook `{event.kind}`", "the dialect `nexo` has no word for it")
+        raise NotSupported(f"the hook `{event.kind}`", "the dialect `nexo` does not have it")
     return WireRequest(HOOK_METHODS[event.kind], build_hook_params(event, state))
 
 
@@ -98,7 +98,7 @@ def build_hook_params(
 
 
 def decode_hook_result(answer: NexoHookResult | None, wire_request: WireRequest, state: LinkState) -> HookResult:
-    """Returns what an answer comes to in the contract; whether the kind allows it is the host's to see."""
+    """Returns a result as one of the contract; the host checks whether the hook allows it."""
     if answer is None:
         return Continue()
     if answer.abort or answer.decision == BLOCK_DECISION:
@@ -109,7 +109,7 @@ def decode_hook_result(answer: NexoHookResult | None, wire_request: WireRequest,
     match wire_request.params:
         case BeforeToolCall() if "arguments" in override:
             arguments = override["arguments"]
-            # Whoever wanted to change the input of a tool did not want it to run as it was.
+            # The hook meant to change the input, so the tool must not run with the original one.
             return Modify(arguments) if is_object(arguments) else Block(MALFORMED_MODIFY)
         case BeforeMessage() if isinstance(override.get("text"), str):
             return Inject(override["text"])
@@ -119,11 +119,11 @@ def decode_hook_result(answer: NexoHookResult | None, wire_request: WireRequest,
             return Continue()
 
 
-# -- the extension is asked
+# -- extension
 
 
 def decode_hook(wire_request: WireRequest, state: LinkState) -> HookEvent:
-    """Returns the event that a request of the host tells of."""
+    """Returns the event of a request."""
     event: BeforeMessage | AfterMessage | BeforeToolCall | AfterToolCall = wire_request.params
     match event:
         case BeforeMessage(agent, session, text, source):
@@ -144,7 +144,7 @@ def decode_hook(wire_request: WireRequest, state: LinkState) -> HookEvent:
 
 
 def encode_hook_result(result: HookResult, wire_request: WireRequest, state: LinkState) -> dict[str, Any]:
-    """Returns the answer that says to the host what the extension has decided."""
+    """Returns the nexo result for a result of the contract."""
     match result:
         case Continue():
             return {"abort": False}

@@ -1,7 +1,6 @@
 """Loads `config/extensions.yaml` into the keyword arguments of `Host`.
 
-The same is said of a `Host` by `arguments`. That a host logs changed manifests, and only that, is its `watch`; what the
-file says of other transports and of the timeouts of a check-up is read and not used.
+`watch` only reports changed manifests. Settings of other transports and of the doctor's timeouts are read but not used.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class NexoWatchTable(ManifestTable, frozen=True, kw_only=True):
-    """Whether the host tells of manifests that have changed."""
+    """Whether the host reports changed manifests."""
 
     enabled: bool = False
     debounce_ms: Count = 500
 
 
 class NexoDoctorTable(ManifestTable, frozen=True, kw_only=True):
-    """How long a check-up waits."""
+    """Timeouts of nexo's doctor."""
 
     stdio_timeout_ms: Count = 5_000
     nats_timeout_ms: Count = 5_000
@@ -51,13 +50,13 @@ class NexoDoctorTable(ManifestTable, frozen=True, kw_only=True):
 
 
 class NexoExtensionTable(Struct, frozen=True, kw_only=True):
-    """What is said of one extension; what else a version of that system has there is passed over."""
+    """Settings of one extension; unknown members are ignored."""
 
     capabilities_grant: tuple[Text, ...] = ()
 
 
 class NexoHostConfig(ManifestTable, frozen=True, kw_only=True):
-    """All that stands under `extensions`. Paths are absolute once it was loaded."""
+    """The table `extensions`. `load_extensions_yaml` makes its paths absolute."""
 
     enabled: bool = True
     search_paths: tuple[Text, ...] = ("./extensions",)
@@ -73,12 +72,12 @@ class NexoHostConfig(ManifestTable, frozen=True, kw_only=True):
 
     @property
     def discovery_depth(self) -> int:
-        """The last level of folders that is looked into. That system counts the manifest itself as a level."""
+        """The depth of the search for manifests. nexo counts the manifest itself as a level."""
         return min(max(self.max_depth, 1) - 1, MAX_DEPTH)
 
     @property
     def allowed_ids(self) -> tuple[str, ...] | None:
-        """The ids that may be there, None where all may; an empty list allows all, as in that system."""
+        """The allowed ids, or None if all are allowed; an empty list allows all, as in nexo."""
         if not self.enabled:
             return ()
         return self.allowlist or None
@@ -86,8 +85,7 @@ class NexoHostConfig(ManifestTable, frozen=True, kw_only=True):
     def host_arguments(self) -> dict[str, Any]:
         """Returns the keyword arguments for `Host`.
 
-        Whoever is granted a capability of administration is granted what every extension of that system may do as
-        well."""
+        An extension with admin capabilities is also granted the default permissions of nexo extensions."""
         return {
             "roots": self.search_paths if self.enabled else (),
             "discovery": DiscoverySettings(
@@ -111,27 +109,27 @@ class NexoConfigFile(ManifestTable, frozen=True, kw_only=True):
 
 
 def load_extensions_yaml(path: str | os.PathLike[str]) -> NexoHostConfig:
-    """Returns what a `config/extensions.yaml` says, with absolute paths.
+    """Returns the content of a `config/extensions.yaml`, with absolute paths.
 
     Raises:
-        BadFile: it cannot be read or used; all problems, each with its JSON pointer.
+        BadFile: it cannot be read or is invalid; lists all problems, each with its JSON pointer.
     """
     config = parse_extensions_yaml(load_bytes(path), path)
     return replace(config, search_paths=resolve_paths(config.search_paths, path))
 
 
 def resolve_paths(paths: tuple[str, ...], file: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Returns search paths of a file: they start from the folder of the host, in which `config` lies."""
+    """Returns absolute search paths; relative ones start from the folder of the host, which contains `config`."""
     folder = os.path.dirname(os.path.abspath(file))
     base = os.path.dirname(folder) if os.path.basename(folder) == CONFIG_FOLDER else folder
     return tuple(os.path.normpath(os.path.join(base, one)) for one in paths)
 
 
 def parse_extensions_yaml(data: bytes, path: str | os.PathLike[str]) -> NexoHostConfig:
-    """Returns what the bytes of the file say; `path` is for the message.
+    """Returns the content of the file; `path` is for error messages.
 
     Raises:
-        BadFile: they break rules; all problems, each with its JSON pointer.
+        BadFile: the file is invalid; lists all problems, each with its JSON pointer.
     """
     value = parse_yaml(data, path)
     try:

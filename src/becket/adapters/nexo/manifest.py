@@ -1,4 +1,4 @@
-"""Data of a nexo `plugin.toml` beyond `Manifest`, and the `extra` of a nexo link."""
+"""Data of a nexo `plugin.toml` beyond `Manifest`, and the `extra` of a nexo connection."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ __all__ = ["NexoExtra", "NexoManifest"]
 
 
 class NexoManifest(Struct, frozen=True, kw_only=True):
-    """What a `plugin.toml` says beyond a `Manifest`.
+    """Members of a `plugin.toml` that `Manifest` does not have.
 
-    `tools` are for people alone: what the handshake says holds. Of the hooks that it says there, the extension is asked
-    at those that `hooks` name, since that is what somebody has agreed to; a lower `priority` comes first. With
-    `passthrough` the extension is told of whose session a call is. `required_capabilities` and `optional_capabilities`
-    are capabilities of administration, those that it cannot do without and those that it can."""
+    `tools` are informational: the tools of the handshake are used. Hooks of the handshake are called only if `hooks`
+    names them, because consent covers these; a lower `priority` comes first. With `passthrough` calls have session
+    metadata. `required_capabilities` and `optional_capabilities` are admin capabilities."""
 
     tools: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
@@ -31,7 +30,7 @@ class NexoManifest(Struct, frozen=True, kw_only=True):
 
 
 class NexoExtra(Struct, frozen=True, kw_only=True):
-    """What a host knows of a link after the handshake. `agent_id` is who the host is where a caller does not say."""
+    """What a host knows of a connection after the handshake. `agent_id` is the default agent of calls."""
 
     agent_id: str
     server_version: str | None = None

@@ -22,12 +22,12 @@ def encode_tool_call(call: ToolCall, state: LinkState) -> WireRequest:
 
 
 def decode_tool_call(request: WireRequest, state: LinkState) -> ToolCall:
-    """Returns which tool is to run on what; what the host says of the session is no part of that."""
-    asked: NexoToolCallParams = request.params
-    arguments: Any = {} if asked.arguments is None else asked.arguments
+    """Returns the tool call without session metadata."""
+    params: NexoToolCallParams = request.params
+    arguments: Any = {} if params.arguments is None else params.arguments
     if not is_object(arguments):
         raise InvalidParams([("/arguments", "must be an object")])
-    return ToolCall(asked.name, strip_session_meta(arguments))
+    return ToolCall(params.name, strip_session_meta(arguments))
 
 
 MAPPING: Final = ContractMapping(

@@ -1,7 +1,7 @@
 """nexo methods and message types: initialize, tools, hooks and shutdown.
 
-Almost every member may be left out, and unknown ones are passed over, as programs of that system do. Turning them into
-the contract and back is `speech`'s; pollers and administration have modules of their own.
+Most members are optional, and unknown ones are ignored, as in nexo. `mapping` and `hook_mapping` convert them to the
+contract; pollers and admin methods have their own modules.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = [
 
 
 class NexoInitializeParams(Struct, frozen=True):
-    """The host's first words."""
+    """Params of `initialize`."""
 
     agent_version: str = ""
     extension_id: str = ""
 
 
 class NexoTool(Struct, frozen=True):
-    """A tool as an extension lists it."""
+    """A tool in the list of an extension."""
 
     name: str
     description: str = ""
@@ -55,7 +55,7 @@ class NexoTool(Struct, frozen=True):
 
 
 class NexoInitializeResult(Struct, frozen=True):
-    """What an extension answers to the first words. All of it may be left out."""
+    """Result of `initialize`; all members are optional."""
 
     server_version: str | None = None
     tools: tuple[NexoTool, ...] = ()
@@ -81,7 +81,7 @@ class NexoToolList(Struct, frozen=True):
 
 
 class NexoToolCallParams(Struct, frozen=True):
-    """Asks for one run of a tool, by the name under which its extension declared it."""
+    """Params of `tools/call`."""
 
     name: str
     arguments: Any = None
@@ -100,7 +100,7 @@ TOOLS_CALL: Final[Method[NexoToolCallParams, Any]] = Method(
 
 
 def to_tools(listed: NexoToolList | tuple[NexoTool, ...]) -> tuple[Tool, ...]:
-    """Returns the tools of a list, in the contract's class."""
+    """Returns the tools of a list as `Tool` objects."""
     tools = listed.tools if isinstance(listed, NexoToolList) else listed
     return tuple(Tool(tool.name, tool.description, tool.input_schema) for tool in tools)
 
@@ -147,7 +147,7 @@ class AfterToolCall(Struct, frozen=True):
 
 
 class NexoHookResult(Struct, frozen=True, omit_defaults=True):
-    """What an extension says to a hook; null and an object without any member let things go on."""
+    """Result of a hook; null and an empty object continue."""
 
     abort: bool = False
     reason: str | None = None
@@ -171,13 +171,13 @@ HOOK_METHODS: Final[Mapping[HookKind, Method[Any, NexoHookResult | None]]] = Map
         HookKind.AFTER_TOOL_CALL: build_hook_method("after_tool_call", AfterToolCall, "A tool has run."),
     }
 )
-"""By the contract's kind. There is no word for the other kinds."""
+"""By the contract's kind; nexo has no other hooks."""
 
-# -- the end
+# -- shutdown
 
 
 class NexoShutdownParams(Struct, frozen=True):
-    """Why the extension is to end, for its log."""
+    """Reason of the shutdown, for the extension's log."""
 
     reason: str = ""
 

@@ -1,7 +1,7 @@
 """Adds session metadata to nexo tool calls, and reads it in an extension.
 
-Only an extension whose manifest asks for it is told, and only the host can say it: a `_meta` that a model or anybody
-else has put into the arguments is taken out.
+It is added only for an extension whose manifest requests it, and only by the host: a `_meta` in the arguments from any
+other source, such as a model, is removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ META = "_meta"
 def build_session_meta(
     agent_id: str, session_id: str | None = None, *, channel: str | None = None, account_id: str | None = None
 ) -> dict[str, Any]:
-    """Returns what is said of a session: by whom it is held, and where a channel is known, over which account too."""
+    """Returns the metadata of a session, with the channel and account if there is a channel."""
     meta: dict[str, Any] = {"agent_id": agent_id, "session_id": session_id}
     if channel is None:
         return meta
@@ -37,24 +37,23 @@ def build_session_meta(
 
 
 def add_session_meta(call: ToolCall, meta: Mapping[str, Any] | None, state: LinkState) -> ToolCall:
-    """Returns the call with what the host says of the session, for an extension that wants to be told.
+    """Returns the call with session metadata, if the extension requests it.
 
-    Without `meta` the host's own name is all that there is to say."""
+    Without `meta` it has only the host's own name."""
     known = state.extra
     if not isinstance(known, NexoExtra) or not known.manifest.passthrough:
         return call
-    said = build_session_meta(known.agent_id) if meta is None else dict(meta)
-    return ToolCall(call.name, {META: said, **strip_session_meta(call.input)})
+    session = build_session_meta(known.agent_id) if meta is None else dict(meta)
+    return ToolCall(call.name, {META: session, **strip_session_meta(call.input)})
 
 
 def strip_session_meta(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a tool alone."""
+    """Returns the arguments of a tool without session metadata."""
     return {name: value for name, value in arguments.items() if name != META}
 
 
 def get_session_meta(context: object) -> Mapping[str, Any]:
-    """Returns what the host has said of the session in the request that a tool's `ctx` stands for; nothing where it
-    said nothing, or speaks another dialect."""
+    """Returns the session metadata of the request of a tool's `ctx`; empty without any, or in another dialect."""
     wire_request = getattr(context, "wire_request", None)
     params = wire_request.params if isinstance(wire_request, WireRequest) else None
     arguments = params.arguments if isinstance(params, NexoToolCallParams) else None

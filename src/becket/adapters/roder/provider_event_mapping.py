@@ -1,7 +1,7 @@
 """Maps provider events and results to Roder inference events, and back.
 
-What Roder tells and the contract has no word for is passed over: that a tool is about to be asked for, what the
-provider does by itself, metadata. What the contract tells and Roder has no word for travels as metadata.
+Roder's events without a counterpart in the contract are ignored: announced and hosted tool calls, compaction, metadata.
+Events of the contract without a counterpart in Roder are sent as metadata.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ __all__ = ["PROVIDER_TURN", "TurnDone", "to_final_events", "to_inference_event"]
 Block = dict[str, Any]
 
 
-# -- the events of an answer, as the contract has them
+# -- Roder to the contract
 
 
 class TurnDone(ProviderDone, frozen=True):
-    """The answer is whole. Why it ended is told by the event itself here, and by the result there."""
+    """End of a turn. Roder sends the stop reason with this event, the contract with the result."""
 
     stop_reason: str | None = None
     provider_response_id: str | None = None
 
 
 def decode_provider_event(raw: Raw) -> ProviderEvent:
-    """Returns an event of an answer.
+    """Returns an event of a turn.
 
     Raises:
-        msgspec.ValidationError: it is malformed, or the contract has no word for it.
+        msgspec.ValidationError: it is malformed, or has no counterpart in the contract.
     """
     match decode_inference_event(raw):
         case MessageDelta(text):
@@ -76,9 +76,9 @@ def decode_provider_event(raw: Raw) -> ProviderEvent:
         case TurnCompleted(stop_reason, response):
             return TurnDone(stop_reason, response)
         case TurnFailed(message):
-            return ProviderFailed(message or "it failed without a word")
+            return ProviderFailed(message or "it failed without a message")
         case other:
-            raise ValidationError(f"the contract has no word for it: {type(other).__name__}")
+            raise ValidationError(f"no counterpart in the contract: {type(other).__name__}")
 
 
 class InferenceEventProbe(Struct, rename="camel"):
@@ -99,7 +99,7 @@ UNMAPPED_EVENTS: Final = frozenset(
 
 
 def is_mapped_event_of(raw: Raw, call: StreamTurnParams) -> bool:
-    """Returns whether the event is of this answer, and one that the contract has a word for."""
+    """Returns whether the event is of this turn and has a counterpart in the contract."""
     try:
         peeked = msgspec.json.decode(raw, type=InferenceEventProbe)
     except JSON_ERRORS:
@@ -110,7 +110,7 @@ def is_mapped_event_of(raw: Raw, call: StreamTurnParams) -> bool:
 
 
 class ProviderResultCollector:
-    """Puts the pieces of an answer together."""
+    """Builds the result of a turn from its events."""
 
     def __init__(self, call: StreamTurnParams) -> None:
         self._call = call
@@ -120,11 +120,11 @@ class ProviderResultCollector:
         self._failure: str | None = None
 
     def on_response(self, answer: Raw, /) -> None:
-        """Takes the engine's word that it has begun."""
+        """Checks the engine's acknowledgement."""
         TURN_OPERATION.check_ack(answer, self._call)
 
     def on_event(self, event: ProviderEvent, /) -> bool:
-        """Takes an event, and returns whether it is the last one."""
+        """Adds an event; returns whether it is the last one."""
         match event:
             case TextDelta(text):
                 self._add("text", text)
@@ -150,7 +150,7 @@ class ProviderResultCollector:
             self._blocks.append((kind, [text]))
 
     def result(self) -> ProviderResult:
-        """Returns the whole answer."""
+        """Returns the result; raises `RpcError` for a failed turn."""
         if self._failure is not None:
             raise RpcError(OPERATION_FAILED_CODE, self._failure)
         blocks = (
@@ -179,13 +179,13 @@ PROVIDER_TURN: Final[Stream[StreamTurnParams, ProviderResult, ProviderEvent]] = 
 """`STREAM_TURN` with the events and the result of the contract."""
 
 
-# -- the contract's events as those of Roder
+# -- the contract to Roder
 
 
 def to_inference_event(event: ProviderEvent) -> InferenceEvent | None:
-    """Returns what is told of an event; None of the last one, whose place the end takes.
+    """Returns the Roder event of an event; None for the last one, which `to_final_events` replaces.
 
-    An error that the answer goes on after is told as metadata: `TurnFailed` would be the end."""
+    An error before the end is sent as metadata, because `TurnFailed` would end the turn."""
     match event:
         case TextDelta(text):
             return MessageDelta(text)
@@ -202,17 +202,17 @@ def to_inference_event(event: ProviderEvent) -> InferenceEvent | None:
 
 
 def to_token_usage(values: Block) -> TokenUsage | ProviderMetadata:
-    """Returns the numbers that Roder has names for; where those are not there, all of them as metadata."""
-    asked = find_count(values, "prompt_tokens", "input_tokens")
-    answered = find_count(values, "completion_tokens", "output_tokens")
-    if asked is None or answered is None:
+    """Returns the token counts that Roder knows; if they are missing, all values as metadata."""
+    prompt = find_count(values, "prompt_tokens", "input_tokens")
+    completion = find_count(values, "completion_tokens", "output_tokens")
+    if prompt is None or completion is None:
         return ProviderMetadata({"usage": values})
     total = find_count(values, "total_tokens")
     cached = find_count(values, "cached_prompt_tokens", "cache_read_input_tokens")
     return TokenUsage(
-        prompt_tokens=asked,
-        completion_tokens=answered,
-        total_tokens=asked + answered if total is None else total,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=prompt + completion if total is None else total,
         cached_prompt_tokens=UNSET if cached is None else cached,
     )
 
@@ -225,18 +225,18 @@ def find_count(values: Block, *names: str) -> int | None:
     return None
 
 
-def to_final_events(result: ProviderResult, told: set[type]) -> Iterator[InferenceEvent]:
-    """Yields the end of an answer; before it, what came with the result alone and was not told piece by piece."""
+def to_final_events(result: ProviderResult, sent: set[type]) -> Iterator[InferenceEvent]:
+    """Yields the content of a result of which no events were `sent`, then the end of the turn."""
     for block in result.content:
         match block:
-            case {"type": "text", "text": str(text)} if TextDelta not in told:
+            case {"type": "text", "text": str(text)} if TextDelta not in sent:
                 yield MessageDelta(text)
-            case {"type": "thinking", "thinking": str(text)} if ThinkingDelta not in told:
+            case {"type": "thinking", "thinking": str(text)} if ThinkingDelta not in sent:
                 yield ReasoningDelta(text)
-            case {"type": "tool_use", "id": str(id), "name": str(name)} if ToolUse not in told:
+            case {"type": "tool_use", "id": str(id), "name": str(name)} if ToolUse not in sent:
                 yield ToolCallCompleted(id, name, to_json(block.get("input", {})))
             case _:
                 pass
-    if is_object(result.usage) and Usage not in told:
+    if is_object(result.usage) and Usage not in sent:
         yield to_token_usage(result.usage)
     yield TurnCompleted(result.stop_reason)

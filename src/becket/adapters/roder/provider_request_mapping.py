@@ -1,8 +1,8 @@
 """Maps provider requests to Roder inference requests, and back.
 
-The contract has messages of content blocks, Roder a transcript of items: one message may be several items, and
-neighbouring items of one speaker are one message. Items that are nobody's words (a changed file, an error, what only a
-provider understands) are left out of the messages.
+The contract has messages of content blocks, Roder a transcript of items: one message can become several items, and
+consecutive items of one role become one message. Items without a role (a changed file, an error, provider metadata) are
+left out of the messages.
 """
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ __all__ = ["decode_arguments", "to_inference_request", "to_json", "to_messages",
 Block = dict[str, Any]
 USER: Final = "user"
 ASSISTANT: Final = "assistant"
-MIN_THINKING_BUDGET: Final = (
-    1024  # tokens, where Roder says that a model thinks and not how much: the least that APIs take
-)
+MIN_THINKING_BUDGET: Final = 1024  # tokens if Roder enables reasoning without a budget: the minimum of common APIs
 BUDGET_KEY: Final = "thinking_budget"
 
 
-# -- the contract's request as one of Roder
+# -- the contract to Roder
 
 
 def to_inference_request(request: ProviderRequest, engine: str, model: str) -> InferenceRequest:
@@ -70,9 +68,9 @@ def to_tool_spec(tool: Block) -> ToolSpec:
 
 
 def to_transcript(messages: Iterable[Message]) -> list[TranscriptItem]:
-    """Returns the items of a conversation."""
+    """Returns the transcript of messages."""
     items: list[TranscriptItem] = []
-    names: dict[str, str] = {}  # of the tools that were asked for, by the id of the call
+    names: dict[str, str] = {}  # tool names by call id
     for message in messages:
         content = message.content
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -95,7 +93,7 @@ def to_assistant_items(blocks: Iterable[Block], names: dict[str, str]) -> Iterat
 
 
 def to_user_items(blocks: Iterable[Block], names: dict[str, str]) -> Iterator[TranscriptItem]:
-    """Yields what a person says, texts and pictures together, and the results of tools in between."""
+    """Yields user messages, with texts and images joined, and the tool results between them."""
     texts: list[str] = []
     images: list[InputImage] = []
     for block in blocks:
@@ -122,7 +120,7 @@ def build_user_message(texts: list[str], images: list[InputImage]) -> Iterator[U
 
 
 def to_result_text(content: Any) -> str:
-    """Returns what a tool has given as text: it may be text, or blocks of it."""
+    """Returns the content of a tool result, a string or blocks, as text."""
     if content is None or isinstance(content, str):
         return content or ""
     if is_array(content) and all(is_object(block) and isinstance(block.get("text"), str) for block in content):
@@ -134,13 +132,13 @@ def to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-# -- a request of Roder as the contract's
+# -- Roder to the contract
 
 
 def to_provider_request(request: InferenceRequest, engine: str, extension: str) -> ProviderRequest:
     """Returns the request to an engine of an extension."""
-    told = request.instructions
-    prompt = "\n\n".join(text for text in (told.system, told.developer, told.developer_context) if text)
+    given = request.instructions
+    prompt = "\n\n".join(text for text in (given.system, given.developer, given.developer_context) if text)
     model = request.model.model
     return ProviderRequest(
         provider_id=engine,
@@ -178,7 +176,7 @@ def to_messages(items: Iterable[TranscriptItem]) -> tuple[Message, ...]:
 
 
 def to_content(blocks: list[Block]) -> str | tuple[Block, ...]:
-    """Returns a text alone as text."""
+    """Returns a single text block as a string, otherwise the blocks."""
     if len(blocks) == 1 and blocks[0]["type"] == "text":
         text: str = blocks[0]["text"]
         return text
@@ -214,7 +212,7 @@ def to_image_source(image: InputImage) -> Block:
 
 
 def decode_arguments(text: str) -> Block:
-    """Returns the arguments of a tool, which travel as text; what is no object stands under its own name."""
+    """Returns the arguments of a tool from JSON text; wraps any other value as `{"arguments": ...}`."""
     try:
         value: Any = msgspec.json.decode(text or "{}")
     except JSON_ERRORS:

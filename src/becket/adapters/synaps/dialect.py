@@ -18,12 +18,12 @@ __all__ = ["SYNAPS", "encode_error", "find_meaning"]
 
 # -- errors
 
-INVALID_CODE = -32602  # bad params, and permissions that are not held
-FAILED_CODE = -32000  # a store that failed; here all that the system itself has no number for
+INVALID_CODE = -32602  # invalid params, and missing permissions
+FAILED_CODE = -32000  # a failed store; used here for all meanings without a code in SynapsCLI
 NUMBERS: Final = {
     **dict.fromkeys(Meaning, FAILED_CODE),
     Meaning.UNKNOWN_METHOD: -32601,
-    Meaning.INVALID_REQUEST: -32601,  # a request under the name of a notification: there is no such method
+    Meaning.INVALID_REQUEST: -32601,  # a request with the name of a notification: no such method
     Meaning.INVALID_PARAMS: INVALID_CODE,
     Meaning.PERMISSION_DENIED: INVALID_CODE,
 }
@@ -34,18 +34,18 @@ MEANINGS: Final = {number: meaning for meaning, number in ERROR_CODES.items() if
 
 
 def encode_error(error: RpcError) -> RpcError:
-    """Returns the error in the words of a host: a number and a text, of several problems the first, and no more."""
+    """Returns the error as SynapsCLI sends it: code and text, with only the first of several problems."""
     if isinstance(error, MethodNotFound):
         return RpcError(Meaning.UNKNOWN_METHOD, f"method not found: {error.method}")
     if isinstance(error, InvalidParams) and error.problems:
         return RpcError(Meaning.INVALID_PARAMS, error.problems[0][1])
-    if error.meaning is None:  # of a method of the host's own, with a number of its own
+    if error.meaning is None:  # a custom error code of a custom method
         return error
     return RpcError(error.meaning, error.message)
 
 
 def find_meaning(code: int, message: str) -> Meaning | None:
-    """Returns what an error means; of a denial only the text tells."""
+    """Returns the meaning of an error; a denied permission is recognized by its text."""
     if code == INVALID_CODE and message.startswith(DENIED_PREFIX):
         return Meaning.PERMISSION_DENIED
     return MEANINGS.get(code)
@@ -59,22 +59,20 @@ HOST_WIRE_FORMAT: Final = WireFormat(
     map_error=encode_error,
     classify_error=find_meaning,
 )
-EXTENSION_WIRE_FORMAT: Final = replace(
-    HOST_WIRE_FORMAT, map_error=None
-)  # a host shows the whole text, and all of it helps
+EXTENSION_WIRE_FORMAT: Final = replace(HOST_WIRE_FORMAT, map_error=None)  # a host shows the whole text
 
 
-# -- what its hosts are used to
+# -- host defaults
 
-CALL_TIMEOUT = 30.0  # seconds for all but tools and what a person waits for; a stream has no more
+CALL_TIMEOUT = 30.0  # seconds for all calls but tools and interactive ones; also for a whole stream
 
 HOST_DEFAULTS: Final = HostDefaults(
     restart_limits={"handshake": 10.0},
     host_limits={
-        "outbound_calls": 1,  # simple programs take the next message for the answer to a call of their own
+        "outbound_calls": 1,  # simple programs treat the next message as the response to their own call
         "call_timeout": CALL_TIMEOUT,
-        "handshake": 120.0,  # its own hosts wait for ever, and some programs fetch a model first
-        # Its own hosts kill one second after `shutdown`: half of it is for the response, and this is the other half.
+        "handshake": 120.0,  # SynapsCLI waits forever, and some programs download a model first
+        # SynapsCLI kills one second after `shutdown`: half of it is for the response, and this is the other half.
         "stdin_grace": 0.4,
         "term_grace": 0.1,
     },

@@ -20,32 +20,32 @@ from becket.permissions.names import PERMISSIONS
 
 __all__ = ["SERVER_HANDSHAKE", "SYNAPS_VERSION", "client_handshake", "find_plugin_id"]
 
-SYNAPS_VERSION: Final = "0.1.0"  # which extensions are told; nothing depends on it
+SYNAPS_VERSION: Final = "0.1.0"  # sent to extensions; nothing depends on it
 
 
-def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
-    """Introduces the host, and returns what the extension declares once it has passed every rule of the contract."""
-    words = Initialize(
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    """Initializes the extension and returns its validated declaration."""
+    params = Initialize(
         synaps_version=SYNAPS_VERSION,
         extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=find_plugin_id(introduction),
-        plugin_root=introduction.cwd if introduction.root is None else introduction.root,
-        config=dict(introduction.config),
+        plugin_id=find_plugin_id(context),
+        plugin_root=context.cwd if context.root is None else context.root,
+        config=dict(context.config),
     )
-    raw = yield WireRequest(INITIALIZE, words)
+    raw = yield WireRequest(INITIALIZE, params)
     initialized = parse_initialized(
-        introduction.extension,
+        context.extension,
         raw,
-        grants=Grants(introduction.grants),
-        config=introduction.config,
-        known=PERMISSIONS | introduction.grants,
-        reads_hooks=False,  # the hooks of these programs stand in their manifests
+        grants=Grants(context.grants),
+        config=context.config,
+        known=PERMISSIONS | context.grants,
+        reads_hooks=False,  # they are declared in the manifest
     )
     return HandshakeResult(capabilities=initialized.capabilities)
 
 
 def find_plugin_id(known: HandshakeContext | LinkState) -> str:
-    """Returns the id by which an extension knows itself: its folder may have a name that is no id in this host."""
+    """Returns the extension's own id: the name of its folder, which may not be a valid id in this host."""
     plugin = known.extra
     return plugin.id if isinstance(plugin, Plugin) and plugin.id else known.extension
 
@@ -67,7 +67,7 @@ def encode_initialize_result(initialized: Initialized, state: LinkState) -> Init
     return Initialized(initialized.protocol_version, initialized.capabilities)
 
 
-RAW_INITIALIZE: Final[Method[Any, Any]] = Method(INITIALIZE.name, Any, Any)  # the version is looked at before the rest
+RAW_INITIALIZE: Final[Method[Any, Any]] = Method(INITIALIZE.name, Any, Any)  # the version is checked first
 SERVER_HANDSHAKE: Final = ServerHandshake(
     initialize_method=RAW_INITIALIZE, decode_params=decode_initialize, encode_result=encode_initialize_result
 )

@@ -1,7 +1,6 @@
 """Types of a SynapsCLI `plugin.json`.
 
-A host of ours takes the part that it understands from it; the rest is here for whoever wants it. Reading the file and
-holding it against the rules is the host's.
+`manifest_reader` reads and checks the file. Members that the host does not use are available to programs.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ __all__ = [
 ]
 
 
-MAX_IMPORTANCE = 100  # and the least is as far below 0
+MAX_IMPORTANCE = 100  # the minimum is -100
 
 
 class PluginHookMatch(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which inputs of a tool a hook is for; all conditions must hold."""
+    """Conditions on the input of a tool; all must hold."""
 
     input_contains: str | None = None
     input_equals: Any = None
 
 
 class PluginHook(Struct, frozen=True):
-    """A kind of event that the extension wants to be asked about."""
+    """A hook that the extension subscribes to."""
 
     hook: str
     tool: str | None = None
@@ -47,7 +46,7 @@ class PluginHook(Struct, frozen=True):
 
 
 class PluginConfig(Struct, frozen=True):
-    """One key of the configuration. The type is for people: nobody holds a value against it."""
+    """One key of the configuration. The type is informational: values are not checked against it."""
 
     key: str
     type: Literal["string", "bool", "number"] | None = None
@@ -58,7 +57,7 @@ class PluginConfig(Struct, frozen=True):
 
 
 class PluginExtension(Struct, frozen=True, kw_only=True):
-    """How the extension is started, and what it asks for."""
+    """Command, permissions, hooks and configuration of the extension."""
 
     protocol_version: int = 1
     runtime: Literal["process"]
@@ -89,11 +88,11 @@ class PluginCommand(Struct, frozen=True):
 
     @property
     def is_extension_command(self) -> bool:
-        """Whether it is the extension that runs it."""
+        """Whether the extension runs it."""
         return self.command is None and self.tool is None and self.skill is None
 
     def find_skill(self, folder: str) -> str | None:
-        """Returns the file of its skill in the folder of the plugin, None where there is none."""
+        """Returns the file of its skill in the folder of the plugin, or None."""
         root = os.path.normpath(folder)
         path = os.path.normpath(os.path.join(root, "skills", (self.skill or "").rpartition(":")[2], "SKILL.md"))
         is_inside = path.startswith(os.path.join(root, "")) and "\0" not in path
@@ -101,7 +100,7 @@ class PluginCommand(Struct, frozen=True):
 
 
 class PluginField(Struct, frozen=True):
-    """One key of the configuration as it is shown and changed."""
+    """A field of the settings for one key of the configuration."""
 
     key: str
     label: str
@@ -127,7 +126,7 @@ class PluginSettings(Struct, frozen=True):
 
 
 class PluginSidecarLifecycle(Struct, frozen=True):
-    """Where the sidecar is shown, and how much it matters: from -100 to 100, and what is beyond counts as that."""
+    """Where the sidecar is shown, and its importance, clamped to -100 to 100."""
 
     command: str | None = None
     settings_category: str | None = None
@@ -149,13 +148,13 @@ class PluginSidecar(Struct, frozen=True):
 
 
 class PluginProvides(Struct, frozen=True):
-    """What the plugin brings besides its extension."""
+    """What the plugin provides besides its extension."""
 
     sidecar: PluginSidecar | None = None
 
 
 class Plugin(Struct, frozen=True, kw_only=True):
-    """The whole file; and `id`, by which its system knows the extension: the name of the folder that it lies in."""
+    """The whole file; `id` is the name of its folder, which SynapsCLI uses as the id."""
 
     id: str = ""
     name: str = ""

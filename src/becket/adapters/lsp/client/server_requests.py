@@ -1,6 +1,6 @@
 """Handles the requests and notifications that a language server sends to its client.
 
-What a client announces to its server follows from what is overridden.
+A client announces the capabilities whose methods it overrides.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ REFRESH_METHODS = (
 
 
 class ServerRequestHandlers:
-    """What a server that asks is answered, by plain functions or `async def`.
+    """Handlers of a server's requests, which may be plain functions or `async def`.
 
-    `methods` are all of them, for a link or for a host. `settings` are what `workspace/configuration` is answered from,
-    by section; `registrations` is what the server has registered, by id."""
+    `methods` has all of them, for a peer or a host. `settings` are the results of `workspace/configuration`, by
+    section; `registrations` has the server's registrations by id."""
 
     def __init__(self, root: Path | None, settings: Mapping[str, Any]) -> None:
         self.root = root
@@ -58,9 +58,9 @@ class ServerRequestHandlers:
         self._register()
 
     def reset_for_peer(self, peer: Peer) -> bool:
-        """Forgets what the last server has told, at the first word of another; returns whether it is another.
+        """Clears the state of the previous server if this peer is a new one; returns whether it is.
 
-        A server may speak before its client knows that it is there: a host may have started it."""
+        A server that a host has started may send messages before its client knows of it."""
         if peer is self._last_peer:
             return False
         self._last_peer = peer
@@ -68,50 +68,50 @@ class ServerRequestHandlers:
         return True
 
     async def configuration(self, item: types.ConfigurationItem) -> Any:
-        """Answers one item of `workspace/configuration`: the section of `settings`, None where there is none."""
+        """Returns one item of `workspace/configuration`: the section of `settings`, or None."""
         value: Any = self.settings
         for part in filter(None, (item.section or "").split(".")):
             value = value.get(part) if is_object(value) else None
         return value
 
     async def register_capability(self, params: types.RegistrationParams) -> None:
-        """Takes what the server registers."""
+        """Stores the server's registrations."""
         self.registrations.update({registration.id: registration for registration in params.registrations})
 
     async def unregister_capability(self, params: types.UnregistrationParams) -> None:
-        """Forgets what the server no longer wants."""
+        """Removes the server's registrations."""
         for gone in params.unregisterations:
             self.registrations.pop(gone.id, None)
 
     async def create_progress(self, params: types.WorkDoneProgressCreateParams) -> None:
-        """Allows the server to report its work under a token. Raise an `RpcError` to refuse it."""
+        """Accepts a token for progress reports. Raise an `RpcError` to reject it."""
 
     async def apply_edit(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
-        """Refuses: this client changes no files. The server is told that it may ask only where this is overridden."""
+        """Rejects the edit: this client changes no files. The capability is announced if this is overridden."""
         return types.ApplyWorkspaceEditResult(applied=False, failure_reason="this client does not apply edits")
 
     async def show_message_request(self, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
-        """Logs the message, and chooses none of the actions."""
+        """Logs the message and selects no action."""
         self.log(params.type, params.message)
         return None
 
     async def show_document(self, params: types.ShowDocumentParams) -> types.ShowDocumentResult:
-        """Refuses: there is nothing to show it on."""
+        """Rejects the request: this client has no display."""
         return types.ShowDocumentResult(success=False)
 
     async def workspace_folders(self) -> Sequence[types.WorkspaceFolder] | None:
-        """Answers with the root, None where there is none."""
+        """Returns the root, or None."""
         return None if self.root is None else [types.WorkspaceFolder(uri_of(self.root), self.root.name)]
 
     async def refresh(self) -> None:
-        """Takes the word that something (lenses, tokens, hints, diagnostics) should be asked for again."""
+        """Handles the hint that lenses, tokens, hints or diagnostics should be requested again."""
 
     def show_message(self, params: types.ShowMessageParams) -> None:
-        """Logs a message that is meant for a person."""
+        """Logs a message for the user."""
         self.log(params.type, params.message)
 
     def log_message(self, params: types.LogMessageParams) -> None:
-        """Logs a message that is meant for the log."""
+        """Logs a log message."""
         self.log(params.type, params.message)
 
     def log(self, level: types.MessageType, message: str) -> None:
@@ -119,17 +119,17 @@ class ServerRequestHandlers:
         name = "server" if self.server_info is None else self.server_info.name
         lsp_logger().log(LOG_LEVELS.get(level, logging.INFO), "%s: %s", name, message)
 
-    # -- what it is told of them
+    # -- capabilities
 
     def build_capabilities(self) -> types.ClientCapabilities:
-        """Returns what this client can do. What is overridden is announced; add to it what you ask for yourself."""
+        """Returns the capabilities of the overridden methods; add those of features that you use yourself."""
         announced: types.ClientCapabilities = convert(
             build_client_capabilities(frozenset(self.methods)), types.ClientCapabilities
         )
         return announced
 
     def fallback_handlers(self) -> Registry:
-        """Returns answers to what a server was told not to ask, and may ask nevertheless."""
+        """Returns handlers of requests that a server may send although the client has not announced them."""
         registry = Registry()
         registry.handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
         registry.handle(methods.WINDOW_SHOW_DOCUMENT)(self.show_document)

@@ -1,6 +1,6 @@
 """Handles roots, sampling and elicitation requests with the client's callbacks.
 
-What nobody gave a function for is not offered, and not answered.
+A feature without a callback is neither announced nor handled.
 """
 
 from __future__ import annotations
@@ -39,18 +39,17 @@ __all__ = ["ClientCallbacks", "ElicitationCallback", "RootLike", "SamplingCallba
 T = TypeVar("T")
 
 RootLike: TypeAlias = str | os.PathLike[str] | Root
-"""A folder by its path, or a root as it is told. A text with `://` in it is a URI."""
+"""A folder by its path, a URI (a string with `://`), or a `Root`."""
 
 SamplingCallback: TypeAlias = Callable[[CreateMessageParams], CreateMessageResult | Awaitable[CreateMessageResult]]
 ElicitationCallback: TypeAlias = Callable[[ElicitParams], "ElicitResult | Mapping[str, Any] | Awaitable[Any] | None"]
-"""Returns what the person has done; or only the values, or None for a no."""
+"""Returns the user's action; or only the values for an accept, or None for a decline."""
 
 
 class ClientCallbacks:
-    """What a server may ask for. A function may be `async def`, or a plain one that returns at once.
+    """Callbacks for requests of a server; `async def`, or plain functions that return at once.
 
-    `samples_tools` says that `sample` can give tools to the model, `elicits_urls` that `elicit` can send a person to a
-    URL: servers ask for neither otherwise."""
+    `samples_tools` announces that `sample` supports tools, `elicits_urls` that `elicit` can send the user to a URL."""
 
     def __init__(
         self,
@@ -68,7 +67,7 @@ class ClientCallbacks:
         self._elicits_urls = elicits_urls
 
     def capabilities(self) -> ClientCapabilities:
-        """Returns what a server is told of it."""
+        """Returns the capabilities to announce."""
         return ClientCapabilities(
             roots=None if self.roots is None else ListCapability(list_changed=True),
             sampling=None if self._sample is None else SamplingCapability(tools={} if self._samples_tools else None),
@@ -76,11 +75,11 @@ class ClientCallbacks:
         )
 
     def _elicitation_capability(self) -> ElicitationCapability:
-        # Servers of older versions know only forms, and an object without members for them.
+        # Servers of older versions know only forms, which are an empty object there.
         return ElicitationCapability(form={}, url={}) if self._elicits_urls else ElicitationCapability()
 
     def methods(self, *, requires: str | None = None) -> Registry:
-        """Returns the handlers. Those that ask a model or a person may require a permission of the server."""
+        """Returns the handlers; sampling and elicitation can require a permission of the server."""
         methods = Registry()
         methods.handle(PING)(on_ping)
         if self.roots is not None:
@@ -94,21 +93,21 @@ class ClientCallbacks:
     def _list_roots(self, params: EmptyMessage | None) -> ListRootsResult:
         return ListRootsResult(self.roots or ())
 
-    async def _on_sampling(self, asked: CreateMessageParams) -> CreateMessageResult:
+    async def _on_sampling(self, params: CreateMessageParams) -> CreateMessageResult:
         assert self._sample is not None
-        if not self._samples_tools and (asked.tools is not None or asked.tool_choice is not None):
+        if not self._samples_tools and (params.tools is not None or params.tool_choice is not None):
             raise InvalidParams([("/tools", "this client gives no tools to models")])
-        answer: CreateMessageResult = await maybe_await(self._sample(asked))
-        return answer
+        result: CreateMessageResult = await maybe_await(self._sample(params))
+        return result
 
-    async def _on_elicitation(self, asked: ElicitParams) -> ElicitResult:
+    async def _on_elicitation(self, params: ElicitParams) -> ElicitResult:
         assert self._elicit is not None
-        if asked.mode == "url" and not self._elicits_urls:
+        if params.mode == "url" and not self._elicits_urls:
             raise InvalidParams([("/mode", "this client sends nobody to a URL")])
-        answer: Any = await maybe_await(self._elicit(asked))
-        if isinstance(answer, ElicitResult):
-            return answer
-        return ElicitResult("decline") if answer is None else ElicitResult("accept", dict(answer))
+        result: Any = await maybe_await(self._elicit(params))
+        if isinstance(result, ElicitResult):
+            return result
+        return ElicitResult("decline") if result is None else ElicitResult("accept", dict(result))
 
 
 def with_permission(method: Method[Any, Any], permission: str | None) -> Method[Any, Any]:
@@ -120,7 +119,7 @@ def on_ping(params: EmptyMessage | None) -> EmptyMessage:
 
 
 def parse_root(root: RootLike) -> Root:
-    """Returns a root as it is told: a folder as a `file://` URI."""
+    """Returns a `Root`; a folder becomes a `file://` URI."""
     if isinstance(root, Root):
         return root
     if isinstance(root, str) and "://" in root:

@@ -39,14 +39,14 @@ SERVER_NOTIFICATIONS: Final[Mapping[type[Any], Notification[Any]]] = {
     ResourcesChanged: RESOURCES_CHANGED,
     ToolsChanged: TOOLS_CHANGED,
 }
-"""What a server tells outside of the calls that run, by its class."""
+"""Notifications that a server sends outside of calls, by class."""
 
 
 class ClientOptions(TypedDict, total=False):
-    """Keyword arguments of a client, however it is connected.
+    """Keyword arguments of all `connect_*` methods.
 
-    `roots` are the folders that it is about. `sample` asks a model for the server, `elicit` a person: the server is
-    told that it may ask only where there is one. `info` says which program the client is. `handshake` is in seconds."""
+    `roots` are folders of the client. `sample` calls a model for the server, `elicit` prompts the user; each capability
+    is announced only with its callback. `info` names the client's program. `handshake` is a timeout in seconds."""
 
     roots: Sequence[RootLike] | None
     sample: SamplingCallback | None
@@ -59,7 +59,7 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ConnectedClient(Protocol):
-    """What a connector needs of the client that it makes."""
+    """The methods of a client that a connector calls."""
 
     async def aclose(self) -> None: ...
     async def dispatch_event(self, event: Any) -> None: ...
@@ -69,7 +69,7 @@ C = TypeVar("C", bound=ConnectedClient)
 
 
 class McpConnector(Generic[C]):
-    """A client that is about to be: `async with` it, or `await` it and close it yourself."""
+    """Opens a client: either `async with` it, or `await` it and close the client yourself."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class McpConnector(Generic[C]):
 
     async def _open(self) -> C:
         options = self._options
-        duties = ClientCallbacks(
+        callbacks = ClientCallbacks(
             roots=options.get("roots"),
             sample=options.get("sample"),
             elicit=options.get("elicit"),
@@ -104,21 +104,21 @@ class McpConnector(Generic[C]):
         )
         early = ServerEventForwarder()
         peer = await self._connect(
-            duties.methods().including(early.methods()),
+            callbacks.methods().including(early.methods()),
             options.get("limits") or MCP.limits,
         )
         try:
-            server = await perform_handshake(peer, duties, options)
+            server = await perform_handshake(peer, callbacks, options)
         except BaseException:
             await peer.aclose()
             raise
-        client = self._kind(peer, duties, server)
+        client = self._kind(peer, callbacks, server)
         early.client = client
         return client
 
 
 class ServerEventForwarder:
-    """Takes what a server tells. What comes before the handshake is over has nobody to hear it."""
+    """Forwards a server's notifications to the client; drops those that arrive before the handshake is done."""
 
     def __init__(self) -> None:
         self.client: ConnectedClient | None = None
@@ -130,23 +130,23 @@ class ServerEventForwarder:
         return methods
 
     def _build_handler(self, kind: type[Any]) -> Callable[[Any], Awaitable[None]]:
-        async def take(params: Any) -> None:
+        async def forward(params: Any) -> None:
             if self.client is not None:
                 await self.client.dispatch_event(kind() if params is None else params)
 
-        return take
+        return forward
 
 
 def own_implementation() -> Implementation:
-    own = sys.modules["becket"]  # it is there; importing it from here would be in a circle
+    own = sys.modules["becket"]  # always loaded; importing it here would be circular
     return Implementation(own.__name__, own.__version__)
 
 
-async def perform_handshake(peer: Peer, duties: ClientCallbacks, options: ClientOptions) -> McpInitializeResult:
-    """Drives the first exchange and returns the server's answer."""
-    steps = initialize_server(peer.name, options.get("info") or own_implementation(), duties.capabilities())
+async def perform_handshake(peer: Peer, callbacks: ClientCallbacks, options: ClientOptions) -> McpInitializeResult:
+    """Runs the client handshake and returns the server's result."""
+    steps = initialize_server(peer.name, options.get("info") or own_implementation(), callbacks.capabilities())
     timeout = options.get("handshake", MCP.host_defaults.host_limits["handshake"])
-    answer: Any = None  # what a generator is begun with
+    answer: Any = None  # starts the generator
     try:
         step = next(steps)
         while True:
