@@ -9,5 +9,5 @@ __all__ = ["maybe_await"]
 
 
 async def maybe_await(value: Any) -> Any:
-    """Returns the value, or what comes of it once it is there."""
+    """Returns the value, awaited if it is awaitable."""
     return await value if isawaitable(value) else value

@@ -23,10 +23,10 @@ CODE_ACTION_KINDS: Final = [
 
 
 def build_client_capabilities(serves: frozenset[str]) -> dict[str, Any]:
-    """Returns the capabilities of a client that answers these methods."""
+    """Returns the capabilities of a client that handles these methods."""
     links = {"linkSupport": True}
     return {
-        # Characters of Python's texts are those of UTF-32; every server knows UTF-16.
+        # UTF-32 matches Python's strings; every server supports UTF-16.
         "general": {"positionEncodings": ["utf-32", "utf-16"]},
         "window": {
             "workDoneProgress": "window/workDoneProgress/create" in serves,

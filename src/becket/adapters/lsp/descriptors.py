@@ -1,7 +1,7 @@
 """Builds Method, Stream and Notification descriptors from lsprotocol's table.
 
-A request that can ask for progress is a `Stream`: called, it gives its result; streamed, its progress and the parts of
-its result besides. The names and the types for type checkers stand in `methods`, which is written by a program.
+A request with progress is a `Stream`: called, it returns its result; streamed, it also yields progress and partial
+results. Names and types for type checkers are in `methods`, which is generated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from becket.methods.streams import Stream
 
 __all__ = ["build_method", "build_notification", "build_stream", "is_stream", "partial_type"]
 
-# Where a part of a result is not of the type of the whole.
+# Methods whose partial results are not of the type of the result.
 PARTIAL_TYPES: dict[str, Any] = {
     types.TEXT_DOCUMENT_DIAGNOSTIC: types.DocumentDiagnosticReportPartialResult,
     types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: types.SemanticTokensPartialResult,
@@ -31,14 +31,14 @@ PARTIAL_TYPES: dict[str, Any] = {
 
 
 def build_method(name: str) -> Method[Any, Any]:
-    """Returns the descriptor of a request that takes no tokens."""
+    """Returns the descriptor of a request without tokens."""
     params = params_type(name)
     taken = None if params is None else build_custom_type(params)
     return Method(name, taken, build_custom_type(result_type(name)), direction=method_direction(name))
 
 
 def build_stream(name: str) -> Stream[Any, Any, Any]:
-    """Returns the descriptor of a request that can ask for progress."""
+    """Returns the descriptor of a request with progress."""
     return Stream(
         name,
         build_custom_type(params_type(name)),
@@ -60,24 +60,24 @@ def method_direction(name: str) -> Direction:
 
 
 def is_stream(name: str) -> bool:
-    """Returns whether a request can ask for progress or for parts of its result."""
+    """Returns whether a request supports progress or partial results."""
     return "work_done_token" in params_fields(name) or "partial_result_token" in params_fields(name)
 
 
 def partial_type(name: str) -> Any:
-    """Returns the type of the parts of a result; None where a result comes whole."""
+    """Returns the type of partial results, or None if there are none."""
     if "partial_result_token" not in params_fields(name):
         return None
     if name in PARTIAL_TYPES:
         return PARTIAL_TYPES[name]
-    # What comes in parts is a list: of the one or the other kind, never one alone and never null.
+    # Partial results are lists, never single values or null.
     result = result_type(name)
     members = get_args(result) if get_origin(result) is Union else (result,)
     return Union[tuple(member for member in members if get_origin(member) is Sequence)]  # noqa: UP007 (of a tuple)
 
 
 def partial_decode_type(name: str) -> Any:
-    """Returns the type that parts of a result are read as: lsprotocol has no hooks for lists alone."""
+    """Returns the type that partial results are decoded as: lsprotocol has no hooks for plain lists."""
     is_whole = partial_type(name) is not None and name not in PARTIAL_TYPES
     return result_type(name) if is_whole else partial_type(name)
 

@@ -1,4 +1,4 @@
-"""Defines the LSP dialect record and the default limits of an LSP link."""
+"""Defines the LSP dialect and the default limits of an LSP connection."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ LSP: Final = Dialect(
         limits={
             "frame": 32 * MIB,
             "nodes": 2_000_000,  # the tokens of a large file are half a million numbers
-            "send_queue": 128 * MIB,  # servers tell all that they find in a project at once, and wait for nothing
-            "inbound_requests": 4_096,  # editors ask at each key for all that they show, and cancel what is old
-            "handshake": 60.0,  # some servers read a whole project before they answer
-            "stdin_grace": 5.0,  # and write what they know of it before they end
+            "send_queue": 128 * MIB,  # servers send all diagnostics of a project at once
+            "inbound_requests": 4_096,  # editors send many requests at each key, and cancel the old ones
+            "handshake": 60.0,  # some servers read a whole project before they respond
+            "stdin_grace": 5.0,  # and write an index before they exit
         },
         eof_exit_codes=(0, 1),  # `exit`: "success code 0 if the shutdown request has been received before; otherwise 1"
     ),

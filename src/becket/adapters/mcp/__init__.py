@@ -1,7 +1,7 @@
 """Exports the MCP dialect, McpClient and the protocol's messages and descriptors.
 
-`McpClient` starts a server and speaks with it. The other way round, any `ExtensionServer` is an MCP server with
-`run(mcp=True)`. No other kit for MCP is needed. Each name is imported when it is first used.
+`McpClient` starts and calls a server. Any `ExtensionServer` is an MCP server with `run(mcp=True)`. No other MCP library
+is needed. Names are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Adapter for Morphir stdio extensions: the dialect, its messages and its settings.
 
-A capability is a tool: its method bears its name, and its params are the input. The first request is `initialize`,
-whose params are the configuration itself, the second `capabilities`; calls begin with the id 2. The end of its input
-ends a program. A line that is no message is passed over. Morphir's own errors are these here: `NotFound` and
+A capability is a tool: its method has the same name, and its params are the input. The first request is `initialize`,
+whose params are the configuration, the second is `capabilities`; calls begin with the id 2. A program exits at the end
+of stdin. A line that is not a message is skipped. Morphir's errors map to: `NotFound` and
 `MethodNotFound` are `NotDeclared`, `InvalidSource` is a problem of the file, `InitializationFailed` is
 `HandshakeFailed`, `ExtensionError` is `RemoteError`, `Timeout` is `CallTimeout`, `IoError` is `StartFailed` or
 `ConnectionLost`, `ProtocolError` is `ConnectionLost`, `SerializationError` is `Unencodable` or `BadReply`.

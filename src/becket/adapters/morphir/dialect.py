@@ -15,12 +15,11 @@ from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, accepts_no_i
 __all__ = ["MORPHIR"]
 
 MIB = 1024 * 1024
-UNKNOWN_METHOD_PREFIXES = ("unknown method", "method not found")  # what programs begin to say then, in any case
+UNKNOWN_METHOD_PREFIXES = ("unknown method", "method not found")  # of error messages, in any case
 
 
 def encode_error(error: RpcError) -> RpcError:
-    """Returns the error in the words that extensions of Morphir use. All that is told is its text: what leads to the
-    log stands in it."""
+    """Returns the error as Morphir extensions send it: only a text, which includes the incident id."""
     if error.meaning is Meaning.UNKNOWN_METHOD:
         return RpcError(Meaning.UNKNOWN_METHOD, error.message[:1].upper() + error.message[1:])
     if is_object(error.data) and "incident" in error.data:
@@ -29,7 +28,7 @@ def encode_error(error: RpcError) -> RpcError:
 
 
 def find_meaning(code: int, message: str) -> Meaning | None:
-    """Returns what an error means that is nothing but a text."""
+    """Returns the meaning of an error that is only a text."""
     return Meaning.UNKNOWN_METHOD if message.lower().startswith(UNKNOWN_METHOD_PREFIXES) else None
 
 
@@ -48,7 +47,7 @@ EXTENSION_WIRE_FORMAT = replace(HOST_WIRE_FORMAT, accepts_id=is_unsigned_id)
 
 
 class MorphirFirstRequest(Struct):
-    """The first line of a host, as far as it tells the dialect."""
+    """The members of a host's first line that identify the dialect."""
 
     id: int
     method: str
@@ -56,8 +55,8 @@ class MorphirFirstRequest(Struct):
 
 
 HOST_DEFAULTS = HostDefaults(
-    # Models of whole programs travel here, and no limit is known: these are read in a tenth of a second. A longer
-    # line is dropped as it comes, however long and however often.
+    # Messages can be models of whole programs, and Morphir has no limit; these are decoded in 0.1 s. Longer lines are
+    # dropped, without a limit on their size and number.
     limits={
         "frame": 16 * MIB,
         "nodes": 500_000,
@@ -80,6 +79,6 @@ MORPHIR = make_dialect(
     HOST_DEFAULTS,
     host_format=HOST_WIRE_FORMAT,
     extension_format=EXTENSION_WIRE_FORMAT,
-    # what its requests lack is the version that all others have
+    # unlike all other dialects, its requests have no version
     matches_first_frame=match_first_request(JsonLines, MorphirFirstRequest, lambda request: request.jsonrpc is UNSET),
 )

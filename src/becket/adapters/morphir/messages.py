@@ -23,7 +23,7 @@ __all__ = [
 
 
 class MorphirCapability(Struct, frozen=True, omit_defaults=True):
-    """A method that an extension offers. The schemas are JSON Schema; many leave them out."""
+    """A method of an extension, with optional JSON Schemas."""
 
     name: str
     description: str
@@ -32,7 +32,7 @@ class MorphirCapability(Struct, frozen=True, omit_defaults=True):
 
 
 class MorphirHealthStatus(StrEnum):
-    """How an extension is."""
+    """Health of an extension."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"
@@ -40,16 +40,16 @@ class MorphirHealthStatus(StrEnum):
 
 
 class MorphirHealth(Struct, frozen=True, omit_defaults=True):
-    """How an extension is, and why."""
+    """Health of an extension, with a message."""
 
     status: MorphirHealthStatus
     message: str | None = None
 
 
 class MorphirPermissions(Struct, frozen=True, kw_only=True):
-    """What the configuration says that an extension may do and use: bytes and seconds, None where nothing is said.
+    """Permissions and limits of an extension in the configuration, in bytes and seconds; None: not set.
 
-    Nobody enforces it on a process: it is for the operator, who may."""
+    They are not enforced on a process, only shown to the operator."""
 
     network: bool = False
     filesystem: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class MorphirPermissions(Struct, frozen=True, kw_only=True):
 
 
 class MorphirSettings(Struct, frozen=True, kw_only=True):
-    """What the configuration of Morphir says of an extension, beyond how it is started."""
+    """Settings of an extension in Morphir's configuration, besides its command."""
 
     config: dict[str, Any] = {}
     permissions: MorphirPermissions = MorphirPermissions()

@@ -1,8 +1,8 @@
 """Adapter for Roder process extensions: lazy exports of the dialect, methods and messages.
 
-`RODER` is the record. Tools, providers and commands are the contract's; what the contract has no word for is asked and
-told by the descriptors here: `extension.peer.call(roder.SUBAGENTS_DEFINITIONS, ...)` in a host, and
-`@handles(roder.SUBAGENTS_DISPATCH)` in an extension. Names are loaded when they are first used.
+`RODER` is the dialect. Tools, providers and commands are those of the contract. Other methods have descriptors here:
+`extension.peer.call(roder.SUBAGENTS_DEFINITIONS, ...)` in a host, and `@handles(roder.SUBAGENTS_DISPATCH)` in an
+extension. Names are loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Maps contract commands to Roder tasks.
 
-What a command puts out are pieces of the task's output; what it tells of tasks of its own are lines of the log.
+Output of a command becomes output of the task; its own tasks become log lines.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 
-# -- the host runs one
+# -- host
 
 
 def decode_command_event(raw: Raw) -> CommandEvent:
-    """Returns output as the contract has it, and the end of the run."""
+    """Returns an event of a task as one of the contract."""
     event = decode_task_event(raw)
     if isinstance(event, TaskOutput):
         return OUTPUT_EVENTS[event.stream](event.chunk)
@@ -62,7 +62,7 @@ OUTPUT_EVENTS: Final[Mapping[TaskOutputStream, Callable[[str], CommandEvent]]] =
 
 
 class CommandRunDone(CommandDone, frozen=True):
-    """The run is over. What it came to is told by the event itself here, and by the result there."""
+    """End of a run. Roder sends the outcome with this event, the contract with the result."""
 
     payload: Any = None
     error: str | None = None
@@ -76,18 +76,18 @@ class CommandCollector:
         self._last = CommandRunDone()
 
     def on_response(self, answer: Raw, /) -> None:
-        """Takes the executor's word that it has begun."""
+        """Checks the executor's acknowledgement."""
         TASK_OPERATION.check_ack(answer, self._call)
 
     def on_event(self, event: CommandEvent, /) -> bool:
-        """Takes an event, and returns whether it is the last one."""
+        """Adds an event; returns whether it is the last one."""
         if isinstance(event, CommandRunDone):
             self._last = event
             return True
         return False
 
     def result(self) -> Any:
-        """Returns what the command came to."""
+        """Returns the result of the command."""
         if self._last.error is not None:
             raise RpcError(OPERATION_FAILED_CODE, self._last.error)
         return self._last.payload
@@ -121,7 +121,7 @@ def encode_command(invoke: CommandInvoke, _: LinkState) -> WireRequest:
     return WireRequest(COMMAND_STREAM, params)
 
 
-# -- the extension is asked to
+# -- extension
 
 
 def decode_command(request: WireRequest, _: LinkState) -> CommandInvoke:
@@ -130,7 +130,7 @@ def decode_command(request: WireRequest, _: LinkState) -> CommandInvoke:
 
 
 def parse_args(given: Any) -> tuple[str, ...]:
-    """Returns the arguments of a command; whatever else a host gives is one argument, as JSON."""
+    """Returns the arguments of a command; any other input becomes one argument, as JSON."""
     args = given.get("args") if is_object(given) else given
     if is_array(args) and all(isinstance(one, str) for one in args):
         return tuple(args)
@@ -145,7 +145,7 @@ def encode_command_event(event: CommandEvent, request: WireRequest, _: LinkState
 
 
 def build_task_output(event: CommandEvent) -> TaskOutput | None:
-    """Returns output as Roder has it: tasks are lines of its log."""
+    """Returns an event of the contract as one of Roder; tasks become log lines."""
     match event:
         case Text(content):
             return TaskOutput(TaskOutputStream.STDOUT, content)

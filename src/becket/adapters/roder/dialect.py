@@ -1,8 +1,8 @@
 """Defines the Roder dialect: JSON Lines, wire format, detection and host defaults.
 
-JSON-RPC 2.0, one message a line, ids from 1. Only the host asks; what an extension sends under an id with a method is
-no request, and answers nothing. A line that is no message is passed over and never answered. An answer with a member
-`error`, even null, is an error, of which only the message counts.
+JSON-RPC 2.0, one message per line, ids from 1. Only the host sends requests; a request of an extension is ignored. A
+line that is not a message is skipped without a response. A response with a member `error`, even null, is an error, of
+which only the message is used.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ HOST_WIRE_FORMAT: Final = replace(EXTENSION_WIRE_FORMAT, accepts_id=accepts_no_i
 GIB: Final = 1024**3
 
 HOST_DEFAULTS: Final = HostDefaults(
-    # A line beyond 4 MiB is dropped, however long and however often; nothing of it is kept.
+    # Lines above 4 MiB are dropped, without a limit on their size and number.
     limits={"frame": 4 * 1024**2, "skipped_frames": 1_000_000, "skipped_bytes": GIB},
     host_limits={"handshake": 10.0, "call_timeout": 30.0, "stdin_grace": 0.1, "term_grace": 0.1},
-    # Its own hosts kill 2 s after `extension/shutdown`: of these the last 0.2 are the graces above.
-    # Answers of models and tasks are not bounded there; here they may be silent for as long as an agent may work.
+    # Roder kills 2 s after `extension/shutdown`; the graces above are the last 0.2 s of these.
+    # Roder does not bound turns and tasks; here they may be idle for as long as an agent may work.
     timeouts={"tool": 30.0, "complete": 1800.0, "idle": 1800.0, "info": 30.0, "shutdown": 1.8},
     restart={"strategy": "never"},
     inherited_variables=("PATH",),

@@ -1,7 +1,6 @@
 """Roder manifest and configuration types, their rules, and the manifest checksum.
 
-Pure: what a file says comes in as a table or as bytes. The checksum is no proof of anything but that both sides have
-the same file.
+Pure: takes tables and bytes. The checksum only shows that both peers have the same file.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ __all__ = [
 
 FILE_NAME: Final = "roder-extension.toml"
 PROTOCOL_VERSION: Final = "0.2.0"
-API_VERSION: Final = "0.1.0"  # of the services; a manifest says which it needs
+API_VERSION: Final = "0.1.0"  # of the services; a manifest declares the required version
 
-Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]  # more than any clock has, and a double holds it
+Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]  # the largest integer of a double
 
 
 class EventFilter(Struct, frozen=True):
-    """Which events an extension hears of: those whose kind begins with one of these. Without any, none."""
+    """Selects events for an extension: those whose kind begins with one of these prefixes; none without prefixes."""
 
     kinds: tuple[str, ...] = ()
 
     def matches(self, kind: str) -> bool:
-        """Returns whether an event of this kind is for it."""
+        """Returns whether events of this kind are selected."""
         return kind.startswith(self.kinds)
 
 
 class RoderLaunch(Struct, frozen=True, kw_only=True):
-    """How an extension is started. Paths start from the folder of the manifest."""
+    """How an extension is started. Paths are relative to the folder of the manifest."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -58,7 +57,7 @@ class RoderLaunch(Struct, frozen=True, kw_only=True):
 
 
 class RoderManifest(Struct, frozen=True, kw_only=True):
-    """What an extension says of itself. `api_version` is a requirement: `^0.1`."""
+    """Content of a manifest. `api_version` is a requirement: `^0.1`."""
 
     id: str
     name: str
@@ -73,7 +72,7 @@ class RoderManifest(Struct, frozen=True, kw_only=True):
 class ProcessExtension(Struct, frozen=True, kw_only=True):
     """One `[[process_extensions]]` of a host's configuration: an extension, and how it is started here.
 
-    `env` are all the variables that it gets besides the search path. Paths start from the host's folder."""
+    `env` are all variables that it gets besides `PATH`. Paths are relative to the host's folder."""
 
     id: str
     enabled: bool = True
@@ -87,9 +86,9 @@ class ProcessExtension(Struct, frozen=True, kw_only=True):
 
 
 class LoadedManifest(Struct, frozen=True, kw_only=True):
-    """A manifest that keeps the rules, the checksum of its file, and what the host's configuration adds to it.
+    """A valid manifest, the checksum of its file, and additions of the host's configuration.
 
-    `folder` is where the file lies; `cwd` is told to the extension as it stands in the configuration."""
+    `folder` is the folder of the file; `cwd` is sent to the extension as written in the configuration."""
 
     manifest: RoderManifest
     checksum: str
@@ -120,7 +119,7 @@ def manifest_checksum(data: bytes) -> str:
 
 
 def find_manifest_problems(manifest: RoderManifest) -> list[Problem]:
-    """Returns all for which Roder refuses a manifest, each with its JSON pointer; it would tell of the first alone."""
+    """Returns all violations of Roder's rules, each with its JSON pointer; Roder itself reports only the first."""
     if not strip_whitespace(manifest.id):
         return [("/id", "process extension manifest is missing an id")]
     owner = f"process extension {manifest.id}"

@@ -1,7 +1,7 @@
 """Maps the contract to Roder: tools, providers, commands, and acknowledged operations.
 
-Tools are `tools/call`, a provider's answer is `inference/streamTurn`, and a command is a task. There is no word for
-hooks, memory or configuration.
+Tools are `tools/call`, provider calls are `inference/streamTurn`, and commands are tasks. Roder has no hooks, memory or
+configuration.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def decode_turn(wire_request: WireRequest, state: LinkState) -> ProviderRequest:
 def encode_turn_event(event: ProviderEvent, wire_request: WireRequest, state: LinkState) -> WireNotification | None:
     side: ServedManifest = state.extra
     side.sent_event_types.setdefault(wire_request.params.stream_id, set()).add(type(event))
-    told = to_inference_event(event)
-    return None if told is None else TURN_OPERATION.build_notification(told, wire_request)
+    inference_event = to_inference_event(event)
+    return None if inference_event is None else TURN_OPERATION.build_notification(inference_event, wire_request)
 
 
 def encode_turn_end(

@@ -10,12 +10,12 @@ from becket.contract.json_narrowing import is_array, is_object
 
 __all__ = ["format_services", "format_text"]
 
-MAX_LENGTH: Final = 2_000  # characters: a list of services may be as long as a frame
+MAX_LENGTH: Final = 2_000  # characters; a list of services may be as large as a frame
 ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
 def format_text(text: str) -> str:
-    """Returns a text in quotes, with escapes for what cannot be printed."""
+    """Returns a text in quotes, with unprintable characters escaped."""
     return truncate(quote_text(text[:MAX_LENGTH]), MAX_LENGTH)
 
 

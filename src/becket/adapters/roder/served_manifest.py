@@ -1,8 +1,7 @@
 """Finds the manifest of the extension that runs here and compares it with the extension class.
 
-A host of Roder knows an extension by its manifest alone, and the answer to its first request repeats it to the letter.
-So the file is looked for when the first request comes: where `RODER_EXTENSION_MANIFEST` says, beside the program, or in
-the current folder.
+A Roder host compares the result of its first request with the manifest. So an extension loads this file at the first
+request: from `RODER_EXTENSION_MANIFEST`, beside the program, or from the current folder.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ MANIFEST_VARIABLE: Final = "RODER_EXTENSION_MANIFEST"
 
 
 class ServedManifest(Struct, eq=False):
-    """What an extension knows of itself on one link: its manifest, and what it has told of each answer that runs.
+    """State of an extension on one connection: its manifest, and the event types sent in each running turn.
 
-    `has_file` is False where no file was found, and the manifest is what the class comes to."""
+    `has_file` is False if no file was found and the manifest was built from the class."""
 
     loaded: LoadedManifest
     has_file: bool = True
@@ -64,7 +63,7 @@ class ServedManifest(Struct, eq=False):
 
 
 def load_served_manifest(state: LinkState) -> ServedManifest:
-    """Returns the manifest of the program that runs.
+    """Returns the manifest of the running program.
 
     Raises:
         RpcError: there is a file that cannot be used.
@@ -82,7 +81,7 @@ def load_served_manifest(state: LinkState) -> ServedManifest:
 
 
 def find_manifest_path(environment: Mapping[str, str], program: str, folder: str) -> str | None:
-    """Returns the path of the manifest; None where there is none, unless a variable names one."""
+    """Returns the path of the manifest, or None; a path in the variable is returned even if it does not exist."""
     if environment.get(MANIFEST_VARIABLE):
         return os.path.abspath(environment[MANIFEST_VARIABLE])
     places = (os.path.dirname(os.path.abspath(program)), folder)
@@ -109,7 +108,7 @@ def load_manifest_file(path: str) -> LoadedManifest:
 
 
 def build_default_manifest(state: LinkState) -> LoadedManifest:
-    """Returns the manifest that the class comes to, with the checksum of an empty file."""
+    """Returns a manifest built from the class, with the checksum of an empty file."""
     declared = state.capabilities
     tools = tuple(ToolSpec(tool.name, tool.description, tool.input_schema) for tool in declared.tools)
     services: list[Service] = [ToolProvider(state.extension, tools)] if tools else []
@@ -127,11 +126,11 @@ def build_default_manifest(state: LinkState) -> LoadedManifest:
     return LoadedManifest.from_bytes(manifest, b"")
 
 
-# -- whether the class does what the manifest says
+# -- comparison of class and manifest
 
 
 def check_matches_class(manifest: RoderManifest, state: LinkState) -> None:
-    """Raises where a host would call what is not there, or never hear of what is."""
+    """Raises if the class lacks a service of the manifest, or has one that the manifest does not list."""
     problems = [*find_mismatches(manifest.provides, state)]
     if problems:
         text = f"{state.extension}: {FILE_NAME} and the class of the extension do not agree: {'; '.join(problems)}"
@@ -157,7 +156,7 @@ def find_mismatches(provides: tuple[Service, ...], state: LinkState) -> Iterator
 
 
 def compare_names(what: str, listed: list[str], has: list[str], method: str, state: LinkState) -> Iterator[str]:
-    """Yields what only one of them has. A class that serves the method itself has whatever the file lists."""
+    """Yields services that only one of them has. A class that handles the method itself has all of the file's."""
     for name in listed:
         if name not in has and method not in state.own_methods:
             yield f"the file lists the {what} `{name}`, which the class has not"

@@ -9,7 +9,7 @@ from msgspec import Struct
 __all__ = ["Comparator", "Version", "allows", "parse_requirement"]
 
 Version: TypeAlias = tuple[int, int, int]
-"""A release; what comes before one (`1.0.0-rc.1`) is never asked about."""
+"""A release; pre-releases such as `1.0.0-rc.1` are never tested."""
 
 OPERATORS: Final = (">=", "<=", ">", "<", "=", "~", "^")  # the longer ones first
 WILDCARDS: Final = frozenset("*xX")
@@ -24,14 +24,14 @@ MAX_COMPARATORS: Final = 32  # comparators of one requirement
 
 
 class Comparator(Struct, frozen=True):
-    """One condition: an operator and the numbers that were given. `is_pre_release` says that it names a pre-release."""
+    """One condition: an operator and its numbers. `is_pre_release` is set if it names a pre-release."""
 
     operator: str
     given: tuple[int, ...]
     is_pre_release: bool = False
 
     def allows(self, version: Version) -> bool:
-        """Returns whether the version keeps this condition."""
+        """Returns whether the version meets this condition."""
         same = version[: len(self.given)]
         match self.operator:
             case "=":
@@ -57,7 +57,7 @@ class Comparator(Struct, frozen=True):
         return same > self.given or (same == self.given and self.is_pre_release)
 
     def _count_fixed(self) -> int:
-        """Returns how many numbers must not change: those up to the first that is not 0."""
+        """Returns how many numbers must not change: those up to the first non-zero one."""
         for place, number in enumerate(self.given, 1):
             if number:
                 return place
@@ -65,7 +65,7 @@ class Comparator(Struct, frozen=True):
 
 
 def allows(requirement: tuple[Comparator, ...], version: Version) -> bool:
-    """Returns whether a version keeps all conditions."""
+    """Returns whether a version meets all conditions."""
     return all(one.allows(version) for one in requirement)
 
 
@@ -95,7 +95,7 @@ def parse_requirement(text: str) -> tuple[Comparator, ...]:
 
 
 def parse_comparator(text: str) -> tuple[Comparator, str, str]:
-    """Returns the first condition, the name of its last part, and what follows."""
+    """Returns the first condition, the name of its last part, and the rest of the text."""
     if starts_with_wildcard(text) and text[1:].lstrip(" ")[:1] in ("", ","):
         raise ValueError(format_wildcard_error(text))
     operator = next((one for one in OPERATORS if text.startswith(one)), "")
@@ -140,7 +140,7 @@ def parse_number(text: str, place: str) -> tuple[int, str]:
 
 
 def skip_identifiers(text: str, place: str) -> str:
-    """Returns what follows the names of a pre-release or a build."""
+    """Returns the text after the identifiers of a pre-release or build."""
     size = next((at for at, letter in enumerate(text) if letter not in IDENTIFIER_CHARACTERS), len(text))
     for name in text[:size].split("."):
         if not name:

@@ -1,6 +1,6 @@
 """Base class of MCP messages, pagination params, icons, annotations and progress tokens in `_meta`.
 
-Optional members may be absent or null. Members that nobody here knows are passed over.
+Optional members may be absent or null. Unknown members are ignored.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ Role: TypeAlias = Literal["user", "assistant"]
 
 
 class McpMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Params, results, or a part of either. `meta` is what travels beside: `progressToken`, and what anybody adds."""
+    """Base of params, results and their parts. `meta` is `_meta`: `progressToken` and custom members."""
 
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
 class EmptyMessage(McpMessage, frozen=True):
-    """Nothing to say but that it was heard."""
+    """An empty message, such as an acknowledgement."""
 
 
 class PaginatedParams(McpMessage, frozen=True):
-    """Asks for one page of a list: the first, or the one that a `next_cursor` names."""
+    """Params for one page of a list: the first, or that of a `next_cursor`."""
 
     cursor: str | None = None
 
 
 def empty_tuple() -> tuple[Any, ...]:
-    """Returns no elements: the default of a list that is always said, also where it is empty."""
+    """Returns an empty tuple, as the default of a list that is always sent."""
     return ()
 
 
 class Annotations(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """For whom something is, and how much it matters: 0 to 1."""
+    """Audience and priority (0 to 1) of content."""
 
     audience: tuple[Role, ...] | None = None
     priority: float | None = None
@@ -54,7 +54,7 @@ class Annotations(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Icon(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A picture for people; `src` is a URL, or holds the picture itself."""
+    """An icon; `src` is a URL or a `data:` URL."""
 
     src: str
     mime_type: str | None = None
@@ -63,12 +63,12 @@ class Icon(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 def build_progress_meta(token: int | str) -> dict[str, Any]:
-    """Returns the `_meta` of a request whose caller wants to hear of its progress."""
+    """Returns the `_meta` that requests progress."""
     return {PROGRESS_TOKEN: token}
 
 
 def find_progress_token(meta: dict[str, Any] | None) -> int | str | None:
-    """Returns the token under which the progress of a request is to be told; None where nobody wants to hear of it."""
+    """Returns the progress token of a request, or None."""
     token = None if meta is None else meta.get(PROGRESS_TOKEN)
     return token if isinstance(token, int | str) and not isinstance(token, bool) else None
 

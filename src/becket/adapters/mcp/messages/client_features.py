@@ -33,27 +33,27 @@ __all__ = [
 ]
 
 USER_REJECTED: Final = -1
-"""The number of the error that says: a person did not want it."""
+"""Error code of a request that the user has rejected."""
 
 
 # -- roots
 
 
 class Root(McpMessage, frozen=True):
-    """A folder that the client works on: a `file://` URI."""
+    """A folder of the client, as a `file://` URI."""
 
     uri: str
     name: str | None = None
 
 
 class ListRootsResult(McpMessage, frozen=True):
-    """All of them."""
+    """All roots."""
 
     roots: tuple[Root, ...] = field(default_factory=empty_tuple)
 
 
 class RootsChanged(McpMessage, frozen=True):
-    """The client works on other folders now."""
+    """The client's roots have changed."""
 
 
 ROOTS_LIST: Final[Method[EmptyMessage | None, ListRootsResult]] = Method(
@@ -71,14 +71,14 @@ ROOTS_CHANGED: Final[Notification[RootsChanged | None]] = Notification(
 
 
 class SamplingMessage(McpMessage, frozen=True):
-    """Something that was said to a model, or by it."""
+    """A message to or from a model."""
 
     role: Role
     content: SamplingContent | tuple[SamplingContent, ...]
 
     @property
     def blocks(self) -> tuple[SamplingContent, ...]:
-        """The content, always as pieces."""
+        """The content as a tuple of blocks."""
         return self.content if isinstance(self.content, tuple) else (self.content,)
 
 
@@ -89,7 +89,7 @@ class ModelHint(Struct, frozen=True, omit_defaults=True):
 
 
 class ModelPreferences(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What the model should be like: names, first the preferred one; and what matters how much, from 0 to 1."""
+    """Preferences for a model: names in order of preference, and priorities from 0 to 1."""
 
     hints: tuple[ModelHint, ...] | None = None
     cost_priority: float | None = None
@@ -104,7 +104,7 @@ class ToolChoice(Struct, frozen=True, omit_defaults=True):
 
 
 class CreateMessageParams(McpMessage, frozen=True):
-    """Asks for what a model answers to these messages."""
+    """Params of a sampling request."""
 
     messages: tuple[SamplingMessage, ...]
     max_tokens: int
@@ -119,7 +119,7 @@ class CreateMessageParams(McpMessage, frozen=True):
 
 
 class CreateMessageResult(McpMessage, frozen=True):
-    """What the model has answered, and which one it was."""
+    """The response of a model, and the model's name."""
 
     role: Role
     content: SamplingContent | tuple[SamplingContent, ...]
@@ -128,12 +128,12 @@ class CreateMessageResult(McpMessage, frozen=True):
 
     @classmethod
     def from_text(cls, text: str, model: str, stop_reason: str = "endTurn") -> CreateMessageResult:
-        """Returns the answer that is this text."""
+        """Returns a result with this text."""
         return cls("assistant", TextContent(text), model, stop_reason=stop_reason)
 
     @property
     def text(self) -> str:
-        """What it has said, without what is no text."""
+        """The text of the response."""
         pieces = self.content if isinstance(self.content, tuple) else (self.content,)
         return "".join(piece.text for piece in pieces if isinstance(piece, TextContent))
 
@@ -151,7 +151,7 @@ SAMPLING_CREATE_MESSAGE: Final = Method(
 
 
 class ElicitParams(McpMessage, frozen=True):
-    """Asks something of a person: in a form, or at a URL.
+    """Params of a prompt for the user: a form, or a URL.
 
     `requested_schema` is the JSON Schema of a flat object, one property for each field of the form."""
 
@@ -163,14 +163,14 @@ class ElicitParams(McpMessage, frozen=True):
 
 
 class ElicitResult(McpMessage, frozen=True):
-    """What the person has done: given the values, said no, or turned away."""
+    """The user's action: accept with values, decline, or cancel."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 
 
 class ElicitationCompleted(McpMessage, frozen=True):
-    """What was asked at a URL is done."""
+    """An elicitation at a URL is complete."""
 
     elicitation_id: str
 

@@ -30,7 +30,7 @@ class TextContent(McpMessage, frozen=True, tag="text", tag_field="type"):
 
 
 class ImageContent(McpMessage, frozen=True, tag="image", tag_field="type"):
-    """A picture, in base64."""
+    """An image in base64."""
 
     data: str
     mime_type: str
@@ -38,7 +38,7 @@ class ImageContent(McpMessage, frozen=True, tag="image", tag_field="type"):
 
 
 class AudioContent(McpMessage, frozen=True, tag="audio", tag_field="type"):
-    """A sound, in base64."""
+    """Audio in base64."""
 
     data: str
     mime_type: str
@@ -46,7 +46,7 @@ class AudioContent(McpMessage, frozen=True, tag="audio", tag_field="type"):
 
 
 class ResourceContents(McpMessage, frozen=True):
-    """What a resource holds: `text`, or `blob` in base64."""
+    """Contents of a resource: `text`, or `blob` in base64."""
 
     uri: str
     mime_type: str | None = None
@@ -55,7 +55,7 @@ class ResourceContents(McpMessage, frozen=True):
 
 
 class ResourceLink(McpMessage, frozen=True, tag="resource_link", tag_field="type"):
-    """Names a resource that can be read."""
+    """A link to a resource."""
 
     uri: str
     name: str
@@ -68,18 +68,18 @@ class ResourceLink(McpMessage, frozen=True, tag="resource_link", tag_field="type
 
 
 class EmbeddedResource(McpMessage, frozen=True, tag="resource", tag_field="type"):
-    """A resource with what it holds."""
+    """A resource with its contents."""
 
     resource: ResourceContents
     annotations: Annotations | None = None
 
 
 Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
-"""What tools give and prompts consist of."""
+"""Content of tool results and prompts."""
 
 
 class ToolUseContent(McpMessage, frozen=True, tag="tool_use", tag_field="type"):
-    """A model wants a tool to be run."""
+    """A tool call of a model."""
 
     id: str
     name: str
@@ -87,7 +87,7 @@ class ToolUseContent(McpMessage, frozen=True, tag="tool_use", tag_field="type"):
 
 
 class ToolResultContent(McpMessage, frozen=True, tag="tool_result", tag_field="type"):
-    """A model is told what came of a tool."""
+    """A tool result for a model."""
 
     tool_use_id: str
     content: tuple[Content, ...] = ()
@@ -96,11 +96,11 @@ class ToolResultContent(McpMessage, frozen=True, tag="tool_result", tag_field="t
 
 
 SamplingContent: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
-"""What models are told and say."""
+"""Content of messages to and from models."""
 
 
 def join_text(content: Iterable[Content]) -> str:
-    """Returns what a model that takes only text reads of these pieces: of what is no text, what it is."""
+    """Returns content as text for a model; other content is replaced by a description."""
     return "\n".join(map(block_text, content))
 
 

@@ -28,18 +28,18 @@ __all__ = [
 ]
 
 PROTOCOL_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""The versions of the protocol that begin with `initialize`, oldest first. All are spoken here."""
+"""Protocol versions that begin with `initialize`, oldest first; all are supported."""
 
 LATEST_VERSION: Final = PROTOCOL_VERSIONS[-1]
 
 
 def choose_version(asked: str) -> str:
-    """Returns the version that a server answers with: the one that it is asked for, or else its newest."""
+    """Returns the version that a server chooses: the requested one if it is supported, else its newest."""
     return asked if asked in PROTOCOL_VERSIONS else LATEST_VERSION
 
 
 class Implementation(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Which program one side is."""
+    """Name and version of a program."""
 
     name: str
     version: str = field(default_factory=str)
@@ -50,33 +50,33 @@ class Implementation(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class ListCapability(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """There is a list; `list_changed`, it is told when that is another."""
+    """A list is available; with `list_changed`, changes are notified."""
 
     list_changed: bool | None = None
 
 
 class ResourcesCapability(ListCapability, frozen=True):
-    """There are resources; `subscribe`, it is told when one of them is another."""
+    """Resources are available; with `subscribe`, changes of a resource are notified."""
 
     subscribe: bool | None = None
 
 
 class SamplingCapability(Struct, frozen=True, omit_defaults=True):
-    """A server may ask a model; with `tools`, one that can use them."""
+    """A server may sample; with `tools`, also with tools."""
 
     context: dict[str, Any] | None = None
     tools: dict[str, Any] | None = None
 
 
 class ElicitationCapability(Struct, frozen=True, omit_defaults=True):
-    """A server may ask a person: in a form, or at a URL. Where it says neither, in a form."""
+    """A server may prompt the user with a form or a URL; with a form if neither is set."""
 
     form: dict[str, Any] | None = None
     url: dict[str, Any] | None = None
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a server may ask of its client. None: it may not."""
+    """Features of a client; None: not supported."""
 
     roots: ListCapability | None = None
     sampling: SamplingCapability | None = None
@@ -85,7 +85,7 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ServerCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a server offers. None: nothing of the kind."""
+    """Features of a server; None: not supported."""
 
     tools: ListCapability | None = None
     resources: ResourcesCapability | None = None
@@ -96,7 +96,7 @@ class ServerCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class McpInitializeParams(McpMessage, frozen=True):
-    """A client's first words."""
+    """Params of `initialize`."""
 
     protocol_version: str
     capabilities: ClientCapabilities = field(default_factory=ClientCapabilities)
@@ -104,7 +104,7 @@ class McpInitializeParams(McpMessage, frozen=True):
 
 
 class McpInitializeResult(McpMessage, frozen=True):
-    """The server's answer: the version that is spoken from now on, and what it offers.
+    """Result of `initialize`: the negotiated version and the server's capabilities.
 
     `instructions` are for models that are to use the server."""
 

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Progress(McpMessage, frozen=True):
-    """How far a request has come. `progress` grows each time; what it is a part of is `total`, where that is known."""
+    """Progress of a request. `progress` increases each time; `total` is its final value, if known."""
 
     progress_token: int | str
     progress: float
@@ -51,11 +51,11 @@ class ProgressTokenProbe(Struct, rename="camel"):
 
 def is_progress_for(raw: Raw, params: McpMessage) -> bool:
     try:
-        told: object = decode_progress_token(raw).progress_token
+        received: object = decode_progress_token(raw).progress_token
     except JSON_ERRORS:
         return False
     token = find_progress_token(params.meta)
-    return token is not None and told == token and type(told) is type(token)
+    return token is not None and received == token and type(received) is type(token)
 
 
 decode_progress_token = msgspec.json.Decoder(ProgressTokenProbe).decode
@@ -63,14 +63,14 @@ PROGRESS_READER: Final = EventReader(msgspec.json.Decoder(Progress).decode, (Pro
 
 
 def with_progress(method: Method[Any, Any]) -> Stream[Any, Any, Progress]:
-    """Returns the method as a stream of its progress. Its params must bear a token, which no other request has."""
+    """Returns the method as a stream of its progress. Its params must have a unique progress token."""
     return Stream(method.name, method.params, method.result, events={PROGRESS.name: PROGRESS_READER}, timeout=None)
 
 
 def build_progress(token: int | str, value: object, numbers: Iterator[int]) -> Progress:
-    """Returns what is told of a value that a handler reports: a number, a text, or the members of a `Progress`.
+    """Returns the progress for a reported value: a number, a text, or the members of a `Progress`.
 
-    What bears no number gets the next of `numbers`: those of one request must grow."""
+    A value without a number gets the next of `numbers`, because progress must increase."""
     match value:
         case Progress():
             return Progress(token, value.progress, value.total, value.message)
@@ -97,11 +97,11 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# -- the log
+# -- logging
 
 
 class LoggingLevel(StrEnum):
-    """How much it matters: the levels of syslog."""
+    """Log levels, as in syslog."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -114,13 +114,13 @@ class LoggingLevel(StrEnum):
 
 
 class SetLevelParams(McpMessage, frozen=True):
-    """What matters less than this level is not to be told."""
+    """Params of `logging/setLevel`: the minimum level."""
 
     level: LoggingLevel
 
 
 class LogMessage(McpMessage, frozen=True):
-    """A message for the log of the client; `data` is often a text, and may be anything."""
+    """A log message; `data` is usually a text, but may be any JSON value."""
 
     level: LoggingLevel
     data: Any = None
@@ -141,14 +141,14 @@ NEAREST_LOG_LEVELS: Final = {
     LoggingLevel.NOTICE: LogLevel.INFO,
     LoggingLevel.ALERT: LogLevel.CRITICAL,
     LoggingLevel.EMERGENCY: LogLevel.CRITICAL,
-}  # those that the contract has no name for
+}  # levels that the contract does not have
 
 
 def to_log_level(level: LoggingLevel) -> LogLevel:
-    """Returns the level of the contract that comes nearest."""
+    """Returns the nearest level of the contract."""
     return NEAREST_LOG_LEVELS.get(level) or LogLevel(level.value)
 
 
 def to_logging_level(level: LogLevel) -> LoggingLevel:
-    """Returns the level of the contract in the words of MCP."""
+    """Returns the MCP level for a level of the contract."""
     return LoggingLevel(level.value)

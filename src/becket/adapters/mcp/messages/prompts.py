@@ -33,7 +33,7 @@ __all__ = [
 
 
 class PromptArgument(Struct, frozen=True, omit_defaults=True):
-    """A place in a prompt that can be filled in."""
+    """An argument of a prompt."""
 
     name: str
     description: str | None = None
@@ -52,14 +52,14 @@ class Prompt(McpMessage, frozen=True):
 
 
 class ListPromptsResult(McpMessage, frozen=True):
-    """Some of a server's prompts, and where the others are."""
+    """A page of a server's prompts."""
 
     prompts: tuple[Prompt, ...]
     next_cursor: str | None = None
 
 
 class GetPromptParams(McpMessage, frozen=True):
-    """Asks for a prompt with its places filled in."""
+    """Params of `prompts/get`."""
 
     name: str
     arguments: dict[str, str] | None = None
@@ -73,14 +73,14 @@ class PromptMessage(Struct, frozen=True):
 
 
 class GetPromptResult(McpMessage, frozen=True):
-    """A prompt, ready to be said."""
+    """A prompt with its arguments filled in."""
 
     messages: tuple[PromptMessage, ...] = field(default_factory=empty_tuple)
     description: str | None = None
 
 
 class PromptsChanged(McpMessage, frozen=True):
-    """The server has other prompts now."""
+    """The server's prompts have changed."""
 
 
 PROMPTS_LIST: Final[Method[PaginatedParams | None, ListPromptsResult]] = Method(
@@ -98,37 +98,37 @@ PROMPTS_CHANGED: Final[Notification[PromptsChanged | None]] = Notification(
 )
 
 
-# -- proposals
+# -- completion
 
 
 class PromptReference(Struct, frozen=True, omit_defaults=True, tag="ref/prompt", tag_field="type"):
-    """A prompt whose argument is being filled in."""
+    """The prompt of the completed argument."""
 
     name: str
     title: str | None = None
 
 
 class ResourceTemplateReference(Struct, frozen=True, tag="ref/resource", tag_field="type"):
-    """A template of resources whose argument is being filled in."""
+    """The resource template of the completed argument."""
 
     uri: str
 
 
 class CompletionArgument(Struct, frozen=True):
-    """What was typed of an argument."""
+    """The argument to complete, with its beginning."""
 
     name: str
     value: str
 
 
 class CompletionContext(Struct, frozen=True, omit_defaults=True):
-    """The arguments that are filled in already."""
+    """The other arguments."""
 
     arguments: dict[str, str] | None = None
 
 
 class CompleteParams(McpMessage, frozen=True):
-    """Asks for proposals for an argument."""
+    """Params of `completion/complete`."""
 
     ref: PromptReference | ResourceTemplateReference
     argument: CompletionArgument
@@ -136,7 +136,7 @@ class CompleteParams(McpMessage, frozen=True):
 
 
 class Completion(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Values that would fit, at most a hundred."""
+    """At most 100 completions."""
 
     values: tuple[str, ...] = field(default_factory=empty_tuple)
     total: int | None = None
@@ -144,7 +144,7 @@ class Completion(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class CompleteResult(McpMessage, frozen=True):
-    """The answer with the proposals."""
+    """Result of `completion/complete`."""
 
     completion: Completion = field(default_factory=Completion)
 

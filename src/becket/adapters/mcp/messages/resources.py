@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Resource(McpMessage, frozen=True):
-    """Something that can be read."""
+    """A resource."""
 
     uri: str
     name: str = ""
@@ -43,7 +43,7 @@ class Resource(McpMessage, frozen=True):
 
 
 class ResourceTemplate(McpMessage, frozen=True):
-    """A URI with places to fill in (RFC 6570), and what can be read there."""
+    """A URI template (RFC 6570) for resources."""
 
     uri_template: str
     name: str = ""
@@ -55,39 +55,39 @@ class ResourceTemplate(McpMessage, frozen=True):
 
 
 class ListResourcesResult(McpMessage, frozen=True):
-    """Some of a server's resources, and where the others are."""
+    """A page of a server's resources."""
 
     resources: tuple[Resource, ...]
     next_cursor: str | None = None
 
 
 class ListResourceTemplatesResult(McpMessage, frozen=True):
-    """Some of a server's templates, and where the others are."""
+    """A page of a server's resource templates."""
 
     resource_templates: tuple[ResourceTemplate, ...]
     next_cursor: str | None = None
 
 
 class ResourceParams(McpMessage, frozen=True):
-    """Names a resource: to be read, or watched, or no longer watched."""
+    """Params of requests about one resource."""
 
     uri: str
 
 
 class ReadResourceResult(McpMessage, frozen=True):
-    """What a resource holds; more than one piece where it is a folder, say."""
+    """Contents of a resource; several for a folder, for example."""
 
     contents: tuple[ResourceContents, ...] = field(default_factory=empty_tuple)
 
 
 class ResourceUpdated(McpMessage, frozen=True):
-    """A resource that is watched is another now."""
+    """A subscribed resource has changed."""
 
     uri: str
 
 
 class ResourcesChanged(McpMessage, frozen=True):
-    """The server has other resources now."""
+    """The server's list of resources has changed."""
 
 
 RESOURCES_LIST: Final[Method[PaginatedParams | None, ListResourcesResult]] = Method(

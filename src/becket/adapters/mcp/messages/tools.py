@@ -32,7 +32,7 @@ __all__ = [
 
 
 class ToolAnnotations(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What a server says of a tool's effects. Nobody has to believe it."""
+    """Hints about a tool's effects, which are not to be trusted."""
 
     title: str | None = None
     read_only_hint: bool | None = None
@@ -42,7 +42,7 @@ class ToolAnnotations(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class McpTool(McpMessage, frozen=True):
-    """A tool. Its schemas are JSON Schemas of objects: of its arguments, and of the `structured_content` it gives."""
+    """A tool, with JSON Schemas of its arguments and of its `structured_content`, both objects."""
 
     name: str
     input_schema: Any = None
@@ -54,12 +54,12 @@ class McpTool(McpMessage, frozen=True):
 
 
 def annotate(tool: DeclaredTool) -> ToolAnnotations | None:
-    """Returns what is said of the effects of a tool of an extension, None where nothing is."""
+    """Returns the annotations of an extension's tool, or None."""
     return ToolAnnotations(read_only_hint=True) if tool.read_only else None
 
 
 def output_schema_of(tool: DeclaredTool) -> dict[str, Any] | None:
-    """Returns the schema of the structured content of a tool of an extension: that of an object, as MCP wants it."""
+    """Returns the output schema of an extension's tool: that of an object, as MCP requires."""
     schema = tool.output_schema
     if not is_object(schema) or is_object_schema(schema):
         return schema if is_object(schema) else None
@@ -69,9 +69,9 @@ def output_schema_of(tool: DeclaredTool) -> dict[str, Any] | None:
 
 
 def structure(result: ToolResult, tool: DeclaredTool, given: Any) -> ToolResult:
-    """Returns a result with the structured content that its tool promises; `given` is what that returned, as JSON.
+    """Returns a result with the structured content of the tool's output schema; `given` is its raw result.
 
-    Where an object is promised it is there already."""
+    If the schema is that of an object, the result already has it."""
     schema = tool.output_schema
     if not is_object(schema) or is_object_schema(schema):
         return result
@@ -79,8 +79,8 @@ def structure(result: ToolResult, tool: DeclaredTool, given: Any) -> ToolResult:
 
 
 def replace_text(text: str, tool: DeclaredTool) -> ToolResult:
-    """Returns a text in place of what a tool returned. Where its schema promises something else than a text that cannot
-    be kept, and clients would refuse the result: it is an error then, which a model reads all the same."""
+    """Returns a text as the result of a tool. If the output schema is not that of a string, the result is an error:
+    clients would reject it otherwise, and a model reads it in either case."""
     schema = tool.output_schema
     result = ToolResult((TextContent(text),))
     if not is_object(schema):
@@ -92,26 +92,26 @@ def is_object_schema(schema: dict[str, Any]) -> bool:
     return schema.get("type") == "object"
 
 
-RESULT: Final = "result"  # the member under which a result that is no object stands
+RESULT: Final = "result"  # member for a result that is not an object
 DEFINITIONS: Final = "$defs"
 
 
 class ListToolsResult(McpMessage, frozen=True):
-    """Some of a server's tools, and where the others are."""
+    """A page of a server's tools."""
 
     tools: tuple[McpTool, ...]
     next_cursor: str | None = None
 
 
 class CallToolParams(McpMessage, frozen=True):
-    """Asks for one run of a tool."""
+    """Params of `tools/call`."""
 
     name: str
     arguments: dict[str, Any] | None = None
 
 
 class ToolResult(McpMessage, frozen=True):
-    """What came of a tool. Where `is_error` is set it has failed, and the content says how, for a model to read."""
+    """Result of a tool. With `is_error` the tool has failed, and the content tells the model why."""
 
     content: tuple[Content, ...] = field(default_factory=empty_tuple)
     structured_content: Any = None
@@ -119,12 +119,12 @@ class ToolResult(McpMessage, frozen=True):
 
     @property
     def text(self) -> str:
-        """What a model that takes only text reads of it."""
+        """The content as text for a model."""
         return join_text(self.content)
 
 
 class ToolsChanged(McpMessage, frozen=True):
-    """The server has other tools now."""
+    """The server's tools have changed."""
 
 
 TOOLS_LIST: Final[Method[PaginatedParams | None, ListToolsResult]] = Method(

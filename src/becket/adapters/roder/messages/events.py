@@ -21,12 +21,12 @@ __all__ = [
     "RoderExtensionEvent",
 ]
 
-FORWARD_TIMEOUT: Final = 2.0  # seconds that a host spends on telling one extension of one event
+FORWARD_TIMEOUT: Final = 2.0  # seconds per event and extension
 MAX_BUFFERED_EVENTS: Final = 256
 
 
 class EventSource(StrEnum):
-    """Which part of a host an event comes from, as far as is known."""
+    """Known sources of events in a host."""
 
     RUNTIME = "Runtime"
     CORE = "Core"
@@ -39,9 +39,9 @@ class EventSource(StrEnum):
 
 
 class EventEnvelope(Struct, frozen=True, kw_only=True):
-    """Something that has happened in the host. `kind` is a dotted name, `event` has one member, named by its class.
+    """An event of the host. `kind` is a dotted name; `event` has one member, named after its class.
 
-    `timestamp` is that of RFC 3339; `source` is one of `EventSource`, unless the host is newer."""
+    `timestamp` is an RFC 3339 time; `source` is one of `EventSource`, or another one of a newer host."""
 
     event_id: str
     seq: Annotated[int, Meta(ge=0)]
@@ -54,13 +54,13 @@ class EventEnvelope(Struct, frozen=True, kw_only=True):
 
 
 class EventsHandleParams(Struct, frozen=True):
-    """What travels of an event."""
+    """Params of an event notification."""
 
     envelope: EventEnvelope
 
 
 class RoderExtensionEvent(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something that an extension tells of itself, in words of its own and without secrets."""
+    """An event of an extension, of its own format and without secrets."""
 
     extension_id: str
     event_kind: str
@@ -69,7 +69,7 @@ class RoderExtensionEvent(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExtensionEventBuffer:
-    """What extensions have told, until somebody asks: the first of it, since nobody may ever ask.
+    """Bounded buffer of extension events; keeps the oldest ones until they are taken.
 
     `methods.on(EXTENSION_EVENT)(kept.take)` on a `Registry` that the extension is connected with."""
 
@@ -79,14 +79,14 @@ class ExtensionEventBuffer:
         self._events: list[RoderExtensionEvent] = []
 
     def add(self, event: RoderExtensionEvent) -> None:
-        """Keeps an event, or only counts it where there is no more room."""
+        """Stores an event, or counts it as dropped if the buffer is full."""
         if len(self._events) < self._most:
             self._events.append(event)
         else:
             self.dropped += 1
 
     def drain(self) -> list[RoderExtensionEvent]:
-        """Returns the events since the last time."""
+        """Returns and removes all stored events."""
         events, self._events = self._events, []
         return events
 

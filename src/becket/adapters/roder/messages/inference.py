@@ -1,7 +1,7 @@
 """Roder inference messages: the stream-turn request and the events of its response.
 
-A turn is acknowledged with its stream's id; the answer comes as events, the last of which is `TurnCompleted` or
-`TurnFailed`. There is no word for giving up."""
+A turn is acknowledged with its stream id; the response is a series of events that ends with `TurnCompleted` or
+`TurnFailed`. A turn cannot be cancelled."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 
 
 class StreamTurnParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Asks an engine for an answer, whose events bear the stream's id."""
+    """Params of a turn, whose events have the stream id."""
 
     engine_id: str
     stream_id: str
@@ -57,43 +57,43 @@ class StreamTurnParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StreamTurnAck(Struct, frozen=True, rename="camel"):
-    """The engine has begun; the id is the one that it was given."""
+    """Acknowledgement of a turn, with the given id."""
 
     stream_id: str
 
 
-# -- the events of its answer
+# -- events
 
 
 class MessageDelta(Struct, frozen=True, gc=False):
-    """A further piece of the answer."""
+    """A piece of the response."""
 
     text: str
     phase: str | UnsetType | None = UNSET
 
 
 class ReasoningDelta(Struct, frozen=True, gc=False):
-    """A further piece of what the model thinks."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 class ToolCallStarted(Struct, frozen=True, gc=False):
-    """The model begins to ask for a tool."""
+    """The model begins a tool call."""
 
     id: str
     name: str
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False):
-    """A further piece of the arguments of a tool."""
+    """A piece of the arguments of a tool call."""
 
     id: str
     arguments_delta: str
 
 
 class ToolCallCompleted(Struct, frozen=True, gc=False):
-    """The model asks for a tool; `arguments` is JSON as text."""
+    """The model calls a tool; `arguments` is JSON text."""
 
     id: str
     name: str
@@ -101,7 +101,7 @@ class ToolCallCompleted(Struct, frozen=True, gc=False):
 
 
 class HostedToolCallStarted(Struct, frozen=True, gc=False):
-    """The provider has begun to run a tool of its own."""
+    """The provider has started a tool of its own."""
 
     id: str
     name: str
@@ -116,7 +116,7 @@ class HostedToolCallCompleted(Struct, frozen=True, gc=False):
 
 
 class CompactionProgress(Struct, frozen=True, kw_only=True):
-    """What came before is being replaced by a summary."""
+    """Earlier items are being replaced by a summary."""
 
     status: str
     item_id: str | UnsetType | None = UNSET
@@ -127,7 +127,7 @@ class CompactionProgress(Struct, frozen=True, kw_only=True):
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
-    """What the answer has cost so far."""
+    """Token usage so far."""
 
     prompt_tokens: UInt32
     completion_tokens: UInt32
@@ -138,14 +138,14 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
 
 
 class TurnCompleted(Struct, frozen=True):
-    """The answer is whole: the last event."""
+    """The last event of a successful turn."""
 
     stop_reason: str | None = None
     provider_response_id: str | None = None
 
 
 class TurnFailed(Struct, frozen=True):
-    """There will be no answer: the last event."""
+    """The last event of a failed turn."""
 
     message: str
 
@@ -167,7 +167,7 @@ InferenceEvent: TypeAlias = (
 
 
 class TaggedEvent(TaggedUnion, frozen=True):
-    """An event of an answer as it travels."""
+    """An event of a turn in its wire form."""
 
     message_delta: MessageDelta | UnsetType = UNSET
     reasoning_delta: ReasoningDelta | UnsetType = UNSET
@@ -200,7 +200,7 @@ class TaggedEvent(TaggedUnion, frozen=True):
 
 
 class InferenceEventParams(Struct, frozen=True, rename="camel"):
-    """An event, and of which answer it is: what travels."""
+    """Params of an event notification: the event and the id of its turn."""
 
     stream_id: str
     event: TaggedEvent
@@ -225,7 +225,7 @@ TURN_OPERATION: Final = OperationKind(
 
 @cache
 def event_decoder() -> msgspec.json.Decoder[InferenceEventParams]:
-    return msgspec.json.Decoder(InferenceEventParams)  # at the first event: it takes a millisecond to make
+    return msgspec.json.Decoder(InferenceEventParams)  # built at the first event, because it takes a millisecond
 
 
 def decode_inference_event(raw: Raw) -> InferenceEvent:

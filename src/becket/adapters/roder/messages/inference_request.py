@@ -34,37 +34,37 @@ __all__ = [
 UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 
 
-# -- what was said so far
+# -- transcript
 
 
 class InputImage(Struct, frozen=True):
-    """A picture, most often as a `data:` URL."""
+    """An image, usually as a `data:` URL."""
 
     image_url: str
 
 
 class UserMessage(Struct, frozen=True):
-    """What a person says."""
+    """A message of the user."""
 
     text: str
     images: tuple[InputImage, ...] | UnsetType = UNSET
 
 
 class AssistantMessage(Struct, frozen=True):
-    """What the model has said."""
+    """A message of the model."""
 
     text: str
     phase: str | UnsetType | None = UNSET
 
 
 class ReasoningSummary(Struct, frozen=True):
-    """What the model has thought."""
+    """Reasoning of the model."""
 
     text: str
 
 
 class ToolCallRecord(Struct, frozen=True):
-    """The model has asked for a tool; `arguments` is JSON as text."""
+    """A tool call of the model; `arguments` is JSON text."""
 
     id: str
     name: str
@@ -72,7 +72,7 @@ class ToolCallRecord(Struct, frozen=True):
 
 
 class ToolResultRecord(Struct, frozen=True, kw_only=True):
-    """What a tool has given."""
+    """The result of a tool call."""
 
     id: str
     name: str | None = None
@@ -89,19 +89,19 @@ class FileChange(Struct, frozen=True):
 
 
 class ContextCompaction(Struct, frozen=True):
-    """What came before was replaced by a summary."""
+    """A summary that replaces earlier items."""
 
     summary: str
 
 
 class ErrorRecord(Struct, frozen=True):
-    """Something went wrong."""
+    """An error."""
 
     message: str
 
 
 class ProviderMetadata(Struct, frozen=True):
-    """What a provider has to say beyond all that; only it understands it."""
+    """Data that only the provider understands."""
 
     value: Any
 
@@ -120,7 +120,7 @@ TranscriptItem: TypeAlias = (
 
 
 class TaggedTranscriptItem(TaggedUnion, frozen=True):
-    """An item of a transcript as it travels."""
+    """An item of a transcript in its wire form."""
 
     user_message: UserMessage | UnsetType = UNSET
     assistant_message: AssistantMessage | UnsetType = UNSET
@@ -150,14 +150,14 @@ class TaggedTranscriptItem(TaggedUnion, frozen=True):
 
 
 class ModelSelection(Struct, frozen=True):
-    """Which model of which engine is asked."""
+    """The model and its engine."""
 
     provider: str
     model: str
 
 
 class Instructions(Struct, frozen=True):
-    """What the model is told before all else."""
+    """System and developer instructions."""
 
     system: str | None = None
     developer: str | None = None
@@ -171,14 +171,14 @@ class SpecificTool(Struct, frozen=True, rename="pascal"):
 
 
 class ReasoningConfig(Struct, frozen=True):
-    """Whether the model thinks, and how much."""
+    """Whether and how much the model reasons."""
 
     enabled: bool
     level: str | None = None
 
 
 class OutputConfig(Struct, frozen=True):
-    """What the answer is to be like."""
+    """Settings of the output."""
 
     max_tokens: UInt32 | None = None
     temperature: float | None = None
@@ -191,7 +191,7 @@ class HostedWebSearch(Struct, frozen=True):
 
 
 class RuntimeHints(Struct, frozen=True, kw_only=True):
-    """What the host knows besides, which an engine may use."""
+    """Hints of the host that an engine may use."""
 
     trace_id: str | None = None
     prompt_cache_key: str | None = None
@@ -205,7 +205,7 @@ class RuntimeHints(Struct, frozen=True, kw_only=True):
 
 
 class InferenceRequest(Struct, frozen=True, kw_only=True):
-    """All that a model is asked with."""
+    """A complete request to a model."""
 
     model: ModelSelection
     instructions: Instructions = Instructions()

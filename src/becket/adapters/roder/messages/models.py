@@ -12,13 +12,13 @@ __all__ = ["LIST_MODELS", "ListModelsParams", "ListModelsResult", "ModelDescript
 
 
 class ListModelsParams(Struct, frozen=True, rename="camel"):
-    """Asks an engine for its models."""
+    """Params of `inference/listModels`."""
 
     engine_id: str
 
 
 class ReasoningEffort(Struct, frozen=True):
-    """How much a model may think."""
+    """A reasoning level of a model."""
 
     effort: str
     description: str

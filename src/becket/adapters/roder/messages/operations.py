@@ -1,6 +1,6 @@
 """Describes long-running operations, which are acknowledged at once and end with an event.
 
-The request, its acknowledgement and each of its events bear one id, which the host has chosen.
+The request, its acknowledgement and all its events have the same id, which the host chooses.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from becket.methods.descriptors import Notification
 
 __all__ = ["MAX_IDLE", "OPERATION_FAILED_CODE", "OperationKind"]
 
-OPERATION_FAILED_CODE: Final = -32000  # the number of what failed by an event, which has none
-MAX_IDLE: Final = 1800.0  # seconds without an event; Roder itself waits for ever, and for no agent longer than this
+OPERATION_FAILED_CODE: Final = -32000  # for failures by an event, which have no code
+MAX_IDLE: Final = 1800.0  # seconds without an event; Roder waits forever, but at most this long for an agent
 
 
 class OperationKind(Struct, frozen=True, eq=False, kw_only=True):
     """One kind of operation.
 
-    `ack_type` is the class of its acknowledgement, and `get_id` returns the id in that, in the params of the request
-    and in those of an event. `event` is the notification of its events, each wrapped by `wrap`. The last one is of the
-    class `completed`, which `complete` makes of the result and `get_result` turns back into it, or of the class
-    `failed`, which is made of a message; `explain` returns the message of a call that ended so."""
+    `ack_type` is the class of its acknowledgement; `get_id` returns the id of an acknowledgement, a request or an
+    event. `event` is the notification of its events, each wrapped by `wrap`. The last event is either of the class
+    `completed`, which `complete` builds from the result and `get_result` converts back, or of the class `failed`, built
+    from a message; `explain` returns the message of a failed call."""
 
     name: str
     ack_type: type[Struct]
@@ -42,7 +42,7 @@ class OperationKind(Struct, frozen=True, eq=False, kw_only=True):
     wrap: Callable[[Any], Any] = identity
 
     def collect(self, call: Any) -> OperationCollector:
-        """Returns what waits for the end of one operation."""
+        """Returns a collector for one operation."""
         return OperationCollector(self, call)
 
     def build_notification(self, event: Any, request: WireRequest) -> WireNotification:
@@ -57,17 +57,17 @@ class OperationKind(Struct, frozen=True, eq=False, kw_only=True):
         return [self.build_notification(last, request)]
 
     def is_event_of(self, raw: Raw, call: object) -> bool:
-        """Returns whether an event is of this work."""
+        """Returns whether an event belongs to this operation."""
         try:
             return self._decode_id(raw) == self.get_id(call)
         except JSON_ERRORS:
             return False
 
     def check_ack(self, answer: Raw, call: object) -> None:
-        """Raises ValueError for an acknowledgement of something else."""
-        given, wanted = self._decode_id(answer), self.get_id(call)
-        if given != wanted:
-            raise ValueError(f"acknowledged {self.name} {format_text(given)} but {format_text(wanted)} was requested")
+        """Raises `ValueError` for an acknowledgement of another operation."""
+        given, expected = self._decode_id(answer), self.get_id(call)
+        if given != expected:
+            raise ValueError(f"acknowledged {self.name} {format_text(given)} but {format_text(expected)} was requested")
 
     def encode_ack(self, wire_request: WireRequest, state: LinkState) -> Struct:
         """Returns the acknowledgement of a request.
@@ -97,7 +97,7 @@ class OperationCollector:
         self._kind.check_ack(answer, self._call)
 
     def on_event(self, event: Any, /) -> bool:
-        """Takes an event, and returns whether it is the last one."""
+        """Handles an event; returns whether it is the last one."""
         self._last = event
         return isinstance(event, (self._kind.completed, self._kind.failed))
 

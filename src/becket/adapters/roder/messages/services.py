@@ -1,6 +1,6 @@
 """Service types that a Roder manifest lists: tools, engines, executors, dispatchers and sinks.
 
-Two lists are the same where order and content are: schemas are compared as JSON, in which `true` is not `1` and `1` is
+Two lists are equal if order and content are: schemas are compared as JSON, in which `true` is not `1` and `1` is
 not `1.0`, and the order of members does not matter.
 """
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ToolSpec(Struct, frozen=True):
-    """A tool: `parameters` is the JSON Schema of what it takes."""
+    """A tool; `parameters` is the JSON Schema of its input."""
 
     name: str
     description: str
@@ -33,31 +33,31 @@ class ToolSpec(Struct, frozen=True):
 
 
 class InferenceEngine(Struct, frozen=True, tag_field="type", tag="inference_engine"):
-    """Models that can be asked."""
+    """An engine that offers models."""
 
     id: str
 
 
 class EventSink(Struct, frozen=True, tag_field="type", tag="event_sink"):
-    """Somebody who wants to hear what happens."""
+    """A receiver of the host's events."""
 
     id: str
 
 
 class SubagentDispatcher(Struct, frozen=True, tag_field="type", tag="subagent_dispatcher"):
-    """Somebody who has agents of its own work."""
+    """A dispatcher of its own agents."""
 
     id: str
 
 
 class TaskExecutor(Struct, frozen=True, tag_field="type", tag="task_executor"):
-    """Work of one kind that takes long."""
+    """An executor of long-running tasks of one kind."""
 
     id: str
 
 
 class ToolProvider(Struct, frozen=True, tag_field="type", tag="tool_provider"):
-    """Tools that a model may call."""
+    """A provider of tools."""
 
     id: str
     tools: tuple[ToolSpec, ...]
@@ -73,5 +73,5 @@ def filter_services(provides: tuple[Service, ...], kind: type[S]) -> list[S]:
 
 
 def are_equal_services(one: tuple[Service, ...], other: tuple[Service, ...]) -> bool:
-    """Returns whether two lists of services are the same."""
+    """Returns whether two lists of services are equal."""
     return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")

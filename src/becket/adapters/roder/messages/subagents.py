@@ -1,7 +1,6 @@
 """Roder subagent messages: definitions, dispatch, events and cancellation.
 
-A dispatch is acknowledged with its id; the last event is `completed` or `failed`. Whoever gives up asks the extension
-to cancel.
+A dispatch is acknowledged with its id; the last event is `completed` or `failed`. It can be cancelled.
 """
 
 from __future__ import annotations
@@ -43,16 +42,16 @@ __all__ = [
     "get_dispatch_timeout",
 ]
 
-DISPATCH_TIMEOUT: Final = MAX_IDLE  # for the whole; agents elsewhere take long, and a request may say less
+DISPATCH_TIMEOUT: Final = MAX_IDLE  # for the whole dispatch; remote agents take long, and a request may set less
 
 Count = Annotated[int, Meta(ge=0)]
 
 
-# -- which there are
+# -- definitions
 
 
 class SubagentPermissionMode(StrEnum):
-    """What an agent may do without asking."""
+    """What an agent may do without consent."""
 
     READ_ONLY = "read_only"
     DEFAULT = "default"
@@ -73,7 +72,7 @@ class SubagentDefinition(Struct, frozen=True, kw_only=True):
 
 
 class ListDefinitionsParams(Struct, frozen=True, rename="camel"):
-    """Asks a dispatcher for its agents."""
+    """Params of the request for a dispatcher's agents."""
 
     dispatcher_id: str
 
@@ -94,11 +93,11 @@ SUBAGENTS_DEFINITIONS: Final = Method(
 )
 
 
-# -- a piece of work
+# -- dispatch
 
 
 class SubagentLane(StrEnum):
-    """What a piece of work is like."""
+    """Kind of a task."""
 
     SCOUT = "scout"
     EDITOR = "editor"
@@ -107,7 +106,7 @@ class SubagentLane(StrEnum):
 
 
 class SubagentRequest(Struct, frozen=True, kw_only=True):
-    """A piece of work for an agent."""
+    """A task for an agent."""
 
     description: str
     prompt: str
@@ -124,7 +123,7 @@ class SubagentRequest(Struct, frozen=True, kw_only=True):
 
 
 class DispatchParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Asks a dispatcher to have a piece of work done, whose events bear the dispatch's id."""
+    """Params of a dispatch, whose events have the dispatch id."""
 
     dispatcher_id: str
     dispatch_id: str
@@ -134,21 +133,21 @@ class DispatchParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def get_dispatch_timeout(params: DispatchParams) -> float:
-    """Returns how many seconds a host gives to a dispatch: what its request says, else half an hour.
+    """Returns the timeout of a dispatch in seconds: that of its request, or half an hour.
 
-    `peer.stream(SUBAGENTS_DISPATCH, params, timeout=dispatch_timeout(params))`; who takes longer is cancelled."""
+    `peer.stream(SUBAGENTS_DISPATCH, params, timeout=dispatch_timeout(params))` cancels it then."""
     asked = params.request.timeout_seconds
     return DISPATCH_TIMEOUT if asked is None else float(asked)
 
 
 class DispatchAck(Struct, frozen=True, rename="camel"):
-    """The work has begun; the id is the one that was given."""
+    """Acknowledgement of a dispatch, with the given id."""
 
     dispatch_id: str
 
 
 class CancelDispatchParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Asks to give the work up."""
+    """Params of the cancellation of a dispatch."""
 
     dispatcher_id: str
     dispatch_id: str
@@ -165,7 +164,7 @@ SUBAGENTS_CANCEL: Final[Method[CancelDispatchParams, Any]] = Method(
 )
 
 
-# -- what is told of it
+# -- events
 
 
 class SubagentExitReason(StrEnum):
@@ -179,7 +178,7 @@ class SubagentExitReason(StrEnum):
 
 
 class SubagentResult(Struct, frozen=True, kw_only=True):
-    """What an agent has come to."""
+    """The result of an agent."""
 
     thread_id: str
     turn_id: str
@@ -193,20 +192,20 @@ class SubagentResult(Struct, frozen=True, kw_only=True):
 
 
 class SubagentStatus(Struct, frozen=True, tag_field="type", tag="status"):
-    """How far it is."""
+    """Progress of a dispatch."""
 
     status: str
     detail: str | UnsetType | None = UNSET
 
 
 class SubagentCompleted(Struct, frozen=True, tag_field="type", tag="completed"):
-    """The work is done: the last event."""
+    """The last event of a successful dispatch."""
 
     result: SubagentResult
 
 
 class SubagentFailed(Struct, frozen=True, tag_field="type", tag="failed"):
-    """The work will not be done: the last event."""
+    """The last event of a failed dispatch."""
 
     error: str
 
@@ -215,7 +214,7 @@ SubagentEvent: TypeAlias = SubagentStatus | SubagentCompleted | SubagentFailed
 
 
 class SubagentEventParams(Struct, frozen=True, rename="camel"):
-    """An event, and of which dispatch it is: what travels."""
+    """Params of an event notification: the event and the id of its dispatch."""
 
     dispatch_id: str
     event: SubagentEvent
@@ -252,7 +251,7 @@ CANCEL_REASONS: Final = {
 
 
 def build_dispatch_cancel(call: DispatchParams, reason: CancelReason) -> tuple[Method[Any, Any], CancelDispatchParams]:
-    """Returns what to ask when a dispatch is given up."""
+    """Returns the params that cancel a dispatch."""
     params = CancelDispatchParams(
         dispatcher_id=call.dispatcher_id, dispatch_id=call.dispatch_id, reason=CANCEL_REASONS[reason]
     )

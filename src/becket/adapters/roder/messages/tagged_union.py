@@ -10,9 +10,9 @@ __all__ = ["TaggedUnion"]
 
 
 class TaggedUnion(Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
-    """One of several classes of values. A subclass has a member for each, which is UNSET where it is another.
+    """A value of one of several classes. A subclass has a member for each class; all but one are UNSET.
 
-    `bare_variant` is the class of which only its one value travels.
+    `bare_variant` is the class that is sent as its only value.
 
     Raises, when made or decoded:
         ValueError: there is none, or more than one.
@@ -27,7 +27,7 @@ class TaggedUnion(Struct, frozen=True, rename="pascal", forbid_unknown_fields=Tr
 
     @property
     def value(self) -> Any:
-        """The one that is there."""
+        """The member that is set."""
         kind, value = self._find_variants()[0]
         return kind(value) if kind is self.bare_variant else value
 

@@ -1,7 +1,6 @@
 """Roder task messages: spec, execute, events and cancellation.
 
-A run is acknowledged with its id; the last event is `completed` or `failed`. Whoever gives up asks the extension to
-cancel.
+A run is acknowledged with its id; the last event is `completed` or `failed`. It can be cancelled.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ __all__ = [
 ]
 
 
-# -- what it is
+# -- specification
 
 
 class TaskSpec(Struct, frozen=True, kw_only=True):
-    """What an executor does, and the JSON Schema of what it takes."""
+    """Description of an executor, with the JSON Schema of its input."""
 
     kind: str
     description: str
@@ -54,13 +53,13 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
 
 
 class TaskSpecParams(Struct, frozen=True, rename="camel"):
-    """Asks an executor what it does."""
+    """Params of `tasks/spec`."""
 
     executor_id: str
 
 
 class TaskSpecResult(Struct, frozen=True):
-    """What an executor does."""
+    """Result of `tasks/spec`."""
 
     spec: TaskSpec
 
@@ -75,11 +74,11 @@ TASKS_SPEC: Final = Method(
 )
 
 
-# -- a run
+# -- execution
 
 
 class ExecuteTaskParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Asks an executor for one run, whose events bear the execution's id."""
+    """Params of a run, whose events have the execution id."""
 
     executor_id: str
     execution_id: str
@@ -91,13 +90,13 @@ class ExecuteTaskParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecuteTaskAck(Struct, frozen=True, rename="camel"):
-    """The run has begun; the id is the one that was given."""
+    """Acknowledgement of a run, with the given id."""
 
     execution_id: str
 
 
 class CancelTaskParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Asks to give the run up."""
+    """Params of the cancellation of a run."""
 
     executor_id: str
     execution_id: str
@@ -114,11 +113,11 @@ TASKS_CANCEL: Final[Method[CancelTaskParams, Any]] = Method(
 )
 
 
-# -- what is told of it
+# -- events
 
 
 class TaskOutputStream(StrEnum):
-    """Where a piece of output belongs."""
+    """Stream of a piece of output."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -126,27 +125,27 @@ class TaskOutputStream(StrEnum):
 
 
 class TaskResult(Struct, frozen=True, kw_only=True):
-    """What a run has come to."""
+    """The result of a run."""
 
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType | None = UNSET
     payload: Any = None
 
 
 class TaskOutput(Struct, frozen=True, tag_field="type", tag="output"):
-    """A further piece of output."""
+    """A piece of output."""
 
     stream: TaskOutputStream
     chunk: str
 
 
 class TaskCompleted(Struct, frozen=True, tag_field="type", tag="completed"):
-    """The run is over: the last event."""
+    """The last event of a successful run."""
 
     result: TaskResult
 
 
 class TaskFailed(Struct, frozen=True, tag_field="type", tag="failed"):
-    """The run has failed: the last event."""
+    """The last event of a failed run."""
 
     error: str
 
@@ -155,7 +154,7 @@ RoderTaskEvent: TypeAlias = TaskOutput | TaskCompleted | TaskFailed
 
 
 class TaskEventParams(Struct, frozen=True, rename="camel"):
-    """An event, and of which run it is: what travels."""
+    """Params of an event notification: the event and the id of its run."""
 
     execution_id: str
     event: RoderTaskEvent
@@ -185,7 +184,7 @@ def decode_task_event(raw: Raw) -> RoderTaskEvent:
 
 
 def build_task_cancel(call: ExecuteTaskParams, _: CancelReason) -> tuple[Method[Any, Any], CancelTaskParams]:
-    """Returns what to ask when a run is given up."""
+    """Returns the params that cancel a run."""
     reason = "task cancelled by host"
     return TASKS_CANCEL, CancelTaskParams(executor_id=call.executor_id, execution_id=call.execution_id, reason=reason)
 

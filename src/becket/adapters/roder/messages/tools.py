@@ -12,7 +12,7 @@ __all__ = ["TOOLS_CALL", "ToolCallParams", "ToolCallResult"]
 
 
 class ToolCallParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Asks for one run of a tool of a provider. The thread and the turn say on whose behalf."""
+    """Params of a tool call. Thread and turn identify the caller."""
 
     provider_id: str
     tool_name: str
@@ -23,7 +23,7 @@ class ToolCallParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolCallResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a tool gives: `content` for the model, `data` for programs. `is_error` says that the tool has failed."""
+    """Result of a tool: `content` for the model, `data` for programs. `is_error` marks a failed tool."""
 
     content: str
     is_error: bool
