@@ -44,6 +44,16 @@ class Interrupter:
             raise Interrupted
 
 
+def is_waiting_in(function: str) -> bool:
+    """Returns whether the main thread is inside a function of this name."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == function:
+            return True
+        frame = frame.f_back
+    return False
+
+
 @pytest.fixture
 def interrupt() -> Iterator[Interrupter]:
     interrupter = Interrupter()
@@ -193,15 +203,17 @@ def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter)
     with scripted() as (peer, raw):
         pending = peer.begin("slow", timeout=None)
         asked = raw.hear()
-        interrupters: list[Started[None]] = []
 
-        def wait() -> None:
-            interrupters.append(Started(interrupt))
-            pending.result()
+        def interrupt_the_wait() -> None:
+            until = time.monotonic() + PATIENCE
+            while not is_waiting_in("result") and time.monotonic() < until:
+                time.sleep(0.001)
+            interrupt()
 
+        interrupting = Started(interrupt_the_wait)
         with pytest.raises(Interrupted):
-            wait()
-        interrupters[0].result()
+            pending.result()
+        interrupting.result()
         assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
 
 

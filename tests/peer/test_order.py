@@ -12,7 +12,8 @@ import anyio.lowlevel
 import pytest
 from tests.peer.scripted import answer, notification, request, scripted, settled
 
-from becket import ConnectionLost, DisconnectReason, Limits, Peer
+from becket import ConnectionLost, DisconnectReason, Limits, Method, Peer
+from becket.conversion.custom_type import CustomType
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -361,3 +362,24 @@ async def test_many_calls_in_both_directions_all_get_their_own_responses() -> No
                 for number in range(200):
                     tasks.start_soon(call, left, number)
                     tasks.start_soon(call, right, number)
+
+
+async def test_params_of_a_custom_type_are_decoded_in_the_order_of_arrival() -> None:
+    decoded: list[Any] = []
+
+    def note(value: Any) -> Any:
+        decoded.append(value)
+        return value
+
+    method: Method[Any, Any] = Method("note", CustomType(Any, from_json=note, to_json=lambda value: value), Any)
+    async with scripted() as (peer, script):
+
+        @peer.handle(method)
+        async def handle(params: Any) -> Any:
+            return params
+
+        script.say(notification("note", [1]), notification("note", [2]), request(1, "note", [3]))
+        with anyio.fail_after(60):
+            await script.hear()
+
+    assert decoded == [[1], [2], [3]]

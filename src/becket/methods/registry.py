@@ -43,6 +43,7 @@ class Handler:
         "decode_params",
         "descriptor",
         "function",
+        "has_custom_params",
         "is_async",
         "is_for_notifications",
         "is_inline",
@@ -68,6 +69,7 @@ class Handler:
         self.name = name
         self.descriptor = descriptor
         self.requires: str | None = None if descriptor is None else descriptor.requires
+        self.has_custom_params = descriptor is not None and descriptor.params_to_json is not None
         write = get_to_json(descriptor.result) if isinstance(descriptor, Method) else None
         self.function = function if write is None else with_json_result(function, write, is_async=is_async)
         self.arity = arity

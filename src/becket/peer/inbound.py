@@ -128,7 +128,7 @@ class Inbound:
         self._has_meta = bool(link.dialect.features)
         self._transport = link.transport
         self._spawn_owned = link.loop.spawn_owned
-        self._notifications: deque[tuple[Handler, Raw | None, object]] = deque()
+        self._notifications: deque[tuple[Handler, Raw | None, object, tuple[Any, ...] | None]] = deque()
         self._notification_bytes = 0
         self._is_draining = False
         self._drain_task: TaskHandle | None = None
@@ -532,7 +532,9 @@ class Inbound:
     def _enqueue_notification(self, handler: Handler, params: Raw | None, context: object) -> None:
         limits = self.link.limits
         # Decoded when its turn comes: until then it takes no more memory than its bytes, which are counted.
-        self._notifications.append((handler, params, context))
+        # A custom type decodes on arrival: an adapter may pass the message on, and no later request may overtake it.
+        arguments = handler.build_arguments(params, context) if handler.has_custom_params else None
+        self._notifications.append((handler, params, context, arguments))
         self._notification_bytes += 0 if params is None else len(params)
         if len(self._notifications) > limits.notifications or self._notification_bytes > limits.notification_bytes:
             excess = f"{len(self._notifications)} notifications wait for their handlers"
@@ -550,12 +552,13 @@ class Inbound:
                 if not self._is_reentrant and thread_time() > until:  # thousands may have waited for one
                     await link.next_iteration()
                     until = thread_time() + link.limits.turn_seconds
-                handler, params, context = self._notifications.popleft()
+                handler, params, context, arguments = self._notifications.popleft()
                 self._notification_bytes -= 0 if params is None else len(params)
                 try:
                     if self._waits_for_policy(handler) and await self.permissions.admit(handler) is not None:
                         raise PermissionDenied(handler.requires or handler.name)
-                    arguments = handler.build_arguments(params, context)
+                    if arguments is None:
+                        arguments = handler.build_arguments(params, context)
                     if handler.is_async:
                         await handler.function(*arguments)
                     elif handler.is_threaded:

@@ -32,6 +32,7 @@ server = build()
 @server.feature("own/stuck")
 @server.thread()
 def stuck(params):
+    server.protocol.notify("own/began")
     threading.Event().wait()
 
 pygls_server.run(server)
@@ -116,8 +117,12 @@ async def test_a_client_that_dies_before_it_gets_a_response_ends_it_too() -> Non
 async def test_a_function_that_does_not_return_does_not_prevent_the_exit() -> None:
     env = {"PYTHONPATH": os.getcwd()}
     async with Peer.connect_process([sys.executable, "-c", STUCK], dialect=LSP, env=env) as peer:
+        began = anyio.Event()
+        peer.on("own/began")(began.set)
         await peer.call("initialize", INITIALIZE)
         await peer.notify("own/stuck", {})
+        with anyio.fail_after(60):
+            await began.wait()
         await peer.call("shutdown")
         await peer.notify("exit")
         assert await exit_code_of(peer) == 4
