@@ -145,7 +145,10 @@ class ExtensionHandlers:
 
     def add(self, method: Method[Any, Any], serve: AsyncHandler, *, thread: bool = True) -> None:
         """Registers a handler; with `thread`, the blocking runtime calls it in a worker."""
-        register_handler(self.registry, self._runtime, method, serve, thread=thread)
+        if thread:
+            register_handler(self.registry, self._runtime, method, serve, thread=True)
+        else:  # its functions are inline: it awaits nothing, and needs no task
+            self.registry.handle(method)(lambda params, ctx: run_synchronously(serve, params, ctx))
 
     def _register_contract(self) -> None:
         if self._tools:
