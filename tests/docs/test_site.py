@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SITE = ROOT / "build" / "site"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+playwright = pytest.importorskip("playwright.sync_api", reason="the site is built and tested by `make docs`")
 pytestmark = [
     pytest.mark.skipif(not SITE.is_dir(), reason="the site is not built: run `make docs`"),
     pytest.mark.process,
@@ -84,7 +85,6 @@ class QuietHandler(SimpleHTTPRequestHandler):
 @pytest.fixture
 def browser_page() -> Iterator[Page]:
     """Opens a page of a headless Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is installed by `make docs`")
     installed = [path for name in BROWSERS if (path := shutil.which(name))]
     with playwright.sync_playwright() as kit:
         program = installed[0] if installed else kit.chromium.executable_path
