@@ -186,7 +186,7 @@ async def test_a_program_that_fails_says_why_and_how(root: Path) -> None:
     events: list[Any] = []
     with anyio.fail_after(PATIENCE):
         async with running(root) as host:
-            with pytest.raises(CommandFailed, match="exit code 3") as failed:
+            with pytest.raises(CommandFailed, match="code 3") as failed:
                 await invoke(host, "fail", into=events)
             assert (failed.value.command, failed.value.exit_code) == ("demo:fail", 3)
             assert sorted(map(str, events)) == sorted(map(str, [PlainText("so far"), SystemText("why")]))
