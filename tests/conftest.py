@@ -1,4 +1,4 @@
-"""What every test stands on: which event loop an async test runs on, and how hypothesis searches."""
+"""Settings for every test: the event loops of async tests, and the hypothesis profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `becket` exports is short, sorted, there, and documented."""
+"""The exports of `becket` are few, sorted, importable and documented."""
 
 from __future__ import annotations
 

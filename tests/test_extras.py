@@ -1,4 +1,4 @@
-"""What one adapter needs is an extra: without it becket works, and what needs it names the extra."""
+"""The dependencies of one adapter are an extra: becket works without it, and errors name it."""
 
 from __future__ import annotations
 

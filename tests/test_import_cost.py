@@ -1,4 +1,4 @@
-"""Importing becket brings in only what every program needs; event loops and the rest come at first use."""
+"""Importing becket loads only what every program needs; event loops and the rest load at first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deny by default: each method that a host serves beside each set of grants, and what can befall a decision.
+"""Deny by default: each method of a host with each set of grants, and the faults of a decision.
 
 A gate is all that decides. What it says is held against tables here, and against the rules that no history of grants,
 revocations, answers and chains of callers may break.

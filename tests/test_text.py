@@ -1,4 +1,4 @@
-"""Text for people: what is truncated, quoted and escaped, and that each of these rules is written once."""
+"""Truncation, quoting and escaping of text, and that each of these rules is defined once."""
 
 from __future__ import annotations
 

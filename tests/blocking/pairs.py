@@ -1,4 +1,4 @@
-"""Two blocking peers in one program, a raw end for what a peer would never send, and threads that must come back."""
+"""Two blocking peers in one program, a raw end for invalid messages, and threads that must end."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class RawEnd:
         self._sock.settimeout(PATIENCE)
         self._file = sock.makefile("rb")
 
-    def say(self, *messages: object) -> None:
+    def send(self, *messages: object) -> None:
         """Says these messages in one piece."""
         bodies = [json.dumps(message, separators=(",", ":")).encode() for message in messages]
         self._sock.sendall(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """Returns the next message of the peer."""
         length = 0
         while line := self._file.readline().strip():
@@ -150,5 +150,5 @@ def notification(method: str, params: object = None) -> Message:
     return {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
 
 
-def answer(asked: Message, result: object = None) -> Message:
-    return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+def response(called: Message, result: object = None) -> Message:
+    return {"jsonrpc": "2.0", "id": called["id"], "result": result}

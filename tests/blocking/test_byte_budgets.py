@@ -1,11 +1,11 @@
-"""How many bytes a blocking peer holds for the other side: in worker threads, and in functions that call back."""
+"""The bytes that a blocking peer holds for its remote peer: in worker threads and in nested calls."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
 
-from tests.blocking.pairs import PATIENCE, answer, request, scripted
+from tests.blocking.pairs import PATIENCE, request, response, scripted
 
 from becket import Limits
 from becket.blocking import BlockingContext
@@ -24,13 +24,13 @@ def test_a_request_that_does_not_fit_beside_those_in_workers_is_busy_at_once() -
             assert may_end.wait(PATIENCE)
             return len(params)
 
-        raw.say(*(request(id, "slow", TEXT) for id in range(3)))
-        busy = raw.hear()
+        raw.send(*(request(id, "slow", TEXT) for id in range(3)))
+        busy = raw.receive()
         assert (busy["id"], busy["error"]["code"]) == (2, BUSY)
         may_end.set()
-        assert {raw.hear()["id"], raw.hear()["id"]} == {0, 1}
-        raw.say(request(4, "slow", TEXT))
-        assert raw.hear()["result"] == 1
+        assert {raw.receive()["id"], raw.receive()["id"]} == {0, 1}
+        raw.send(request(4, "slow", TEXT))
+        assert raw.receive()["result"] == 1
 
 
 def test_a_request_that_does_not_fit_beside_those_that_call_back_is_busy_at_once() -> None:
@@ -41,17 +41,17 @@ def test_a_request_that_does_not_fit_beside_those_that_call_back_is_busy_at_once
             return ctx.call("more")
 
         peer.handle("quick")(lambda params: peer.call("more"))
-        asked = []
+        called = []
         for id, method in enumerate(("nest", "quick")):
-            raw.say(request(id, method, TEXT))
-            asked.append(raw.hear())
+            raw.send(request(id, method, TEXT))
+            called.append(raw.receive())
         for id, method in ((2, "nest"), (3, "quick")):
-            raw.say(request(id, method, TEXT))
-            busy = raw.hear()
+            raw.send(request(id, method, TEXT))
+            busy = raw.receive()
             assert (busy["id"], busy["error"]["code"]) == (id, BUSY)
-        for call in reversed(asked):
-            raw.say(answer(call, "done"))
-            assert raw.hear()["result"] == "done"
-        raw.say(request(4, "nest", TEXT))
-        raw.say(answer(raw.hear(), "again"))
-        assert raw.hear()["result"] == "again"
+        for call in reversed(called):
+            raw.send(response(call, "done"))
+            assert raw.receive()["result"] == "done"
+        raw.send(request(4, "nest", TEXT))
+        raw.send(response(raw.receive(), "again"))
+        assert raw.receive()["result"] == "again"

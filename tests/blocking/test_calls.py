@@ -1,4 +1,4 @@
-"""Calls of the blocking face: the same outcomes as anywhere, from one thread or from many."""
+"""Calls of the blocking runtime: the same outcomes as elsewhere, from one thread or from many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.blocking.pairs import Started, Watch, answer, blocking_pair, notification, request, scripted
+from tests.blocking.pairs import Started, Watch, blocking_pair, notification, request, response, scripted
 
 from becket import (
     BadReply,
@@ -87,11 +87,11 @@ def test_a_timed_out_call_sends_a_cancellation() -> None:
     with scripted() as (peer, raw):
         with pytest.raises(CallTimeout):
             peer.call("slow", timeout=0.02)
-        asked = raw.hear()
-        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
-        raw.say(answer(asked, "too late"))
+        called = raw.receive()
+        assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
+        raw.send(response(called, "too late"))
         later = Started(peer.call, "next")
-        raw.say(answer(raw.hear(), "fine"))
+        raw.send(response(raw.receive(), "fine"))
         assert later.result() == "fine"
 
 
@@ -112,7 +112,7 @@ def test_the_remote_peer_leaving_settles_every_call() -> None:
     with scripted() as (peer, raw):
         calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
         for _ in calls:
-            raw.hear()
+            raw.receive()
         raw.close()
         reasons = []
         for call in calls:
@@ -152,18 +152,18 @@ def test_params_that_json_cannot_encode_are_refused_before_anything_is_sent() ->
         with pytest.raises(LocalProtocolError):
             peer.notify("x", float("nan"))
         peer.notify("first")
-        assert raw.hear() == notification("first")
+        assert raw.receive() == notification("first")
 
 
 def test_a_call_that_gets_no_slot_in_time_is_busy_and_the_next_gets_one() -> None:
     with scripted(limits=Limits(outbound_calls=1)) as (peer, raw):
         first = Started(peer.call, "first")
-        asked = raw.hear()
+        called = raw.receive()
         with pytest.raises(Busy):
             peer.call("second", timeout=0.02)
         third = Started(peer.call, "third")
-        raw.say(answer(asked, 1))
-        raw.say(answer(raw.hear(), 3))
+        raw.send(response(called, 1))
+        raw.send(response(raw.receive(), 3))
         assert (first.result(), third.result()) == (1, 3)
 
 
@@ -246,15 +246,15 @@ def test_a_waiting_thread_continues_when_the_reading_thread_has_left(listen: boo
     with scripted(listen=listen) as (peer, raw):
         for round in range(50):
             quick = Started(lambda: [peer.call("quick", timeout=8) for _ in range(3)])
-            asked = raw.hear()
+            called = raw.receive()
             slow = Started(peer.call, "slow", timeout=8)
-            slow_request = raw.hear()
+            slow_request = raw.receive()
             for _ in range(2):
-                raw.say(answer(asked, round))
-                asked = raw.hear()  # it has called again at once, perhaps before the other could take its place
-            raw.say(answer(asked, round))
+                raw.send(response(called, round))
+                called = raw.receive()  # it has called again at once, perhaps before the other could take its place
+            raw.send(response(called, round))
             assert quick.result() == [round] * 3
-            raw.say(answer(slow_request, "at last"))
+            raw.send(response(slow_request, "at last"))
             assert slow.result() == "at last"
 
 
@@ -264,14 +264,14 @@ def test_requests_are_served_after_callers_have_handed_the_reading_on_to_each_ot
         watch = Watch(peer)
         for id in range(5):
             one, other = Started(peer.call, "a"), Started(peer.call, "b")
-            asked = [raw.hear(), raw.hear()]
+            called = [raw.receive(), raw.receive()]
             watch.wait_until_background_lies_down()
-            raw.say(answer(asked[0]))
-            raw.say(answer(asked[1]))
+            raw.send(response(called[0]))
+            raw.send(response(called[1]))
             one.result()
             other.result()
-            raw.say(request(id, "echo", [id]))
-            assert raw.hear() == {"jsonrpc": "2.0", "id": id, "result": [id]}
+            raw.send(request(id, "echo", [id]))
+            assert raw.receive() == {"jsonrpc": "2.0", "id": id, "result": [id]}
 
 
 def test_both_peers_call_each_other_from_many_threads() -> None:
@@ -295,7 +295,7 @@ def test_a_notification_is_sent_although_no_thread_waits(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for number in range(5):
             peer.notify("tell", [number])
-        assert [raw.hear()["params"] for _ in range(5)] == [[number] for number in range(5)]
+        assert [raw.receive()["params"] for _ in range(5)] == [[number] for number in range(5)]
 
 
 def test_notify_waits_while_the_remote_peer_does_not_read() -> None:

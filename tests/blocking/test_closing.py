@@ -30,7 +30,7 @@ def test_closing_from_another_thread_settles_the_calls_that_wait(listen: bool) -
         with scripted(listen=listen) as (peer, raw):
             calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
             for _ in calls:
-                raw.hear()
+                raw.receive()
             Started(peer.close).result()
             assert [reason_of(call) for call in calls] == [DisconnectReason.LOCAL_CLOSE] * 3
             with pytest.raises(ConnectionLost):
@@ -67,7 +67,7 @@ def test_a_handler_may_close_its_own_peer(thread: bool, notified: bool) -> None:
         with scripted() as (peer, raw):
             register = peer.on if notified else peer.handle
             register("close", thread=thread)(closing(peer, closed))
-            raw.say({"jsonrpc": "2.0", "method": "close"} if notified else request(1, "close"))
+            raw.send({"jsonrpc": "2.0", "method": "close"} if notified else request(1, "close"))
             assert closed.wait(8)
             assert Started(peer.wait_closed).result().reason is DisconnectReason.LOCAL_CLOSE
 
@@ -78,10 +78,10 @@ def test_a_handler_may_close_its_peer_while_its_thread_waits_for_a_call(listen: 
         with scripted(listen=listen) as (peer, raw):
             peer.handle("close")(peer.close)
             call = Started(peer.call, "x", timeout=None)
-            raw.hear()
+            raw.receive()
             other = Started(peer.call, "y", timeout=None)
-            raw.hear()
-            raw.say(request(1, "close"))
+            raw.receive()
+            raw.send(request(1, "close"))
             assert reason_of(call) is DisconnectReason.LOCAL_CLOSE
             assert reason_of(other) is DisconnectReason.LOCAL_CLOSE
 
@@ -98,8 +98,8 @@ def test_a_nested_call_is_settled_by_a_close_from_another_thread() -> None:
                 outcomes.append(lost.reason)
                 raise
 
-        raw.say(request(1, "ask"))
-        raw.hear()
+        raw.send(request(1, "ask"))
+        raw.receive()
         Started(peer.close).result()
 
     assert outcomes == [DisconnectReason.LOCAL_CLOSE]
@@ -120,7 +120,7 @@ def test_a_worker_that_still_runs_does_not_hold_up_the_end_and_sees_it() -> None
                 ctx.call("x")
             done.set()
 
-        raw.say(request(1, "work"))
+        raw.send(request(1, "work"))
         assert began.wait(8)
         Started(peer.close).result()
         look.set()

@@ -1,4 +1,4 @@
-"""Handlers that answer before they end, and streams that are acknowledged so, on the blocking face."""
+"""Handlers that respond before they return, and acknowledged streams, on the blocking runtime."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw, Struct
-from tests.blocking.pairs import PATIENCE, Started, answer, blocking_pair, notification, request, scripted
+from tests.blocking.pairs import PATIENCE, Started, blocking_pair, notification, request, response, scripted
 
 from becket import CallTimeout, ConnectionLost, Limits, RemoteError
 from becket.blocking import BlockingContext, BlockingPeer
@@ -23,7 +23,7 @@ class Turn(Struct, frozen=True):
     stream: str
 
 
-class Said(Struct, frozen=True):
+class TextEvent(Struct, frozen=True):
     stream: str
     text: str = ""
     is_last: bool = False
@@ -36,11 +36,11 @@ class Gathered:
         self._said: list[str] = []
         self._error: str | None = None
 
-    def on_response(self, answer: Raw, /) -> None:
-        if msgspec.json.decode(answer) != self._stream:
+    def on_response(self, response: Raw, /) -> None:
+        if msgspec.json.decode(response) != self._stream:
             raise ValueError("another stream")
 
-    def on_event(self, event: Said, /) -> bool:
+    def on_event(self, event: TextEvent, /) -> bool:
         self._said.append(event.text)
         self._error = event.error
         return event.is_last
@@ -58,8 +58,8 @@ def cancel(params: Turn, reason: CancelReason) -> tuple[Method[dict[str, str], N
     return CANCEL, {"stream": params.stream, "reason": reason}
 
 
-def read(raw: Raw) -> Said:
-    return msgspec.json.decode(raw, type=Said)
+def read(raw: Raw) -> TextEvent:
+    return msgspec.json.decode(raw, type=TextEvent)
 
 
 def is_of_turn(raw: Raw, params: Turn) -> bool:
@@ -67,11 +67,16 @@ def is_of_turn(raw: Raw, params: Turn) -> bool:
 
 
 TURN = Stream(
-    "turn", Turn, str, events={"said": EventReader(read, (Said,), belongs=is_of_turn)}, gather=Gathered, cancel=cancel
+    "turn",
+    Turn,
+    str,
+    events={"said": EventReader(read, (TextEvent,), belongs=is_of_turn)},
+    gather=Gathered,
+    cancel=cancel,
 )
 
 
-def said(text: str, **more: Any) -> dict[str, Any]:
+def text_event(text: str, **more: Any) -> dict[str, Any]:
     return notification("said", {"stream": "a", "text": text, **more})
 
 
@@ -91,14 +96,14 @@ def test_a_function_responds_and_continues(thread: bool) -> None:
             ended.set()
             return "dropped"
 
-        raw.say(request(1, "work"))
-        assert raw.hear()["result"] == {"accepted": True}
+        raw.send(request(1, "work"))
+        assert raw.receive()["result"] == {"accepted": True}
         heard.set()
-        raw.say(answer(raw.hear()))
+        raw.send(response(raw.receive()))
         assert ended.wait(PATIENCE)
         peer.handle("end")(lambda _: "ended")
-        raw.say(request(2, "end"))
-        assert raw.hear()["result"] == "ended"
+        raw.send(request(2, "end"))
+        assert raw.receive()["result"] == "ended"
 
 
 def test_a_response_leaves_at_once_also_where_more_has_come_in_the_same_chunk() -> None:
@@ -110,10 +115,10 @@ def test_a_response_leaves_at_once_also_where_more_has_come_in_the_same_chunk() 
             ctx.respond("accepted")
             assert heard.wait(PATIENCE)
 
-        raw.say(request(1, "work"), request(2, "work"))
-        assert raw.hear() == answer({"id": 1}, "accepted")
+        raw.send(request(1, "work"), request(2, "work"))
+        assert raw.receive() == response({"id": 1}, "accepted")
         heard.set()
-        assert raw.hear() == answer({"id": 2}, "accepted")
+        assert raw.receive() == response({"id": 2}, "accepted")
 
 
 @both
@@ -129,14 +134,14 @@ def test_an_invalid_or_second_response_raises_in_the_handler(thread: bool) -> No
                 except LocalProtocolError as error:
                     errors.append("no JSON" if isinstance(error, Unencodable) else str(error))
 
-        raw.say(request(1, "work"))
-        assert raw.hear()["result"] == "accepted"
+        raw.send(request(1, "work"))
+        assert raw.receive()["result"] == "accepted"
         peer.handle("end")(lambda _: errors)
-        said: list[str] = []
-        while len(said) < 2:  # the function goes on in a thread of its own
-            raw.say(request(2, "end"))
-            said = raw.hear()["result"]
-        assert said == ["no JSON", "work was answered already"]
+        text_event: list[str] = []
+        while len(text_event) < 2:  # the function goes on in a thread of its own
+            raw.send(request(2, "end"))
+            text_event = raw.receive()["result"]
+        assert text_event == ["no JSON", "work was answered already"]
 
 
 @both
@@ -149,11 +154,11 @@ def test_an_error_after_the_response_is_logged_and_not_sent(thread: bool, caplog
             raise RpcError(Meaning.BUSY, "no")
 
         peer.handle("end")(lambda _: "ended")
-        raw.say(request(1, "work"))
-        assert raw.hear()["result"] == "accepted"
+        raw.send(request(1, "work"))
+        assert raw.receive()["result"] == "accepted"
         while not caplog.records:
-            raw.say(request(2, "end"))
-            assert raw.hear()["result"] == "ended"
+            raw.send(request(2, "end"))
+            assert raw.receive()["result"] == "ended"
     assert ["after its answer" in record.getMessage() for record in caplog.records] == [True]
 
 
@@ -166,10 +171,10 @@ def test_a_worker_that_has_responded_counts_among_the_running_requests() -> None
             ctx.respond("accepted")
             assert may_end.wait(PATIENCE)
 
-        raw.say(request(1, "work"))
-        assert raw.hear()["result"] == "accepted"
-        raw.say(request(2, "work"))
-        assert raw.hear()["error"]["code"] == 1002
+        raw.send(request(1, "work"))
+        assert raw.receive()["result"] == "accepted"
+        raw.send(request(2, "work"))
+        assert raw.receive()["error"]["code"] == 1002
         may_end.set()
         while "error" in (heard := ask(raw, 3)):
             assert heard["error"]["code"] == 1002
@@ -177,8 +182,8 @@ def test_a_worker_that_has_responded_counts_among_the_running_requests() -> None
 
 
 def ask(raw: Any, id: int) -> dict[str, Any]:
-    raw.say(request(id, "work"))
-    heard: dict[str, Any] = raw.hear()
+    raw.send(request(id, "work"))
+    heard: dict[str, Any] = raw.receive()
     return heard
 
 
@@ -194,12 +199,12 @@ def test_cancelling_a_request_that_got_a_response_changes_nothing() -> None:
             peer.notify("ended")
 
         peer.handle("end")(lambda _: "ended")
-        raw.say(request(1, "work"))
-        assert raw.hear()["result"] == "accepted"
-        raw.say(notification("$/cancelRequest", {"id": 1}), request(2, "end"))
-        assert raw.hear()["result"] == "ended"
+        raw.send(request(1, "work"))
+        assert raw.receive()["result"] == "accepted"
+        raw.send(notification("$/cancelRequest", {"id": 1}), request(2, "end"))
+        assert raw.receive()["result"] == "ended"
         may_end.set()
-        assert raw.hear() == notification("ended")
+        assert raw.receive() == notification("ended")
     assert seen == [False]
 
 
@@ -215,28 +220,30 @@ def test_a_stream_is_acknowledged_at_once_and_ends_with_an_event(thread: bool, d
         def turn(params: Turn, ctx: BlockingContext) -> str:
             ctx.respond(params.stream)
             for number in range(1000):
-                ctx.notify("said", Said(params.stream, str(number)))
-            ctx.notify("said", Said(params.stream, "end", is_last=True))
+                ctx.notify("said", TextEvent(params.stream, str(number)))
+            ctx.notify("said", TextEvent(params.stream, "end", is_last=True))
             return ""
 
         with left.stream(TURN, Turn("a")) as run:
-            assert [event.text for event in run if isinstance(event, Said)] == [*map(str, range(1000)), "end"]
+            assert [event.text for event in run if isinstance(event, TextEvent)] == [*map(str, range(1000)), "end"]
             assert run.result().endswith("998 999 end")
             assert run.skipped == 0
 
 
 def test_events_may_come_before_the_acknowledgement_and_bad_ones_are_skipped() -> None:
     with scripted() as (peer, raw), peer.stream(TURN, Turn("a")) as run:
-        asked = raw.hear()
+        called = raw.receive()
         malformed = notification("said", {"stream": "a", "text": 1})
-        raw.say(said("good"), malformed, answer(asked, "a"), said("day", is_last=True), said("late"))
+        raw.send(
+            text_event("good"), malformed, response(called, "a"), text_event("day", is_last=True), text_event("late")
+        )
         assert run.result() == "good day"
         assert run.skipped == 0  # what does not even tell whose it is belongs to nobody
 
 
 def test_an_error_event_is_raised() -> None:
     with scripted() as (peer, raw), peer.stream(TURN, Turn("a")) as run:
-        raw.say(answer(raw.hear(), "a"), said("", is_last=True, error="out of words"))
+        raw.send(response(raw.receive(), "a"), text_event("", is_last=True, error="out of words"))
         with pytest.raises(RemoteError, match="out of words"):
             list(run)
         with pytest.raises(RemoteError, match="out of words"):
@@ -246,17 +253,17 @@ def test_an_error_event_is_raised() -> None:
 def test_leaving_a_stream_early_sends_a_cancellation() -> None:
     with scripted() as (peer, raw):
         with peer.stream(TURN, Turn("a")) as run:
-            raw.say(answer(raw.hear(), "a"), said("good"))
-            assert next(iter(run)) == Said("a", "good")
-        assert raw.hear()["params"] == {"stream": "a", "reason": CancelReason.LEFT}
+            raw.send(response(raw.receive(), "a"), text_event("good"))
+            assert next(iter(run)) == TextEvent("a", "good")
+        assert raw.receive()["params"] == {"stream": "a", "reason": CancelReason.LEFT}
 
 
 def test_a_stream_that_falls_silent_times_out_and_is_cancelled() -> None:
     with scripted() as (peer, raw), peer.stream(TURN, Turn("a"), idle_timeout=0.05) as run:
-        raw.say(answer(raw.hear(), "a"), said("good"))
+        raw.send(response(raw.receive(), "a"), text_event("good"))
         with pytest.raises(CallTimeout):
             run.result()
-        assert raw.hear()["params"] == {"stream": "a", "reason": CancelReason.TIMED_OUT}
+        assert raw.receive()["params"] == {"stream": "a", "reason": CancelReason.TIMED_OUT}
 
 
 def test_a_stream_without_its_last_event_ends_with_the_link() -> None:
@@ -266,7 +273,7 @@ def test_a_stream_without_its_last_event_ends_with_the_link() -> None:
 
     with scripted() as (peer, raw):
         taking = Started(take, peer)
-        raw.say(answer(raw.hear(), "a"))
+        raw.send(response(raw.receive(), "a"))
         raw.close()
         with pytest.raises(ConnectionLost) as caught:
             taking.result()
@@ -280,10 +287,10 @@ def test_a_function_of_a_stream_that_raises_fails_its_own_stream_only(where: str
             raise ZeroDivisionError("mistake")
 
     class Raises(Gathered):
-        def on_response(self, answer: Raw, /) -> None:
+        def on_response(self, response: Raw, /) -> None:
             fail_in("acknowledge")
 
-        def on_event(self, event: Said, /) -> bool:
+        def on_event(self, event: TextEvent, /) -> bool:
             fail_in("take")
             return super().on_event(event)
 
@@ -295,13 +302,13 @@ def test_a_function_of_a_stream_that_raises_fails_its_own_stream_only(where: str
         fail_in("belongs")
         return is_of_turn(raw, params)
 
-    events = {"said": EventReader(read, (Said,), belongs=belongs)}
+    events = {"said": EventReader(read, (TextEvent,), belongs=belongs)}
     turn = Stream("turn", Turn, str, events=events, gather=Raises)
     with scripted(listen=False) as (peer, raw), peer.stream(turn, Turn("a")) as run:
-        asked = raw.hear()
+        called = raw.receive()
         unrelated = Started(peer.call, "unrelated")
-        other = raw.hear()
-        raw.say(answer(asked, "a"), said("x", is_last=True), answer(other, "fine"))
+        other = raw.receive()
+        raw.send(response(called, "a"), text_event("x", is_last=True), response(other, "fine"))
         assert unrelated.result() == "fine"
         with pytest.raises(BadReply) as caught:
             run.result()

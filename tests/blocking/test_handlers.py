@@ -1,4 +1,4 @@
-"""Handlers of the blocking face: in the thread that reads, or in workers; they may call back, and be called again."""
+"""Handlers of the blocking runtime: in the reading thread or in workers, with nested calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.blocking.pairs import Started, Watch, answer, blocking_pair, notification, request, scripted
+from tests.blocking.pairs import Started, Watch, blocking_pair, notification, request, response, scripted
 
 from becket import CallTimeout, Limits, Meaning, Registry, RemoteError
 from becket.blocking import BlockingContext, BlockingPeer, connect_process
@@ -53,12 +53,12 @@ def test_every_request_of_a_burst_may_call_back(count: int) -> None:
             result: int = ctx.call("host/double", params)
             return result
 
-        raw.say(*[request(id, "ask", [id]) for id in range(count)])
+        raw.send(*[request(id, "ask", [id]) for id in range(count)])
         # All of them call back before the first is answered.
-        calls = [raw.hear() for _ in range(count)]
+        calls = [raw.receive() for _ in range(count)]
         assert sorted(call["params"][0] for call in calls) == list(range(count))
-        raw.say(*[answer(call, call["params"][0] * 2) for call in calls])
-        answers = {message["id"]: message.get("result") for message in (raw.hear() for _ in range(count))}
+        raw.send(*[response(call, call["params"][0] * 2) for call in calls])
+        answers = {message["id"]: message.get("result") for message in (raw.receive() for _ in range(count))}
 
     assert answers == {id: id * 2 for id in range(count)}
 
@@ -72,11 +72,11 @@ def test_a_burst_that_nests_leaves_the_program_as_deep_as_it_was() -> None:
             depths.append(depth())
             ctx.call("host/wait")
 
-        raw.say(*[request(id, "ask", [id]) for id in range(200)])
-        calls = [raw.hear() for _ in range(200)]
-        raw.say(*[answer(call) for call in reversed(calls)])
+        raw.send(*[request(id, "ask", [id]) for id in range(200)])
+        calls = [raw.receive() for _ in range(200)]
+        raw.send(*[response(call) for call in reversed(calls)])
         for _ in range(200):
-            raw.hear()
+            raw.receive()
 
     assert max(depths) < sys.getrecursionlimit() // 2
 
@@ -96,14 +96,14 @@ def test_a_handler_that_waits_does_not_block_later_requests() -> None:
         def ask(_: Any, ctx: BlockingContext) -> Any:
             return ctx.call("host/wait")
 
-        raw.say(request(1, "ask"), request(2, "echo", [2]))
-        heard = [raw.hear(), raw.hear()]
-        asked = next(message for message in heard if "method" in message)
-        assert answer({"id": 2}, [2]) in heard
-        raw.say(request(3, "echo", [3]))
-        assert raw.hear() == answer({"id": 3}, [3])
-        raw.say(answer(asked, "at last"))
-        assert raw.hear() == answer({"id": 1}, "at last")
+        raw.send(request(1, "ask"), request(2, "echo", [2]))
+        heard = [raw.receive(), raw.receive()]
+        called = next(message for message in heard if "method" in message)
+        assert response({"id": 2}, [2]) in heard
+        raw.send(request(3, "echo", [3]))
+        assert raw.receive() == response({"id": 3}, [3])
+        raw.send(response(called, "at last"))
+        assert raw.receive() == response({"id": 1}, "at last")
 
 
 def test_a_handler_that_is_cancelled_while_it_waits_sees_it_and_gets_a_response() -> None:
@@ -115,10 +115,10 @@ def test_a_handler_that_is_cancelled_while_it_waits_sees_it_and_gets_a_response(
             ctx.call("host/wait")
             return [before, ctx.is_cancelled]
 
-        raw.say(request(1, "ask"))
-        asked = raw.hear()
-        raw.say(notification("$/cancelRequest", {"id": 1}), answer(asked))
-        assert raw.hear() == answer({"id": 1}, [False, True])
+        raw.send(request(1, "ask"))
+        called = raw.receive()
+        raw.send(notification("$/cancelRequest", {"id": 1}), response(called))
+        assert raw.receive() == response({"id": 1}, [False, True])
 
 
 def test_a_handler_whose_deadline_passes_while_it_waits_loses_the_call_that_it_waits_for() -> None:
@@ -132,10 +132,10 @@ def test_a_handler_whose_deadline_passes_while_it_waits_loses_the_call_that_it_w
                 return "timed out"
             return "answered"
 
-        raw.say(request(1, "ask", {"_meta": {"becket": {"timeout_ms": 30}}}))
-        asked = raw.hear()
-        assert asked["params"]["_meta"]["becket"]["parent"] == 1
-        heard = [raw.hear(), raw.hear()]
+        raw.send(request(1, "ask", {"_meta": {"becket": {"timeout_ms": 30}}}))
+        called = raw.receive()
+        assert called["params"]["_meta"]["becket"]["parent"] == 1
+        heard = [raw.receive(), raw.receive()]
         assert {message.get("method", message.get("result")) for message in heard} == {"$/cancelRequest", "timed out"}
 
 
@@ -158,25 +158,25 @@ def test_a_call_after_a_request_was_served_does_not_belong_to_it(thread: bool) -
             return "served"
 
         # This thread waits for its own call, and serves the request meanwhile.
-        waiting = Started(raw_side, raw, release)
+        waiting = Started(play_remote_peer, raw, release)
         peer.call("first", {})
         waiting.result()
         peer.notify("between")
         call = peer.begin("second", {})
-        assert raw.hear()["method"] == "between"
-        second = raw.hear()
+        assert raw.receive()["method"] == "between"
+        second = raw.receive()
         assert (meta_of(second).get("parent"), meta_of(second).get("depth", 0)) == (None, 0)
         assert meta_of(second)["timeout_ms"] > 30_000
-        raw.say(answer(second))
+        raw.send(response(second))
         call.result()
 
 
-def raw_side(raw: Any, release: threading.Event) -> None:
-    first = raw.hear()
-    raw.say(request(1, "serve", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
+def play_remote_peer(raw: Any, release: threading.Event) -> None:
+    first = raw.receive()
+    raw.send(request(1, "serve", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
     release.set()
-    assert raw.hear()["result"] == "served"
-    raw.say(answer(first))
+    assert raw.receive()["result"] == "served"
+    raw.send(response(first))
 
 
 @pytest.mark.parametrize("thread", [False, True])
@@ -192,14 +192,14 @@ def test_a_call_while_a_worker_serves_a_request_belongs_to_it_only_if_the_worker
             return "served"
 
         def play() -> tuple[dict[str, Any], dict[str, Any]]:
-            first = raw.hear()
-            raw.say(request("r", "serve", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
-            inner = raw.hear() if thread else {}
+            first = raw.receive()
+            raw.send(request("r", "serve", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
+            inner = raw.receive() if thread else {}
             if thread:
-                raw.say(answer(inner))
-            raw.say(answer(first))
-            second = raw.hear()
-            raw.say(answer(second))
+                raw.send(response(inner))
+            raw.send(response(first))
+            second = raw.receive()
+            raw.send(response(second))
             release.set()
             return inner, second
 
@@ -223,14 +223,14 @@ def test_a_notification_that_arrives_while_a_handler_waits_does_not_belong_to_it
         def told() -> None:
             peer.call("from a notification", {})
 
-        raw.say(request(1, "ask", {"_meta": {"becket": {"depth": 3}}}))
-        waiting = raw.hear()
-        raw.say(notification("told"))
-        from_told = raw.hear()
+        raw.send(request(1, "ask", {"_meta": {"becket": {"depth": 3}}}))
+        waiting = raw.receive()
+        raw.send(notification("told"))
+        from_told = raw.receive()
         assert (meta_of(waiting).get("parent"), meta_of(waiting)["depth"]) == (1, 4)
         assert (meta_of(from_told).get("parent"), meta_of(from_told).get("depth", 0)) == (None, 0)
-        raw.say(answer(from_told), answer(waiting))
-        assert raw.hear()["id"] == 1
+        raw.send(response(from_told), response(waiting))
+        assert raw.receive()["id"] == 1
 
 
 # -- order
@@ -246,14 +246,14 @@ def test_notifications_are_handled_one_at_a_time_although_their_handlers_call_ba
             steps.append(peer.call("host/name", params))
             steps.append(f"end {params[0]}")
 
-        raw.say(*[notification("tell", [name]) for name in "abc"])
+        raw.send(*[notification("tell", [name]) for name in "abc"])
         for name in "abc":
-            asked = raw.hear()
-            assert asked["params"] == [name]
-            raw.say(answer(asked, name))
+            called = raw.receive()
+            assert called["params"] == [name]
+            raw.send(response(called, name))
         peer.handle("done")(lambda: None)
-        raw.say(request(1, "done"))
-        raw.hear()
+        raw.send(request(1, "done"))
+        raw.receive()
 
     assert steps == [step for name in "abc" for step in (f"begin {name}", name, f"end {name}")]
 
@@ -333,13 +333,13 @@ def test_a_worker_sees_that_it_was_cancelled_and_what_it_returns_is_sent() -> No
             assert look.wait(8)
             return ctx.is_cancelled
 
-        raw.say(request(1, "work"))
+        raw.send(request(1, "work"))
         assert began.wait(8)
         peer.handle("echo")(lambda params: params)
-        raw.say(notification("$/cancelRequest", {"id": 1}), request(2, "echo", []))
-        assert raw.hear() == answer({"id": 2}, [])
+        raw.send(notification("$/cancelRequest", {"id": 1}), request(2, "echo", []))
+        assert raw.receive() == response({"id": 2}, [])
         look.set()
-        assert raw.hear() == answer({"id": 1}, True)
+        assert raw.receive() == response({"id": 1}, True)
 
 
 def test_an_error_in_a_worker_is_an_internal_error_with_an_incident() -> None:
@@ -366,8 +366,8 @@ def test_the_context_has_the_method_the_caller_and_the_deadline() -> None:
         def describe(params: Any, ctx: BlockingContext) -> list[Any]:
             return [params, ctx.method, ctx.id, ctx.peer is peer, 0 < ctx.remaining() <= 5, ctx.is_cancelled]
 
-        raw.say(request("abc", "describe", {"a": 1, "_meta": {"becket": {"timeout_ms": 5000}}}))
-        assert raw.hear()["result"] == [{"a": 1}, "describe", "abc", True, True, False]
+        raw.send(request("abc", "describe", {"a": 1, "_meta": {"becket": {"timeout_ms": 5000}}}))
+        assert raw.receive()["result"] == [{"a": 1}, "describe", "abc", True, True, False]
 
 
 @pytest.mark.process
@@ -398,8 +398,8 @@ def test_a_handler_that_fails_because_its_caller_is_gone_is_not_an_incident(
                 ended.set()
 
         (peer.on if is_told else peer.handle)("outer", thread=thread)(outer)
-        raw.say(notification("outer", {}) if is_told else request(1, "outer", {}))
-        assert raw.hear()["method"] == "never"
+        raw.send(notification("outer", {}) if is_told else request(1, "outer", {}))
+        assert raw.receive()["method"] == "never"
         raw.close()
         peer.wait_closed()
         assert ended.wait(8)
@@ -423,16 +423,16 @@ def test_requests_of_unknown_methods_reach_the_handler_of_unknown_methods() -> N
 def test_functions_that_wait_for_the_link_count_among_the_running_requests() -> None:
     with scripted(limits=Limits(inbound_requests=2)) as (peer, raw):
         peer.handle("nest")(lambda params: peer.call("more"))
-        asked = []
+        called = []
         for id in (1, 2):
-            raw.say(request(id, "nest", {}))
-            asked.append(raw.hear())
-        raw.say(request(3, "nest", {}))
-        busy = raw.hear()
+            raw.send(request(id, "nest", {}))
+            called.append(raw.receive())
+        raw.send(request(3, "nest", {}))
+        busy = raw.receive()
         assert (busy["id"], busy["error"]["code"]) == (3, 1002)
-        for call in reversed(asked):
-            raw.say(answer(call, "done"))
-            assert raw.hear()["result"] == "done"
-        raw.say(request(4, "nest", {}))
-        raw.say(answer(raw.hear(), "again"))
-        assert raw.hear()["result"] == "again"
+        for call in reversed(called):
+            raw.send(response(call, "done"))
+            assert raw.receive()["result"] == "done"
+        raw.send(request(4, "nest", {}))
+        raw.send(response(raw.receive(), "again"))
+        assert raw.receive()["result"] == "again"

@@ -1,4 +1,4 @@
-"""What interrupts a thread that waits abandons its call, and takes nobody else along."""
+"""An interruption of a waiting thread abandons its call and affects no other thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.blocking.pairs import PATIENCE, Started, answer, notification, request, scripted
+from tests.blocking.pairs import PATIENCE, Started, notification, request, response, scripted
 
 from becket import Limits
 from becket.blocking import BlockingContext
@@ -69,10 +69,10 @@ def test_an_interruption_abandons_the_call_that_waits_and_the_peer_lives_on(
     with scripted(listen=listen) as (peer, raw):
 
         def play() -> None:
-            asked = raw.hear()
+            called = raw.receive()
             interrupt()
-            assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
-            raw.say(answer(raw.hear(), "fine"))
+            assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
+            raw.send(response(raw.receive(), "fine"))
 
         for _ in range(10):
             playing = Started(play)
@@ -88,13 +88,13 @@ def test_an_interruption_of_the_reading_thread_lets_another_continue(interrupt: 
             others: list[Started[Any]] = []
 
             def play(round: int = round, others: list[Started[Any]] = others) -> None:
-                raw.hear()
+                raw.receive()
                 for _ in range(3):
                     others.append(Started(peer.call, "other", timeout=None))
-                asked = [raw.hear() for _ in range(3)]
+                called = [raw.receive() for _ in range(3)]
                 interrupt()
-                assert raw.hear()["method"] == "$/cancelRequest"
-                raw.say(*[answer(one, round) for one in asked])
+                assert raw.receive()["method"] == "$/cancelRequest"
+                raw.send(*[response(one, round) for one in called])
 
             playing = Started(play)
             with pytest.raises(Interrupted):
@@ -108,17 +108,17 @@ def test_an_interruption_of_a_parked_thread_affects_no_other_thread(listen: bool
     with scripted(listen=listen) as (peer, raw):
         for round in range(20):
             pump = Started(peer.call, "pump", timeout=None)
-            first = raw.hear()
+            first = raw.receive()
 
             def play(pump: Started[Any] = pump, first: Any = first, round: int = round) -> None:
-                raw.hear()
+                raw.receive()
                 third = Started(peer.call, "third", timeout=None)
-                last = raw.hear()
+                last = raw.receive()
                 interrupt()
-                assert raw.hear()["method"] == "$/cancelRequest"
-                raw.say(answer(first, round))
+                assert raw.receive()["method"] == "$/cancelRequest"
+                raw.send(response(first, round))
                 assert pump.result() == round
-                raw.say(answer(last, round))
+                raw.send(response(last, round))
                 assert third.result() == round
 
             playing = Started(play)
@@ -140,17 +140,17 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
         peer.handle("echo")(lambda params: params)
 
         def play() -> None:
-            first = raw.hear()
+            first = raw.receive()
             other = Started(peer.call, "other", timeout=None)
-            second = raw.hear()
+            second = raw.receive()
             # The handler is interrupted with the answer of another thread right behind it.
-            raw.say(request(1, "slow"), answer(second, "for the other"), request(2, "echo", [2]))
+            raw.send(request(1, "slow"), response(second, "for the other"), request(2, "echo", [2]))
             assert began.wait(8)
             interrupt()
             assert other.result() == "for the other"
-            heard = [raw.hear(), raw.hear(), raw.hear()]
+            heard = [raw.receive(), raw.receive(), raw.receive()]
             assert notification("$/cancelRequest", {"id": first["id"]}) in heard
-            assert answer({"id": 2}, [2]) in heard
+            assert response({"id": 2}, [2]) in heard
             (interrupted,) = [each for each in heard if each.get("id") == 1]
             assert interrupted["error"]["message"] == "internal error: the program was interrupted"
 
@@ -179,12 +179,12 @@ def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(interr
         peer.handle("next")(lambda: "served")
 
         def play() -> None:
-            raw.say(request(1, "slow", {}))
+            raw.send(request(1, "slow", {}))
             assert began.wait(8)
             interrupt()
-            assert raw.hear()["error"]["code"] == -32603
-            raw.say(request(2, "next"))
-            assert raw.hear() == answer({"id": 2}, "served")
+            assert raw.receive()["error"]["code"] == -32603
+            raw.send(request(2, "next"))
+            assert raw.receive() == response({"id": 2}, "served")
             raw.close()
 
         playing = Started(play)
@@ -202,7 +202,7 @@ def test_a_pending_call_whose_constructor_was_interrupted_is_dropped_silently() 
 def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter) -> None:
     with scripted() as (peer, raw):
         pending = peer.begin("slow", timeout=None)
-        asked = raw.hear()
+        called = raw.receive()
 
         def interrupt_the_wait() -> None:
             until = time.monotonic() + PATIENCE
@@ -214,7 +214,7 @@ def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter)
         with pytest.raises(Interrupted):
             pending.result()
         interrupting.result()
-        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
 
 
 def test_an_interruption_of_a_stream_ends_it_at_the_remote_peer(interrupt: Interrupter) -> None:
@@ -227,11 +227,11 @@ def test_an_interruption_of_a_stream_ends_it_at_the_remote_peer(interrupt: Inter
                     taken.set()
 
         def play() -> None:
-            asked = raw.hear()
-            raw.say(notification("$/progress", {"token": asked["id"], "value": 1}))
+            called = raw.receive()
+            raw.send(notification("$/progress", {"token": called["id"], "value": 1}))
             assert taken.wait(PATIENCE)
             interrupt()
-            assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+            assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
 
         playing = Started(play)
         with pytest.raises(Interrupted):
@@ -247,11 +247,11 @@ def test_an_interruption_of_a_nested_call_reaches_the_call_around_it(interrupt: 
             ctx.call("inner", timeout=None)
 
         def play() -> None:
-            outer = raw.hear()
-            raw.say(request(1, "ask"))
-            inner = raw.hear()
+            outer = raw.receive()
+            raw.send(request(1, "ask"))
+            inner = raw.receive()
             interrupt()
-            heard = [raw.hear() for _ in range(3)]
+            heard = [raw.receive() for _ in range(3)]
             cancelled = [each["params"]["id"] for each in heard if each.get("method") == "$/cancelRequest"]
             assert sorted(cancelled) == sorted([outer["id"], inner["id"]])
             assert [each["id"] for each in heard if "error" in each] == [1]
@@ -267,8 +267,8 @@ def test_serving_can_be_interrupted_and_resumed(interrupt: Interrupter) -> None:
         peer.handle("echo")(lambda params: params)
 
         def play(last: bool) -> None:
-            raw.say(request(1, "echo", [1]))
-            assert raw.hear() == answer({"id": 1}, [1])
+            raw.send(request(1, "echo", [1]))
+            assert raw.receive() == response({"id": 1}, [1])
             if last:
                 raw.close()
             else:

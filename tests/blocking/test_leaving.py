@@ -1,4 +1,4 @@
-"""What leaves at once although no thread waits for the link, and commands that are no commands."""
+"""Messages are sent at once although no thread waits for the link; shell lines are refused as commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of a blocking peer that call back, several of them within one piece of input."""
+"""Handlers of a blocking peer that call back, several of them within one chunk of input."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 import pytest
-from tests.blocking.pairs import Started, Watch, answer, blocking_pair, notification, scripted
+from tests.blocking.pairs import Started, Watch, blocking_pair, notification, response, scripted
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, RemoteError
 
@@ -14,8 +14,8 @@ from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Remote
 def test_many_calls_of_one_thread_are_on_their_way_at_once(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         pending = [peer.begin("x", [number]) for number in range(5)]
-        asked = [raw.hear() for _ in range(5)]  # all have left, and none was answered
-        raw.say(*[answer(one, one["params"]) for one in reversed(asked)])
+        called = [raw.receive() for _ in range(5)]  # all have left, and none was answered
+        raw.send(*[response(one, one["params"]) for one in reversed(called)])
 
         assert [call.result() for call in pending] == [[number] for number in range(5)]
 
@@ -42,8 +42,8 @@ def test_a_result_that_came_long_ago_is_still_there() -> None:
 def test_a_pending_call_times_out_although_no_thread_waits_for_it() -> None:
     with scripted() as (peer, raw):
         pending = peer.begin("slow", timeout=0.02)
-        asked = raw.hear()
-        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        called = raw.receive()
+        assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
         with pytest.raises(CallTimeout):
             pending.result()
 
@@ -51,10 +51,10 @@ def test_a_pending_call_times_out_although_no_thread_waits_for_it() -> None:
 def test_cancel_notifies_the_remote_peer_and_the_result_raises() -> None:
     with scripted() as (peer, raw):
         pending = peer.begin("slow")
-        asked = raw.hear()
+        called = raw.receive()
         pending.cancel()
         pending.cancel()
-        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
         for _ in range(2):
             with pytest.raises(BaseException, match="slow"):
                 pending.result()
@@ -74,10 +74,10 @@ def test_cancel_wakes_a_thread_that_waits_for_the_result(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for _ in range(10):
             pending = peer.begin("slow", timeout=None)
-            raw.hear()
+            raw.receive()
             waits = [Started(pending.result) for _ in range(3)]
             pending.cancel()
-            assert raw.hear()["method"] == "$/cancelRequest"
+            assert raw.receive()["method"] == "$/cancelRequest"
             for wait in waits:
                 with pytest.raises(BaseException, match="slow"):
                     wait.result()
@@ -88,24 +88,24 @@ def test_several_threads_may_wait_for_one_result(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for round in range(20):
             pending = peer.begin("x", timeout=None)
-            asked = raw.hear()
+            called = raw.receive()
             waits = [Started(pending.result) for _ in range(4)]
-            raw.say(answer(asked, round))
+            raw.send(response(called, round))
             assert [wait.result() for wait in waits] == [round] * 4
 
 
 def test_a_slot_that_a_cancelled_call_frees_goes_to_a_thread_that_polls_for_it() -> None:
     with scripted(listen=False, limits=Limits(outbound_calls=1)) as (peer, raw):
         first = peer.begin("first", timeout=None)
-        raw.hear()
+        raw.receive()
         watch = Watch(peer)
         second = Started(peer.call, "second", timeout=None)
         watch.wait_for_reader(second.thread.name)
         first.cancel()
-        assert raw.hear()["method"] == "$/cancelRequest"
-        asked = raw.hear()
-        assert asked["method"] == "second"
-        raw.say(answer(asked, 2))
+        assert raw.receive()["method"] == "$/cancelRequest"
+        called = raw.receive()
+        assert called["method"] == "second"
+        raw.send(response(called, 2))
         assert second.result() == 2
 
 
@@ -113,9 +113,9 @@ def test_a_pending_call_without_references_is_abandoned() -> None:
     with scripted() as (peer, raw):
         peer.begin("x", [1])
         gc.collect()
-        asked = raw.hear()
-        assert asked["method"] == "x"
-        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        called = raw.receive()
+        assert called["method"] == "x"
+        assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
 
 
 def test_pending_calls_settle_when_the_peer_is_closed() -> None:
@@ -123,7 +123,7 @@ def test_pending_calls_settle_when_the_peer_is_closed() -> None:
         pending = [peer.begin("x", timeout=None) for _ in range(3)]
         waits = Started(pending[0].result)
         for _ in pending:
-            raw.hear()
+            raw.receive()
         peer.close()
         for settle in (waits.result, pending[1].result, pending[2].result):
             with pytest.raises(ConnectionLost) as caught:

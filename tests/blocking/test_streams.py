@@ -1,4 +1,4 @@
-"""A call and its events on the blocking face."""
+"""A call and its events on the blocking runtime."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.blocking.pairs import Started, answer, blocking_pair, notification, scripted
+from tests.blocking.pairs import Started, blocking_pair, notification, response, scripted
 
 from becket import BadReply, CallTimeout, ConnectionLost, Limits, Overflow, RemoteError, StreamOverrun
 from becket.blocking import BlockingContext, BlockingPeer, connect_process
@@ -104,10 +104,10 @@ def test_no_event_of_a_child_that_responds_at_once_is_missed() -> None:
 def test_leaving_a_stream_early_ends_it_at_the_remote_peer() -> None:
     with scripted() as (peer, raw):
         with peer.stream("x", events={"tick": Tick}) as run:
-            asked = raw.hear()
-            raw.say(tick(0), tick(1))
+            called = raw.receive()
+            raw.send(tick(0), tick(1))
             assert next(iter(run)) == Tick(0)
-        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
 
 
 def test_a_stream_ends_with_the_error_of_its_call_after_its_events() -> None:
@@ -132,29 +132,29 @@ def test_a_stream_ends_with_the_error_of_its_call_after_its_events() -> None:
 
 def test_events_come_while_another_thread_calls() -> None:
     with scripted() as (peer, raw), peer.stream("stream", events={"tick": Tick}) as run:
-        stream_request = raw.hear()
+        stream_request = raw.receive()
         events = iter(run)
         for number in range(10):
             other = Started(peer.call, "other")
-            asked = raw.hear()
-            raw.say(tick(number), answer(asked, number))
+            called = raw.receive()
+            raw.send(tick(number), response(called, number))
             assert next(events) == Tick(number)
             assert other.result() == number
-        raw.say(answer(stream_request, "done"))
+        raw.send(response(stream_request, "done"))
         assert run.result() == "done"
 
 
 def test_a_stream_that_is_not_read_in_time_ends_or_drops_events_as_configured() -> None:
     with scripted(limits=Limits(stream_events=5)) as (peer, raw):
         with peer.stream("x", events={"tick": Tick}) as run:
-            raw.hear()
-            raw.say(*[tick(number) for number in range(20)])
+            raw.receive()
+            raw.send(*[tick(number) for number in range(20)])
             with pytest.raises(StreamOverrun):
                 run.result()
-        raw.hear()
+        raw.receive()
         with peer.stream("x", events={"tick": Tick}, overflow=Overflow.DROP_OLDEST) as run:
-            asked = raw.hear()
-            raw.say(*[tick(number) for number in range(20)], answer(asked))
+            called = raw.receive()
+            raw.send(*[tick(number) for number in range(20)], response(called))
             peer_has_read(peer, raw)
             assert [*run] == [Gap(15), *[Tick(number) for number in range(15, 20)]]
             assert run.dropped == 15
@@ -163,7 +163,7 @@ def test_a_stream_that_is_not_read_in_time_ends_or_drops_events_as_configured() 
 def peer_has_read(peer: BlockingPeer, raw: Any) -> None:
     """Makes sure that all that was said has arrived: a call behind it was answered."""
     call = Started(peer.call, "ping")
-    raw.say(answer(raw.hear()))
+    raw.send(response(raw.receive()))
     call.result()
 
 
@@ -204,12 +204,12 @@ def test_a_callback_that_calls_back_is_not_overtaken_by_the_next_event() -> None
             steps.append(f"end {event.n}")
 
         call = Started(peer.call, "x", on={"tick": on_tick})
-        asked = raw.hear()
-        raw.say(tick(0), tick(1), tick(2), answer(asked, "done"))
+        called = raw.receive()
+        raw.send(tick(0), tick(1), tick(2), response(called, "done"))
         for number in range(3):
-            more = raw.hear()
+            more = raw.receive()
             assert more["params"] == [number]
-            raw.say(answer(more))
+            raw.send(response(more))
         assert call.result() == "done"
 
     assert steps == [step for number in range(3) for step in (f"begin {number}", f"end {number}")]
@@ -224,9 +224,9 @@ def test_an_error_in_a_callback_fails_the_call_with_it() -> None:
 
     with scripted() as (peer, raw):
         call = Started(peer.call, "x", on={"tick": on_tick})
-        asked = raw.hear()
-        raw.say(tick(0), tick(1))
-        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        called = raw.receive()
+        raw.send(tick(0), tick(1))
+        assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
         with pytest.raises(KeyError, match="mine"):
             call.result()
 
@@ -236,13 +236,13 @@ def test_an_error_in_a_callback_fails_the_call_with_it() -> None:
 def test_an_event_that_cannot_be_decoded_is_a_bad_response() -> None:
     with scripted() as (peer, raw):
         call = Started(peer.call, "x", on={"tick": take_tick})
-        raw.hear()
-        raw.say(notification("tick", {"n": "zero"}))
+        raw.receive()
+        raw.send(notification("tick", {"n": "zero"}))
         with pytest.raises(BadReply):
             call.result()
         with peer.stream("x", events={"tick": Tick}) as run:
-            raw.hear()
-            raw.say(notification("tick", {"n": "zero"}))
+            raw.receive()
+            raw.send(notification("tick", {"n": "zero"}))
             with pytest.raises(BadReply):
                 list(run)
 
@@ -259,7 +259,7 @@ def test_an_async_callback_is_refused() -> None:
         with pytest.raises(TypeError):
             peer.call("x", on={"tick": take_tick_async})
         peer.notify("first")
-        assert raw.hear() == notification("first")
+        assert raw.receive() == notification("first")
 
 
 def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
@@ -272,9 +272,9 @@ def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
                 peer.close()
 
         call = Started(peer.call, "x", on={"tick": take})
-        raw.hear()
-        raw.say(notification("tick", [0]), notification("tick", [1]))
-        raw.say(*(notification("tick", [number]) for number in range(2, 10)))
+        raw.receive()
+        raw.send(notification("tick", [0]), notification("tick", [1]))
+        raw.send(*(notification("tick", [number]) for number in range(2, 10)))
         with pytest.raises(ConnectionLost):
             call.result()
 

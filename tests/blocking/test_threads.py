@@ -1,4 +1,4 @@
-"""Many threads do everything at once on both ends of a blocking link, and all of them come back."""
+"""Many threads use both ends of a blocking link at once, and all of them end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of what was written to it: as much of a terminal as `rich` and `click` need."""
+"""A terminal screen for tests: as much of a terminal as `rich` and `click` need."""
 
 from __future__ import annotations
 

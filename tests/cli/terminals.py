@@ -1,4 +1,4 @@
-"""A pseudo-terminal with a program in it: a test types, and reads what would be seen."""
+"""A program in a pseudo-terminal: a test types, and reads the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`becket audit`: the chain is verified, and what is asked for is shown."""
+"""`becket audit`: verifies the chain and shows the selected events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`becket call`: JSON in, JSON out, and a line about what is wrong."""
+"""`becket call`: JSON in, JSON out, and one line for an error."""
 
 from __future__ import annotations
 

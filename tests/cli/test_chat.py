@@ -1,4 +1,4 @@
-"""`becket chat`: one question and its answer, or a conversation at a terminal."""
+"""`becket chat`: one prompt and its response, or a conversation at a terminal."""
 
 from __future__ import annotations
 

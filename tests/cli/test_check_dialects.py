@@ -1,4 +1,4 @@
-"""`becket check` in the dialects of other systems: their programs pass, and what is wrong with one is told."""
+"""`becket check` in the dialects of other systems: correct programs pass, problems are reported."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_a_program_on_becket_passes_in_every_dialect() -> None:
     assert told["dialect"] == "native"
     assert next(iter(told["reports"])) == "native"
     assert {*told["reports"]} == {*DIALECTS}
-    spoken = {name for name, report in told["reports"].items() if any(is_answer(one) for one in report["findings"])}
+    spoken = {name for name, report in told["reports"].items() if any(is_response(one) for one in report["findings"])}
     assert {"native", "synaps", "nexo", "roder", "morphir", "cigen", "mcp"} <= spoken
 
 
-def is_answer(finding: dict[str, str]) -> bool:
+def is_response(finding: dict[str, str]) -> bool:
     return finding["check"] == "answer" and finding["level"] == "ok"
 
 

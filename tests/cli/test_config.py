@@ -1,4 +1,4 @@
-"""`becket config`: the values that extensions keep, listed, read and changed."""
+"""`becket config`: the stored values of extensions, listed, read and changed."""
 
 from __future__ import annotations
 

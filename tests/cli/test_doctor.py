@@ -1,4 +1,4 @@
-"""`becket doctor`: everything that is wrong is told, with its file, the reason and what to do."""
+"""`becket doctor`: reports every problem with its file, the reason and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program `becket` when its standard streams are closed, its reader goes away, or it is interrupted early."""
+"""The program `becket` with closed standard streams, without a reader, or interrupted early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every event of a host is a line that says of whom, what and why, or is told by another one."""
+"""Every event of a host is formatted as one line with the extension, the event and the reason."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from becket.host.host import ExtensionStatus
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics
 
-TOLD = [
+FORMATTED = [
     (ProblemFound(Diagnostic(problem="is bad", path="/x", hint="mend it")), "error: /x: is bad (mend it)"),
     (HostStalled(2.5), "the host's event loop was blocked for 2.5 s"),
     (ExtensionDiscovered("n", "/x", "1.0.0"), "n: found 1.0.0 in /x"),
@@ -77,7 +77,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("event", "line"), TOLD, ids=lambda part: type(part).__name__)
+@pytest.mark.parametrize(("event", "line"), FORMATTED, ids=lambda part: type(part).__name__)
 def test_an_event_is_formatted(event: HostEvent, line: str | None) -> None:
     assert format_event(event) == line
 
@@ -85,10 +85,10 @@ def test_an_event_is_formatted(event: HostEvent, line: str | None) -> None:
 def test_no_event_is_left_out() -> None:
     kinds = {kind for _, kind in inspect.getmembers(events, inspect.isclass) if issubclass(kind, HostEvent)}
 
-    assert kinds - {type(event) for event, _ in TOLD} == {events.ExtensionEvent}
+    assert kinds - {type(event) for event, _ in FORMATTED} == {events.ExtensionEvent}
 
 
-@pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("event", [event for event, _ in FORMATTED], ids=lambda event: type(event).__name__)
 def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) -> None:
     told = json.loads(msgspec.json.encode(build_event_object(event, 5)))
 

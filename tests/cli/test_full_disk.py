@@ -1,4 +1,4 @@
-"""A full disk is one line, with the file and what to do."""
+"""A full disk is reported in one line, with the file and what to do."""
 
 from __future__ import annotations
 

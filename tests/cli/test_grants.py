@@ -1,4 +1,4 @@
-"""`becket grant` and `becket revoke`: what is written down, for which files, with a record in the audit."""
+"""`becket grant` and `becket revoke`: the stored grants, their files, and the audit record."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from becket.host.host import Host
 from becket.host.starting.grants_file import GrantEntry, load_grants
 from becket.host.starting.start_check import NeedsConsent, StartAllowed
 
-ASKED = ["memory.read", "tools.register"]
+REQUESTED = ["memory.read", "tools.register"]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return write_extension(tmp_path / "root", "notes", "", permissions=ASKED)
+    return write_extension(tmp_path / "root", "notes", "", permissions=REQUESTED)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_named_permissions_are_given(data: Path) -> None:
 
 
 def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path, data: Path) -> None:
-    run(data, "grant", "notes", *ASKED, "--root", str(root))
+    run(data, "grant", "notes", *REQUESTED, "--root", str(root))
 
     survey = Host([root], data=data).survey()
     entry = entry_of(data)
@@ -60,7 +60,7 @@ def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path,
 def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
     data = root / "notes" / "state"
     for _ in range(2):  # the second time there are some
-        run(data, "grant", "notes", *ASKED, "--root", str(root))
+        run(data, "grant", "notes", *REQUESTED, "--root", str(root))
 
     assert isinstance(Host([root], data=data).survey().start_decisions["notes"], StartAllowed)
 
@@ -102,7 +102,7 @@ def test_without_names_all_requested_permissions_are_granted(root: Path, data: P
 
     entry = entry_of(data)
     assert entry is not None
-    assert entry.allow == tuple(ASKED)
+    assert entry.allow == tuple(REQUESTED)
 
 
 def test_the_roots_may_come_from_a_configuration(root: Path, data: Path, tmp_path: Path) -> None:

@@ -43,10 +43,10 @@ def paste(hint: str, folder: Path, *more: str) -> int:
     return becket(*words, *more, folder=folder).returncode
 
 
-KEPT = [["--data", "my data"], ["--config", "host.toml"], ["--config", "host.toml", "--data", "my data"]]
+LOCATIONS = [["--data", "my data"], ["--config", "host.toml"], ["--config", "host.toml", "--data", "my data"]]
 
 
-@pytest.mark.parametrize("options", KEPT, ids=" ".join)
+@pytest.mark.parametrize("options", LOCATIONS, ids=" ".join)
 @pytest.mark.parametrize("command", ["doctor", "run", "call"])
 def test_the_command_that_gives_consent_names_the_host_in_use(folder: Path, command: str, options: list[str]) -> None:
     roots = [] if options == ["--config", "host.toml"] else ["my extensions"]

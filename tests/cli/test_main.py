@@ -1,4 +1,4 @@
-"""The command line as a whole: its help, its errors, its exit codes, its completion, and what it costs to start."""
+"""The command line as a whole: help, errors, exit codes, completion, and start cost."""
 
 from __future__ import annotations
 

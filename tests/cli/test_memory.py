@@ -1,4 +1,4 @@
-"""`becket memory`: what extensions have remembered, listed, found, shown and forgotten."""
+"""`becket memory`: the records of extensions, listed, searched, shown and forgotten."""
 
 from __future__ import annotations
 

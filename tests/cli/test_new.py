@@ -1,4 +1,4 @@
-"""`becket new`: what it writes is an extension that works, and its own test passes."""
+"""`becket new`: writes an extension that works, and its test passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of a host mean, alone and together with a configuration file; how a loop ends by a signal."""
+"""The options of a host, alone and with a configuration file; how a signal ends a loop."""
 
 from __future__ import annotations
 

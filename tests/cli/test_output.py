@@ -1,4 +1,4 @@
-"""What commands write: plain and stable for programs, drawn for people, harmless in any case."""
+"""The output of commands: plain and stable for programs, drawn for terminals, always escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file in the folder where `becket run` was started never runs in the place of a file of an extension."""
+"""A file in the current folder of `becket run` never replaces a file of an extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`becket run`: once for scripts, with lines where nobody looks, with a live table on a terminal."""
+"""`becket run`: once for scripts, with lines without a terminal, with a live table on a terminal."""
 
 from __future__ import annotations
 

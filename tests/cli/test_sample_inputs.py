@@ -1,4 +1,4 @@
-"""Inputs that are derived from schemas fit these, or there is none."""
+"""Sample inputs are valid by their schema, or there is none."""
 
 from __future__ import annotations
 

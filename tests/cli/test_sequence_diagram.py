@@ -1,4 +1,4 @@
-"""A conversation drawn with lines: who said what to whom."""
+"""A conversation drawn as a sequence diagram."""
 
 from __future__ import annotations
 

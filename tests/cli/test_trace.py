@@ -1,4 +1,4 @@
-"""`becket trace`: records as if it were not there, shows what was said, and says it again."""
+"""`becket trace`: records transparently, shows recordings and replays them."""
 
 from __future__ import annotations
 

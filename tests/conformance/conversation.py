@@ -21,7 +21,7 @@ class Conversation:
         self.framing = arguments[1] if len(arguments) > 1 else "content-length"
         chosen = command or [sys.executable, str(CHILD), *arguments]
         self._process = subprocess.Popen(chosen, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        self._kept = b""
+        self._buffer = b""
 
     # -- saying
 
@@ -30,7 +30,7 @@ class Conversation:
         assert self._process.stdin is not None
         self._process.stdin.write(data)
 
-    def say(self, message: object) -> None:
+    def send(self, message: object) -> None:
         """Writes one frame: a text as it stands, any other value as JSON."""
         self.write(self.frame(message))
 
@@ -44,38 +44,38 @@ class Conversation:
 
     # -- hearing
 
-    def hear_raw(self) -> bytes:
+    def receive_raw(self) -> bytes:
         """Returns the bytes of the next frame, header and all."""
         if self.framing == "json-lines":
             return self._read_through(b"\n")
         header = self._read_through(b"\r\n\r\n")
         return header + self._read(int(header.split(b":")[1]))
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """Returns the next message."""
-        return json.loads(self.hear_raw().split(b"\r\n\r\n")[-1])
+        return json.loads(self.receive_raw().split(b"\r\n\r\n")[-1])
 
-    def ask(self, message: object) -> Any:
+    def call(self, message: object) -> Any:
         """Says something and returns the next message."""
-        self.say(message)
-        return self.hear()
+        self.send(message)
+        return self.receive()
 
     def is_silent_after(self, message: object) -> bool:
         """Says something and returns whether the next answer is to another question, asked behind it."""
-        self.say(message)
-        self.say({"jsonrpc": "2.0", "id": "are you there", "method": "echo"})
-        return self.hear() == {"jsonrpc": "2.0", "id": "are you there", "result": None}
+        self.send(message)
+        self.send({"jsonrpc": "2.0", "id": "are you there", "method": "echo"})
+        return self.receive() == {"jsonrpc": "2.0", "id": "are you there", "result": None}
 
     def _read_through(self, end: bytes) -> bytes:
-        while end not in self._kept:
-            self._kept += self._receive()
-        found, _, self._kept = self._kept.partition(end)
+        while end not in self._buffer:
+            self._buffer += self._receive()
+        found, _, self._buffer = self._buffer.partition(end)
         return found + end
 
     def _read(self, size: int) -> bytes:
-        while len(self._kept) < size:
-            self._kept += self._receive()
-        found, self._kept = self._kept[:size], self._kept[size:]
+        while len(self._buffer) < size:
+            self._buffer += self._receive()
+        found, self._buffer = self._buffer[:size], self._buffer[size:]
         return found
 
     def _receive(self) -> bytes:

@@ -25,7 +25,7 @@ class Turn(Struct, forbid_unknown_fields=True):
     degrees: int
 
 
-class Ask(Struct):
+class CallBack(Struct):
     method: str
     params: Any = None
 
@@ -77,7 +77,7 @@ def run_blocking(framing: FramingFactory) -> None:
     registry = methods()
 
     @registry.handle("ask", thread=True)
-    def ask(params: Ask, ctx: BlockingContext) -> Any:
+    def ask(params: CallBack, ctx: BlockingContext) -> Any:
         return ctx.call(params.method, params.params)
 
     @registry.handle("talk", thread=True)
@@ -100,7 +100,7 @@ async def run_async(framing: FramingFactory, rule: CancelResponse) -> None:
     async with Peer.connect_stdio(dialect=dialect, framing=framing, methods=methods()) as peer:
 
         @peer.handle("ask")
-        async def ask(params: Ask, ctx: Context) -> Any:
+        async def ask(params: CallBack, ctx: Context) -> Any:
             return await ctx.call(params.method, params.params)
 
         @peer.handle("talk")
@@ -126,8 +126,8 @@ async def run_async(framing: FramingFactory, rule: CancelResponse) -> None:
 
 
 if __name__ == "__main__":
-    face, framing, *rest = sys.argv[1:]
-    if face == "blocking":
+    runtime, framing, *rest = sys.argv[1:]
+    if runtime == "blocking":
         run_blocking(FRAMINGS[framing])
     else:
         import asyncio

@@ -1,4 +1,4 @@
-"""What real programs do on the wire: we send the form that all understand, and accept what any of them sends."""
+"""Deviations of real programs are accepted; sent messages have the form that all of them accept."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from becket.testing import memory_pair, run_in_virtual_time
 
 pytestmark = pytest.mark.process
 
-FACES = ["asyncio", "blocking"]
-PROGRAMS = [(face, framing) for face in FACES for framing in ("content-length", "json-lines")]
+RUNTIMES = ["asyncio", "blocking"]
+PROGRAMS = [(runtime, framing) for runtime in RUNTIMES for framing in ("content-length", "json-lines")]
 
 
 every_program = pytest.mark.parametrize("arguments", PROGRAMS, ids=[" ".join(arguments) for arguments in PROGRAMS])
@@ -32,8 +32,8 @@ def program(request: pytest.FixtureRequest) -> Iterator[Conversation]:
 
 def called_back(program: Conversation, id: object, method: str = "asked", **params: object) -> Any:
     """Lets the program call us back, and returns the id under which it does."""
-    program.say(request(id, "ask", params={"method": method, **params}))
-    call = program.hear()
+    program.send(request(id, "ask", params={"method": method, **params}))
+    call = program.receive()
     assert call == request(call["id"], method, **params)
     return call["id"]
 
@@ -59,21 +59,21 @@ def test_sent_messages_have_the_safe_form_to_the_byte(arguments: tuple[str, str]
         '{"jsonrpc":"2.0","id":3,"method":"asked","params":{}}',
     ]
     with Conversation(*arguments) as program:
-        program.say(request("outer", "talk"))
+        program.send(request("outer", "talk"))
         for text in wanted:
             # One header, its name in this spelling, one space; integer ids from 1; no params where there are none.
-            assert program.hear_raw() == program.frame(text)
+            assert program.receive_raw() == program.frame(text)
             if '"id":' in text:
-                program.say(success(int(text.split('"id":')[1][0]), "yes"))
-        assert program.hear_raw() == program.frame('{"jsonrpc":"2.0","id":"outer","result":["yes","yes","yes"]}')
+                program.send(success(int(text.split('"id":')[1][0]), "yes"))
+        assert program.receive_raw() == program.frame('{"jsonrpc":"2.0","id":"outer","result":["yes","yes","yes"]}')
 
 
 def test_a_call_that_is_given_up_is_cancelled_once() -> None:
     with Conversation("asyncio", "content-length") as program:
-        program.say(request("outer", "give up"))
-        assert program.hear() == request(1, "never answered")
-        assert program.hear() == {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}
-        assert program.hear() == success("outer", "given up")
+        program.send(request("outer", "give up"))
+        assert program.receive() == request(1, "never answered")
+        assert program.receive() == {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}
+        assert program.receive() == success("outer", "given up")
         assert program.is_silent_after(success(1, "late"))
 
 
@@ -82,21 +82,21 @@ def test_a_call_that_is_given_up_is_cancelled_once() -> None:
 
 @pytest.mark.parametrize("id", [0, "a", "", "c56a4180-65aa-42ec-a945-5fd21dec0538", 2**31, 2**53 + 1, -1, 1.5, None])
 def test_ids_of_every_kind_get_responses(program: Conversation, id: object) -> None:
-    assert program.ask(request(id)) == success(id)
+    assert program.call(request(id)) == success(id)
 
 
 def test_an_incoming_id_may_equal_an_outgoing_one(program: Conversation) -> None:
     ours = called_back(program, "a")
     theirs = called_back(program, ours + 1)
     assert theirs == ours + 1
-    assert program.ask(success(theirs, 42)) == success(theirs, 42)
-    assert program.ask(success(ours, 43)) == success("a", 43)
+    assert program.call(success(theirs, 42)) == success(theirs, 42)
+    assert program.call(success(ours, 43)) == success("a", 43)
 
 
 @pytest.mark.parametrize("params", ["", ',"params":null', ',"params":{}', ',"params":[]'])
 def test_absent_and_null_and_empty_params_are_no_params(program: Conversation, params: str) -> None:
-    assert program.ask('{"jsonrpc":"2.0","id":1,"method":"told"' + params + "}") == success(1, [])
-    assert program.ask('{"jsonrpc":"2.0","id":1,"method":"told","params":[1]}')["error"]["code"] == -32602
+    assert program.call('{"jsonrpc":"2.0","id":1,"method":"told"' + params + "}") == success(1, [])
+    assert program.call('{"jsonrpc":"2.0","id":1,"method":"told","params":[1]}')["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_headers_of_every_usual_form_are_read(program: Conversation, header: str
         pytest.skip("it speaks without headers")
     body = b'{"jsonrpc":"2.0","id":1,"method":"echo"}'
     program.write((header % len(body)).encode() + body)
-    assert program.hear() == success(1)
+    assert program.receive() == success(1)
 
 
 def test_lines_may_end_with_crlf_and_be_blank(program: Conversation) -> None:
     if program.framing == "content-length":
         pytest.skip("it speaks with headers")
     program.write(b'\r\n\n{"jsonrpc":"2.0","id":1,"method":"echo"}\r\n\n')
-    assert program.hear() == success(1)
+    assert program.receive() == success(1)
 
 
 @pytest.mark.parametrize(
@@ -136,45 +136,45 @@ def test_lines_may_end_with_crlf_and_be_blank(program: Conversation) -> None:
     ],
 )
 def test_an_error_of_any_shape_settles_only_its_call(program: Conversation, error: str) -> None:
-    answer = program.ask(f'{{"jsonrpc":"2.0","id":{called_back(program, "outer")},"error":{error}}}')
+    answer = program.call(f'{{"jsonrpc":"2.0","id":{called_back(program, "outer")},"error":{error}}}')
     assert (answer["id"], answer["error"]["code"]) == ("outer", -32603)
-    assert program.ask(request(5)) == success(5)
+    assert program.call(request(5)) == success(5)
 
 
 def test_a_response_without_an_id_settles_nothing_and_ends_nothing(program: Conversation) -> None:
     ours = called_back(program, "outer")
-    program.say('{"jsonrpc":"2.0","error":{"code":0,"message":"which one?"}}')
-    program.say('{"jsonrpc":"2.0","result":1}')
-    program.say('{"jsonrpc":"2.0","id":null,"error":{"code":0,"message":"which one?"}}')
-    assert program.ask(success(ours, "this one")) == success("outer", "this one")
+    program.send('{"jsonrpc":"2.0","error":{"code":0,"message":"which one?"}}')
+    program.send('{"jsonrpc":"2.0","result":1}')
+    program.send('{"jsonrpc":"2.0","id":null,"error":{"code":0,"message":"which one?"}}')
+    assert program.call(success(ours, "this one")) == success("outer", "this one")
 
 
 @pytest.mark.parametrize("id", ["true", "%d.0", '"%d"', "[%d]", "{}"])
 def test_a_response_whose_id_differs_in_type_settles_nothing(program: Conversation, id: str) -> None:
     ours = called_back(program, "outer")
-    program.say('{"jsonrpc":"2.0","id":' + id.replace("%d", str(ours)) + ',"result":"wrong"}')
-    assert program.ask(success(ours, "right")) == success("outer", "right")
+    program.send('{"jsonrpc":"2.0","id":' + id.replace("%d", str(ours)) + ',"result":"wrong"}')
+    assert program.call(success(ours, "right")) == success("outer", "right")
 
 
 def test_an_object_as_an_id_is_refused_and_not_fatal(program: Conversation) -> None:
-    answer = program.ask('{"jsonrpc":"2.0","id":{"a":1},"method":"echo"}')
+    answer = program.call('{"jsonrpc":"2.0","id":{"a":1},"method":"echo"}')
     assert (answer["id"], answer["error"]["code"]) == (None, -32600)
-    assert program.ask(request(1)) == success(1)
+    assert program.call(request(1)) == success(1)
 
 
 def test_requests_may_come_before_the_response_to_initialize(program: Conversation) -> None:
     program.write(
         program.frame(request(1, "initialize", params={})) + program.frame(request(2)) + program.frame(request(3))
     )
-    assert program.hear() == success(1, {"capabilities": {}})
-    assert [program.hear(), program.hear()] == [success(2), success(3)]
+    assert program.receive() == success(1, {"capabilities": {}})
+    assert [program.receive(), program.receive()] == [success(2), success(3)]
 
 
 @every_program
 def test_messages_in_the_pipe_before_the_program_runs_reach_its_handlers(arguments: tuple[str, str]) -> None:
     with Conversation(*arguments) as program:
         # Nothing was waited for: the bytes are there before Python has even started.
-        assert program.ask(request(1, "initialize", params={})) == success(1, {"capabilities": {}})
+        assert program.call(request(1, "initialize", params={})) == success(1, {"capabilities": {}})
         assert called_back(program, 2) == 1
 
 
@@ -187,10 +187,10 @@ def test_progress_without_a_request_is_ignored(program: Conversation) -> None:
 
 def test_progress_of_a_call_that_was_given_up_is_ignored() -> None:
     with Conversation("asyncio", "content-length") as program:
-        program.say(request("outer", "give up"))
-        assert program.hear() == request(1, "never answered")
-        assert program.hear()["method"] == "$/cancelRequest"
-        assert program.hear() == success("outer", "given up")
+        program.send(request("outer", "give up"))
+        assert program.receive() == request(1, "never answered")
+        assert program.receive()["method"] == "$/cancelRequest"
+        assert program.receive() == success("outer", "given up")
         progress = {"jsonrpc": "2.0", "method": "$/progress", "params": {"token": 1, "value": {"kind": "report"}}}
         assert program.is_silent_after(progress)
         assert program.is_silent_after(success(1, "late"))
@@ -200,23 +200,23 @@ def test_progress_of_a_call_that_was_given_up_is_ignored() -> None:
 def test_an_editor_may_respond_to_a_call_inside_its_own_request(program: Conversation) -> None:
     outer = called_back(program, 1, "window/show", params={"text": "?"})
     inner = called_back(program, 2, "window/show")
-    assert program.ask(success(inner, "inner")) == success(2, "inner")
-    assert program.ask(success(outer, "outer")) == success(1, "outer")
+    assert program.call(success(inner, "inner")) == success(2, "inner")
+    assert program.call(success(outer, "outer")) == success(1, "outer")
 
 
 def test_no_other_line_end_cuts_a_line_in_two(program: Conversation) -> None:
     text = "a\u2028b\u2029c\u0085d\x0be\x0cf\x1cg"
-    program.say('{"jsonrpc":"2.0","id":1,"method":"echo","params":["a\u2028b\u2029c\u0085d\\u000be\\u000cf\\u001cg"]}')
-    raw = program.hear_raw()
+    program.send('{"jsonrpc":"2.0","id":1,"method":"echo","params":["a\u2028b\u2029c\u0085d\\u000be\\u000cf\\u001cg"]}')
+    raw = program.receive_raw()
     assert "a\u2028b\u2029c\u0085d".encode() in raw
-    program.say(request(2, params=[text]))
-    assert program.hear() == success(2, [text])
+    program.send(request(2, params=[text]))
+    assert program.receive() == success(2, [text])
 
 
 def test_a_stray_print_does_not_reach_the_wire(program: Conversation) -> None:
-    program.say(request(1, "print"))
-    assert program.hear_raw() == program.frame('{"jsonrpc":"2.0","id":1,"result":null}')
-    assert program.ask(request(2)) == success(2)
+    program.send(request(1, "print"))
+    assert program.receive_raw() == program.frame('{"jsonrpc":"2.0","id":1,"result":null}')
+    assert program.call(request(2)) == success(2)
 
 
 # -- a host of ours and programs that are not
@@ -256,26 +256,26 @@ def test_every_call_has_a_timeout_unless_it_was_given_up() -> None:
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
 def test_in_the_way_of_lsp_the_cancelled_call_gets_a_response_with_an_error(framing: str) -> None:
     with Conversation("asyncio", framing, "answered") as program:
-        program.say(request(7, "wait"))
-        assert program.hear()["params"] == {"token": 7, "value": "waiting"}
-        answer = program.ask({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+        program.send(request(7, "wait"))
+        assert program.receive()["params"] == {"token": 7, "value": "waiting"}
+        answer = program.call({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
         assert (answer["id"], answer["error"]["code"]) == (7, -32800)
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
 
 
 def test_in_the_way_of_mcp_the_cancelled_call_never_gets_a_response() -> None:
     with Conversation("asyncio", "json-lines", "never answered") as program:
-        program.say(request(7, "wait"))
-        assert program.hear()["method"] == "$/progress"
+        program.send(request(7, "wait"))
+        assert program.receive()["method"] == "$/progress"
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
-        assert program.ask(request(7)) == success(7)  # its id is free again
+        assert program.call(request(7)) == success(7)  # its id is free again
 
 
 def test_in_the_way_of_acp_the_handler_of_a_cancelled_call_responds() -> None:
     with Conversation("asyncio", "json-lines", "answers itself") as program:
-        program.say(request(7, "wait"))
-        assert program.hear()["method"] == "$/progress"
-        assert program.ask({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}) == success(
+        program.send(request(7, "wait"))
+        assert program.receive()["method"] == "$/progress"
+        assert program.call({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}) == success(
             7, "stopped"
         )
 
@@ -285,12 +285,12 @@ def test_a_request_and_its_cancellation_may_arrive_together(method: str) -> None
     with Conversation("asyncio", "content-length") as program:
         cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}
         program.write(program.frame(request(7, method)) + program.frame(cancel))
-        answer = program.hear()
+        answer = program.receive()
         if answer.get("method") == "$/progress":  # it had begun where its request was read
-            answer = program.hear()
+            answer = program.receive()
         assert answer["id"] == 7
         assert answer.get("error", {}).get("code") == {"echo": None, "wait": -32800, "none": -32601}[method]
-        assert program.ask(request(8)) == success(8)
+        assert program.call(request(8)) == success(8)
 
 
 # -- the end
@@ -299,7 +299,7 @@ def test_a_request_and_its_cancellation_may_arrive_together(method: str) -> None
 @every_program
 def test_the_end_of_its_input_ends_a_program_in_good_order(arguments: tuple[str, str]) -> None:
     program = Conversation(*arguments)
-    assert program.ask(request(1)) == success(1)
+    assert program.call(request(1)) == success(1)
     assert program.close() == 0
 
 
@@ -317,10 +317,10 @@ def test_the_end_of_its_input_ends_a_program_in_good_order(arguments: tuple[str,
 def test_a_member_that_occurs_twice_in_typed_params_is_refused(
     program: Conversation, method: str, params: str, pointer: str
 ) -> None:
-    reply = program.ask(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}')
+    reply = program.call(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}')
     assert reply["error"]["code"] == -32602
     assert [problem["pointer"] for problem in reply["error"]["data"]["problems"]] == [pointer]
 
 
 def test_in_untyped_params_the_last_value_counts(program: Conversation) -> None:
-    assert program.ask('{"jsonrpc":"2.0","id":1,"method":"echo","params":{"x":1,"x":2}}') == success(1, {"x": 2})
+    assert program.call('{"jsonrpc":"2.0","id":1,"method":"echo","params":{"x":1,"x":2}}') == success(1, {"x": 2})

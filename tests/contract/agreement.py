@@ -1,4 +1,4 @@
-"""Holds the schema files and the classes against each other: what one accepts the other accepts.
+"""Compares the schema files with the classes: both must accept the same values.
 
 `AGREEMENTS` is the table: what reads a message, and which definition of which schema file says the same. The values are
 made from the class and from the examples of the definition, and then spoilt: members go, come and change.

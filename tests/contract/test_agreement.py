@@ -1,4 +1,4 @@
-"""The schema files say exactly what the classes accept."""
+"""The schema files and the classes accept the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A validator of another language compiles all schemas, and judges the samples as ours does."""
+"""A validator of another language compiles all schemas and gives the same verdict on the samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What authors and hosts give us is held against what can be said, before it is sent."""
+"""Arguments of authors and hosts are validated before anything is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit: each record holds the one before it in place, and any change shows."""
+"""The audit chain: each record has the hash of the one before, and any change is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands: what travels, how tolerantly output is read, and whose it is."""
+"""Commands: the wire form, lenient decoding of output, and its assignment to a run."""
 
 from __future__ import annotations
 

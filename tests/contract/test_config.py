@@ -1,4 +1,4 @@
-"""Configuration: what travels, and what can be a key and a value."""
+"""Configuration: the wire form, and valid keys and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handshake: what travels, and every rule that a host holds against what an extension declares."""
+"""The handshake: the wire form, and every rule for the declarations of an extension."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL = Grants.of(PERMISSIONS)
 LONG = "x" * 65
 
 
-def answer(value: Any) -> Initialized:
+def decode_response(value: Any) -> Initialized:
     return decode_initialized(Raw(msgspec.json.encode(value)))
 
 
@@ -38,7 +38,7 @@ def problems_of(
     *, tools: Any = (), providers: Any = (), capabilities: Any = (), grants: Grants = ALL, config: Any = None
 ) -> list[Problem]:
     declared = {"tools": tools, "providers": providers, "capabilities": capabilities}
-    initialized = answer({"protocol_version": 1, "capabilities": declared})
+    initialized = decode_response({"protocol_version": 1, "capabilities": declared})
     return find_handshake_problems("demo", initialized, grants=grants, config=config or {})
 
 
@@ -128,7 +128,7 @@ def test_a_response_may_describe_the_extension_at_once() -> None:
     ],
 )
 def test_a_response_that_declares_nothing_has_many_forms(value: Any) -> None:
-    assert answer(value) == Initialized(1)
+    assert decode_response(value) == Initialized(1)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_response_that_declares_nothing_has_many_forms(value: Any) -> None:
 )
 def test_a_response_of_another_shape_is_refused(value: Any) -> None:
     with pytest.raises(ValidationError):
-        answer(value)
+        decode_response(value)
 
 
 def test_all_problems_of_the_shape_are_reported_with_pointers() -> None:
@@ -198,7 +198,7 @@ def test_a_sound_declaration_has_no_problems() -> None:
 
 @pytest.mark.parametrize("version", [0, 2, 4294967295])
 def test_another_version_is_refused_and_nothing_else_is_looked_at(version: int) -> None:
-    initialized = answer({"protocol_version": version, "capabilities": {"tools": [a_tool(name="")]}})
+    initialized = decode_response({"protocol_version": version, "capabilities": {"tools": [a_tool(name="")]}})
 
     assert find_handshake_problems("demo", initialized, grants=ALL, config={}) == [
         (
@@ -397,13 +397,13 @@ def test_the_rules_for_capabilities(capability: dict[str, Any], member: str, tex
 
 
 def hook_problems(hooks: Any, grants: Grants = ALL) -> list[Problem]:
-    initialized = answer({"protocol_version": 1, "capabilities": {"hooks": hooks}})
+    initialized = decode_response({"protocol_version": 1, "capabilities": {"hooks": hooks}})
     return find_handshake_problems("demo", initialized, grants=grants, config={})
 
 
 @pytest.mark.parametrize("hooks", [True, False, None, {}, "before_tool_call", []])
 def test_hooks_that_are_no_array_count_as_absent(hooks: Any) -> None:
-    initialized = answer({"protocol_version": 1, "capabilities": {"hooks": hooks}})
+    initialized = decode_response({"protocol_version": 1, "capabilities": {"hooks": hooks}})
 
     assert initialized.capabilities.hooks == ()
     assert hook_problems(hooks, Grants.of([])) == []
@@ -411,7 +411,7 @@ def test_hooks_that_are_no_array_count_as_absent(hooks: Any) -> None:
 
 def test_announced_hooks_are_read_with_their_conditions() -> None:
     announced = [{"hook": "before_tool_call", "match": {"tool": "bash"}}, {"hook": "on_session_end"}]
-    hooks = answer({"protocol_version": 1, "capabilities": {"hooks": announced}}).capabilities.hooks
+    hooks = decode_response({"protocol_version": 1, "capabilities": {"hooks": announced}}).capabilities.hooks
 
     assert hooks == (
         HookSubscription(HookKind.BEFORE_TOOL_CALL, HookMatch("bash")),

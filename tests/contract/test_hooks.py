@@ -1,4 +1,4 @@
-"""Hooks: what travels, what an answer comes to, and which events an extension wants."""
+"""Hooks: the wire form, the interpretation of results, and event filters."""
 
 from __future__ import annotations
 

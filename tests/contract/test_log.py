@@ -1,4 +1,4 @@
-"""Messages for the log: as lines on stderr they come back as they were, and any other line is left alone."""
+"""Log messages: lines on stderr round-trip, and any other line is not a record."""
 
 from __future__ import annotations
 

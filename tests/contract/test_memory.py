@@ -1,4 +1,4 @@
-"""Memory: what travels, what an extension may keep and ask for, and how loose params are read."""
+"""Memory: the wire form, valid records and queries, and lenient decoding of params."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and ids: which are allowed, and what a model sees of them."""
+"""Names and ids: which are valid, and the names that a model sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be imported from `becket.contract` itself."""
+"""The exports of `becket.contract`."""
 
 from __future__ import annotations
 

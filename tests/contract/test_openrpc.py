@@ -23,8 +23,8 @@ from becket.permissions.names import PERMISSIONS
 
 BASE = "https://becket.dev/schemas/openrpc.json"
 DOCUMENT = build_document()
-ASKED = DOCUMENT["methods"]
-ENTRIES = [*ASKED, *DOCUMENT["x-notifications"]]
+DOCUMENTED = DOCUMENT["methods"]
+ENTRIES = [*DOCUMENTED, *DOCUMENT["x-notifications"]]
 EACH = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
 
 
@@ -35,7 +35,7 @@ def test_the_file_is_up_to_date() -> None:
 
 
 def test_every_request_and_notification_of_the_contract_is_named() -> None:
-    assert [entry["name"] for entry in ASKED] == [method.name for method in METHODS]
+    assert [entry["name"] for entry in DOCUMENTED] == [method.name for method in METHODS]
     assert [entry["name"] for entry in DOCUMENT["x-notifications"]] == [told.name for told in NOTIFICATIONS]
     assert set(REQUESTS) == {method.name for method in METHODS}
     assert set(TOLD) == {told.name for told in NOTIFICATIONS}
@@ -58,7 +58,7 @@ def permissions_of(entry: Any) -> set[str]:
 
 
 def test_the_permission_an_extension_must_hold_for_each_request_is_given() -> None:
-    needed = {entry["name"]: entry["x-permission"] for entry in ASKED if entry["x-direction"] == "to-extension"}
+    needed = {entry["name"]: entry["x-permission"] for entry in DOCUMENTED if entry["x-direction"] == "to-extension"}
 
     assert needed["tool.call"] == "tools.register"
     assert needed["provider.complete"] == needed["provider.stream"] == "providers.register"
@@ -67,7 +67,7 @@ def test_the_permission_an_extension_must_hold_for_each_request_is_given() -> No
 
 
 def test_an_extension_may_not_be_ready_for_anything_but_its_end() -> None:
-    unready = {entry["name"] for entry in ASKED if {"$ref": "#/components/errors/not-ready"} in entry["errors"]}
+    unready = {entry["name"] for entry in DOCUMENTED if {"$ref": "#/components/errors/not-ready"} in entry["errors"]}
     served = {method.name for method in METHODS if method.direction == "to-extension"}
 
     assert unready == served - {"shutdown"}
@@ -76,13 +76,15 @@ def test_an_extension_may_not_be_ready_for_anything_but_its_end() -> None:
 
 def test_a_stream_names_its_events_and_how_long_it_waits_for_one() -> None:
     streams = {method.name: method for method in METHODS if isinstance(method, Stream)}
-    shown = {entry["name"]: entry for entry in ASKED if "x-events" in entry}
+    shown = {entry["name"]: entry for entry in DOCUMENTED if "x-events" in entry}
 
     assert shown.keys() == streams.keys()
     for name, stream in streams.items():
         assert [event["name"] for event in shown[name]["x-events"]] == list(stream.events)
         assert shown[name]["x-idle-timeout"] == stream.idle_timeout
-    assert {entry["name"]: entry["x-timeout"] for entry in ASKED} == {method.name: method.timeout for method in METHODS}
+    assert {entry["name"]: entry["x-timeout"] for entry in DOCUMENTED} == {
+        method.name: method.timeout for method in METHODS
+    }
 
 
 # -- it is an OpenRPC document

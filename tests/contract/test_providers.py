@@ -1,4 +1,4 @@
-"""Providers: what travels, how tolerantly events are read, and the tools that an answer asks for."""
+"""Providers: the wire form, lenient decoding of events, and the tool calls of a response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings editor, widgets and info: what travels, in which direction, and for how long it is waited."""
+"""The settings editor, widgets and info: the wire form, directions and timeouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of a sidecar: each is read as what it is, and what is no line of the protocol is refused."""
+"""The lines of a sidecar: valid ones are decoded, others are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks: what travels, and how tolerantly it is read."""
+"""Tasks: the wire form, and lenient decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools: what travels, and what a model reads of a result."""
+"""Tools: the wire form, and the text of a result for a model."""
 
 from __future__ import annotations
 

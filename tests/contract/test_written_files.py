@@ -1,4 +1,4 @@
-"""The schemas of the files that people write: manifests, the configuration of a host, and grants."""
+"""The schemas of hand-written files: manifests, the configuration of a host, and grants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON values become the classes of users, exactly or not at all, and come back as they were."""
+"""JSON values are converted to users' classes exactly or not at all, and round-trip."""
 
 from __future__ import annotations
 

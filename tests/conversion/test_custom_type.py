@@ -1,4 +1,4 @@
-"""Types that come with a conversion of their own."""
+"""Types with their own conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw JSON becomes the asked type or a list of all that is wrong with it, each problem with its pointer."""
+"""Raw JSON becomes the requested type or a list of all problems, each with its pointer."""
 
 from __future__ import annotations
 

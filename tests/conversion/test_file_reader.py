@@ -1,4 +1,4 @@
-"""Small files are read whole or refused, at once; and no path does harm where it is shown."""
+"""Small files are read whole or refused at once; paths are escaped where they are shown."""
 
 from __future__ import annotations
 

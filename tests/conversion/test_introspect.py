@@ -1,4 +1,4 @@
-"""Type expressions are looked into, and what msgspec would not build as it asks for it is found."""
+"""Type expressions are inspected, and types that msgspec cannot build are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TOML as people write it is read as tomllib reads it; what would hurt tomllib never reaches it."""
+"""TOML files are read as tomllib reads them; hostile input never reaches tomllib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML files: what a person writes is read, and what nobody would write is refused before anything is built of it."""
+"""YAML files: usual ones are read, exotic ones are refused before anything is built."""
 
 from __future__ import annotations
 

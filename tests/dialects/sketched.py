@@ -37,15 +37,15 @@ KEEP: Method[Any, Any] = Method("keep", Any, Any)
 GUARD: Method[Any, Any] = Method("guard", Any, Any)
 
 
-class Piece(Struct):
+class Delta(Struct):
     run: int
     text: str = ""
     ended: bool = False
     failed: str = ""
 
 
-def read_piece(raw: Raw) -> Text:
-    piece = msgspec.json.decode(raw, type=Piece)
+def read_delta(raw: Raw) -> Text:
+    piece = msgspec.json.decode(raw, type=Delta)
     return Ended(piece.failed) if piece.ended else Text(piece.text)  # type: ignore[return-value]
 
 
@@ -82,14 +82,14 @@ START: Stream[Any, Any, Text] = Stream(
     Any,
     Any,
     events={
-        "piece": EventReader(read_piece, (Text,), lambda raw, params: msgspec.json.decode(raw)["run"] == params["run"])
+        "piece": EventReader(read_delta, (Text,), lambda raw, params: msgspec.json.decode(raw)["run"] == params["run"])
     },
     gather=Gathered,
     cancel=lambda params, reason: (STOP, {"run": params["run"], "why": str(reason)}),
 )
 
 
-def greet(introduction: HandshakeContext) -> ClientHandshake:
+def shake_hands(introduction: HandshakeContext) -> ClientHandshake:
     answer = msgspec.json.decode((yield WireRequest(HELLO, {"you": introduction.extension})))
     yield WireNotification("thanks")
     try:
@@ -116,24 +116,24 @@ def reply(initialized: Initialized, state: LinkState) -> Any:
     return {"me": state.extension, "tools": names, "hooks": list(state.hooks), "version": state.version}
 
 
-def say_start(invoke: CommandInvoke, state: LinkState) -> WireRequest:
+def encode_start(invoke: CommandInvoke, state: LinkState) -> WireRequest:
     return WireRequest(START, {"run": next(state.sequence), "what": invoke.command, "with": list(invoke.args)})
 
 
 def end_start(result: Any, error: RpcError | None, saying: WireRequest, state: LinkState) -> Iterator[WireNotification]:
     yield WireNotification(
-        "piece", Piece(saying.params["run"], ended=True, failed="" if error is None else error.message)
+        "piece", Delta(saying.params["run"], ended=True, failed="" if error is None else error.message)
     )
 
 
-def tell_start(event: Any, saying: WireRequest, state: LinkState) -> WireNotification | None:
-    return WireNotification("piece", Piece(saying.params["run"], event.content)) if isinstance(event, Text) else None
+def encode_started(event: Any, saying: WireRequest, state: LinkState) -> WireNotification | None:
+    return WireNotification("piece", Delta(saying.params["run"], event.content)) if isinstance(event, Text) else None
 
 
-def speak() -> ContractMapping:
+def load_mapping_of_sketch() -> ContractMapping:
     return ContractMapping(
         dialect="sketched",
-        client_handshake=greet,
+        client_handshake=shake_hands,
         server_handshake=ServerHandshake(
             initialize_method=HELLO,
             decode_params=read_hello,
@@ -153,12 +153,12 @@ def speak() -> ContractMapping:
                 encode_progress=lambda value, saying, state: WireNotification("still", value),
             ),
             "command.invoke": MethodMapping(
-                encode_request=say_start,
+                encode_request=encode_start,
                 wire_methods=lambda state: [START],
                 decode_request=lambda saying, state: CommandInvoke(
                     saying.params["what"], tuple(saying.params["with"]), "r"
                 ),
-                encode_event=tell_start,
+                encode_event=encode_started,
                 encode_ack=lambda saying, state: {"run": saying.params["run"]},
                 encode_end_events=end_start,
                 cancel_method=STOP,
@@ -200,6 +200,6 @@ def speak() -> ContractMapping:
 SKETCHED = Dialect(
     name="sketched",
     framing=JsonLines,
-    load_mapping=speak,
+    load_mapping=load_mapping_of_sketch,
     matches_first_frame=lambda frame, framing: b'"hello"' in frame,
 )

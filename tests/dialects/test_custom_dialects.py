@@ -1,4 +1,4 @@
-"""What any dialect with words of its own can rely on, on both sides of a link."""
+"""What any dialect with its own mapping can rely on, for host and extension."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-from tests.dialects.sketched import BYE, SKETCHED, speak
+from tests.dialects.sketched import BYE, SKETCHED, load_mapping_of_sketch
 
 from becket import Context, ExtensionServer
 from becket.contract.commands import Text
@@ -278,7 +278,7 @@ async def test_handlers_of_the_author_override_those_of_the_dialect() -> None:
 
 
 def without_a_cancel() -> ContractMapping:
-    speech = speak()
+    speech = load_mapping_of_sketch()
     phrase = msgspec.structs.replace(speech.methods["command.invoke"], cancel_method=None, correlation_key=identity)
     return msgspec.structs.replace(speech, methods={**speech.methods, "command.invoke": phrase})
 
@@ -304,7 +304,7 @@ async def test_a_dialect_that_kills_first_sends_no_shutdown(kills_first: bool) -
     dialect = msgspec.structs.replace(
         SKETCHED,
         host_defaults=habits,
-        load_mapping=lambda: msgspec.structs.replace(speak(), encode_shutdown=say_goodbye),
+        load_mapping=lambda: msgspec.structs.replace(load_mapping_of_sketch(), encode_shutdown=say_goodbye),
     )
     async with connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _):
         await host.shutdown("enough")

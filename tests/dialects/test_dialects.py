@@ -1,4 +1,4 @@
-"""A dialect is a record: what it says of the wire, and what travels with one call beside its params."""
+"""A dialect is a record: its wire settings, and the call meta beside the params."""
 
 from __future__ import annotations
 

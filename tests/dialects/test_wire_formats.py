@@ -1,4 +1,4 @@
-"""What a link makes of messages whose spelling is not ours, also of those that look as we would have written them."""
+"""Messages in wire formats of other systems, also those that look like becket's own."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Wire:
     """The other end of a link: says what it is told to, or answers what it hears, and keeps that."""
 
     def __init__(self, answer: bytes = b"") -> None:
-        self.heard = bytearray()
+        self.written = bytearray()
         self._answer = answer
         self._waiting: list[bytes] = []
         self._more = anyio.Event()
 
-    def say(self, line: bytes) -> None:
+    def feed(self, line: bytes) -> None:
         self._waiting.append(line + b"\n")
         self._more.set()
 
@@ -43,9 +43,9 @@ class Wire:
         return self._waiting.pop(0)
 
     async def send(self, item: bytes, /) -> None:
-        self.heard += item
+        self.written += item
         if self._answer:
-            self.say(self._answer)
+            self.feed(self._answer)
 
     async def aclose(self) -> None:
         pass
@@ -67,12 +67,12 @@ async def test_a_request_that_the_wire_format_rejects_reaches_no_handler() -> No
     wire = Wire()
     async with Peer.over(wire, dialect=DEAF, methods=methods):
         for id in (b"1", b'"1"', b"2"):
-            wire.say(b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{"a":1}}' % id)
-        wire.say(b'{"jsonrpc":"2.0","method":"n","params":{"a":1}}')
+            wire.feed(b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{"a":1}}' % id)
+        wire.feed(b'{"jsonrpc":"2.0","method":"n","params":{"a":1}}')
         with anyio.fail_after(60):
             await told.wait()
     assert served == []
-    assert wire.heard == b""
+    assert wire.written == b""
 
 
 @pytest.mark.parametrize(

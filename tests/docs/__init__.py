@@ -1,1 +1,1 @@
-"""What the documentation says is true: its programs run, its tables follow the code, its bytes are the wire's."""
+"""Checks of the documentation: programs run, tables follow the code, bytes match the wire."""

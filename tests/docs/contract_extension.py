@@ -1,4 +1,4 @@
-"""The extensions whose conversations with their host `docs/contract.md` shows, and what that host grants and does."""
+"""The extensions whose conversations `docs/contract.md` shows, and the grants of their host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated parts that tell of the contract: its methods, hooks, permissions, features, schemas and exit codes."""
+"""The generated tables of the contract: methods, hooks, permissions, features, schemas and exit codes."""
 
 from __future__ import annotations
 

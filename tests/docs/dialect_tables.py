@@ -1,4 +1,4 @@
-"""The tables of the page about dialects, made from their records: what each can say, its link, and its habits."""
+"""The tables of the page about dialects, generated from their records."""
 
 from __future__ import annotations
 

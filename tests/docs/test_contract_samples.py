@@ -1,4 +1,4 @@
-"""The conversations in the page of the contract are what a host and an extension say, message for message."""
+"""The conversations on the contract page match the messages of a host and an extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of limits says what `limits.py` says: the same names, in the same order, with the same defaults."""
+"""The table of limits matches `limits.py`: names, order and defaults."""
 
 from __future__ import annotations
 

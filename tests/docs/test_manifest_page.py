@@ -1,4 +1,4 @@
-"""TOML on the page about manifests is what it says that it is: a manifest, a part of one, or grants."""
+"""The TOML on the page about manifests is valid: a manifest, a part of one, or grants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of terminals show what the command line draws now; figures, times and process ids do not count."""
+"""The pictures of terminals match the present output; figures, times and process ids do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each page is a story: its files are written, its snippets and commands run in order, and their output is as shown.
+"""The programs on each page run in order, and their output is as shown.
 
 A block whose first line names a file is that file. Any other Python block runs here, with `await` allowed at its top
 level and the names of the blocks before it; a text block right behind it is its output. A console block is run by a

@@ -1,4 +1,4 @@
-"""The samples of the wire are what a peer writes and reads, byte for byte, in the part of the host and of the child."""
+"""The wire samples match what a peer writes and reads, byte for byte, as host and as child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent takes its tools from an extension and from an MCP server, and cannot tell them apart."""
+"""The agent uses tools of an extension and of an MCP server in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make demo` shows what it says, in colour on a terminal only, and fails if something is missing."""
+"""`make demo` prints its lines, in colour on a terminal only, and fails if something is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An extension in another language, written by the schemas alone, is hosted like any other, and says what they say."""
+"""An extension in another language, written from the schemas alone, is hosted like any other."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_command_that_it_does_not_have_is_refused() -> None:
 # -- message by message
 
 RECORD = {"namespace": "dice", "timestamp_ms": 1, "content": "1d6: 2", "tags": ["throw"]}
-HEARD: list[dict[str, Any]] = [
+SENT: list[dict[str, Any]] = [
     {
         "id": 1,
         "method": "initialize",
@@ -94,9 +94,9 @@ HEARD: list[dict[str, Any]] = [
 
 
 def test_each_message_follows_the_schemas() -> None:
-    asked = {message["id"]: message["method"] for message in HEARD if "method" in message}
+    asked = {message["id"]: message["method"] for message in SENT if "method" in message}
     said: list[str] = []
-    for message in talk(HEARD):
+    for message in talk(SENT):
         said.append(message.get("method") or asked[message["id"]])
         check_message(message, said[-1])
     assert sorted(said) == [

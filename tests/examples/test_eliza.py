@@ -1,4 +1,4 @@
-"""The provider answers whole and word by word, and stops when nobody listens any more."""
+"""The provider responds whole and streamed, and stops when it is cancelled."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from becket.contract.providers import Message, ProviderDone, TextDelta, Thinking
 from becket.testing import connected
 
 GRANTS = manifest_of("eliza").permissions
-ASKED = [user("I am tired of my old code.")]
+MESSAGES = [user("I am tired of my old code.")]
 REPLY = "How long have you been tired of your old code?"
 
 
 async def test_a_response_is_streamed_by_word_and_then_returned_whole() -> None:
     async with connected(Eliza(), grants=GRANTS) as (host, _):
-        async with host.stream("eliza", "doctor", messages=ASKED) as answer:
+        async with host.stream("eliza", "doctor", messages=MESSAGES) as answer:
             events = [event async for event in answer]
         words = [event.text for event in events if isinstance(event, TextDelta)]
         assert words[:3] == ["How ", "long ", "have "]
@@ -30,12 +30,12 @@ async def test_a_response_is_streamed_by_word_and_then_returned_whole() -> None:
 
 async def test_a_complete_response_is_the_same() -> None:
     async with connected(Eliza(), grants=GRANTS) as (host, _):
-        assert (await host.complete("eliza", "doctor", messages=ASKED)).text == REPLY
+        assert (await host.complete("eliza", "doctor", messages=MESSAGES)).text == REPLY
 
 
 async def test_it_stops_when_the_stream_is_cancelled() -> None:
     async with connected(Eliza(), grants=GRANTS, config={"pace": 0.001}) as (host, _):
-        async with host.stream("eliza", "doctor", messages=ASKED) as answer:
+        async with host.stream("eliza", "doctor", messages=MESSAGES) as answer:
             await anext(answer)
         async with asyncio.timeout(5):  # the next one is served, and nothing of the first is left over
             assert (await host.complete("eliza", "doctor", messages=[user("hello")])).text == "Please go on."
@@ -68,5 +68,5 @@ async def test_it_responds_from_its_own_process() -> None:
     async with started("eliza", config={"pace": 0.001}) as eliza:
         (provider,) = eliza.providers
         assert provider.description == "A therapist who turns what you say into a question."
-        async with eliza.stream("eliza", "doctor", messages=ASKED) as answer:
+        async with eliza.stream("eliza", "doctor", messages=MESSAGES) as answer:
             assert "".join([event.text async for event in answer if isinstance(event, TextDelta)]) == REPLY

@@ -1,4 +1,4 @@
-"""Every example runs, ends by itself and prints what it promises."""
+"""Every example runs, ends by itself and prints the documented output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of extensions is one that a host can run: each has a manifest that is right, and offers what that says."""
+"""The example extensions run in a host: each has a valid manifest and offers what it declares."""
 
 from __future__ import annotations
 

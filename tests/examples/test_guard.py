@@ -1,4 +1,4 @@
-"""The guard blocks, asks, changes and hides, each only where it should."""
+"""The guard blocks, requires confirmation, modifies and redacts, each only where it should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples with language servers: what one finds in a file, and one of its own."""
+"""The examples with language servers: diagnostics of a file, and a custom server."""
 
 from __future__ import annotations
 

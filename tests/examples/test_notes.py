@@ -1,4 +1,4 @@
-"""The notes extension keeps, finds and counts, in memory and as a process."""
+"""The notes extension stores, finds and counts, in memory and as a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example with pydantic models prints what it promises."""
+"""The example with pydantic models prints the documented output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host for the tests of this folder: a raw peer that speaks with an extension in this program, on either face."""
+"""A host for the tests of this folder: a raw peer that calls an extension in this program, on either runtime."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from becket.contract.tools import TOOL_CALL, ToolCall
 from becket.peer.transport.fd import FdTransport
 from becket.testing import memory_transports
 
-FACES = ["loop", "blocking"]
+RUNTIMES = ["loop", "blocking"]
 """Where an extension whose methods are all plain can run."""
 
 
-def greeting(features: Sequence[str] = FEATURES, **changes: Any) -> Initialize:
+def build_initialize(features: Sequence[str] = FEATURES, **changes: Any) -> Initialize:
     """Returns what a host says first."""
     said: dict[str, Any] = {"plugin_id": "notes", "plugin_root": "/extensions/notes", "config": {"endpoint": "here"}}
     return Initialize(extension_protocol_version=1, **{**said, **changes}, features=tuple(features))
 
 
 @asynccontextmanager
-async def linked(extension: ExtensionServer, face: str = "loop") -> AsyncGenerator[Peer, None]:
+async def linked(extension: ExtensionServer, runtime: str = "loop") -> AsyncGenerator[Peer, None]:
     """Yields a host that has not said anything yet; then closes the link."""
     with anyio.fail_after(60), ExitStack() as stack:
-        if face == "loop":
+        if runtime == "loop":
             ours, theirs = memory_transports()
             async with Peer.over(ours, dialect="native") as host, extension.over(theirs):
                 host.limit_features(())
@@ -47,17 +47,17 @@ async def linked(extension: ExtensionServer, face: str = "loop") -> AsyncGenerat
 
 async def initialize(peer: Peer, features: Sequence[str] = FEATURES, **changes: Any) -> Initialized:
     """Does the handshake and returns what the extension has answered."""
-    answer = await peer.call(INITIALIZE, greeting(features, **changes))
+    answer = await peer.call(INITIALIZE, build_initialize(features, **changes))
     peer.limit_features(answer.features)
     return answer
 
 
 @asynccontextmanager
 async def hosted(
-    extension: ExtensionServer, face: str = "loop", *, features: Sequence[str] = FEATURES, **changes: Any
+    extension: ExtensionServer, runtime: str = "loop", *, features: Sequence[str] = FEATURES, **changes: Any
 ) -> AsyncGenerator[Peer, None]:
     """Yields a host after the handshake."""
-    async with linked(extension, face) as host:
+    async with linked(extension, runtime) as host:
         await initialize(host, features, **changes)
         yield host
 

@@ -1,4 +1,4 @@
-"""What a class may declare and how: each mistake is named in one sentence, where it was made."""
+"""The declarations of a class: each mistake is reported in one sentence, where it was made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an extension asks of its host: the same services for coroutines and for plain functions, on both faces."""
+"""Host services of an extension: the same for coroutines and plain functions, on both runtimes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.extension.hosting import FACES, hosted, use_tool
+from tests.extension.hosting import RUNTIMES, hosted, use_tool
 from tests.peer.scripted import settled
 
 from becket import Context, ExtensionServer, Meaning, Peer, RemoteError, RpcError
@@ -35,17 +35,17 @@ from becket.extension.runtime_async import WorkerContext
 from becket.methods.descriptors import Method
 
 pytestmark = pytest.mark.loops
-both_faces = pytest.mark.parametrize("face", FACES)
+both_runtimes = pytest.mark.parametrize("runtime", RUNTIMES)
 
 ADD: Method[list[int], int] = Method("host/add", list[int], int)
 PING: Method[None, str] = Method("host/ping", None, str)
 
 
-class Desk:
+class HostServices:
     """What a host keeps in these tests, and what it was told."""
 
     def __init__(self, host: Peer) -> None:
-        self.asked: list[Any] = []
+        self.called: list[Any] = []
         self.told: list[Any] = []
         self.is_told = anyio.Event()
         # Under their names: a raw peer has no gate, and would refuse what needs a permission.
@@ -56,31 +56,31 @@ class Desk:
         host.handle(CONFIG_SUBSCRIBE.name)(self.subscribe)
         host.handle(ADD)(lambda params: sum(params))
         host.handle(PING)(lambda: "pong")
-        host.on(WIDGET_UPSERT)(self.hear)
+        host.on(WIDGET_UPSERT)(self.receive)
         host.on(LOG)(self.log)
 
     def append(self, params: Append) -> Appended:
-        self.asked.append(params)
-        return Appended(True, 5, len(self.asked))
+        self.called.append(params)
+        return Appended(True, 5, len(self.called))
 
     def query(self, params: Query) -> Records:
-        self.asked.append(params)
+        self.called.append(params)
         return Records((Record("notes", 1, "milk", ()),))
 
     def get(self, params: ConfigGet) -> ConfigValue:
         return ConfigValue(params.key.upper(), 7)
 
     def set(self, params: ConfigSet) -> ConfigSaved:
-        self.asked.append(params)
+        self.called.append(params)
         if params.if_revision == 1:
             raise RpcError(Meaning.PERMISSION_DENIED, "permission denied: config.write required")
         return ConfigSaved(True, 8)
 
     def subscribe(self, params: ConfigSubscribe) -> ConfigSubscribed:
-        self.asked.append(params)
+        self.called.append(params)
         return ConfigSubscribed(True, 9)
 
-    def hear(self, params: WidgetUpsert) -> None:
+    def receive(self, params: WidgetUpsert) -> None:
         self.told.append(params)
         self.is_told.set()
 
@@ -185,21 +185,23 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize(("extension", "face"), [(Coroutines, "loop"), (Plain, "loop"), (Plain, "blocking")], ids=str)
-async def test_all_services_of_the_host_are_there(extension: type[ExtensionServer], face: str) -> None:
-    async with hosted(extension(), face) as host:
-        desk = Desk(host)
+@pytest.mark.parametrize(
+    ("extension", "runtime"), [(Coroutines, "loop"), (Plain, "loop"), (Plain, "blocking")], ids=str
+)
+async def test_all_services_of_the_host_are_there(extension: type[ExtensionServer], runtime: str) -> None:
+    async with hosted(extension(), runtime) as host:
+        desk = HostServices(host)
         assert await use_tool(host, "use") == USED
         await desk.is_told.wait()
 
-    assert desk.asked == ASKED
+    assert desk.called == ASKED
     assert desk.told == [WidgetUpsert("w", ("line",))]
 
 
-@both_faces
-async def test_a_plain_function_that_uses_an_awaited_method_gets_an_error_naming_the_blocking_one(face: str) -> None:
-    async with hosted(Plain(), face) as host:
-        Desk(host)
+@both_runtimes
+async def test_a_plain_function_that_uses_an_awaited_method_gets_an_error_naming_the_blocking_one(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
+        HostServices(host)
         *errors, extension = await use_tool(host, "use_awaitables")
 
     assert [f"use `self.host.blocking.{name}`" in error for name, error in zip(AWAITED, errors, strict=True)] == [
@@ -208,24 +210,24 @@ async def test_a_plain_function_that_uses_an_awaited_method_gets_an_error_naming
     assert extension == "notes"
 
 
-@both_faces
-async def test_any_thread_of_the_extension_may_call_the_host(face: str) -> None:
-    async with hosted(Plain(), face) as host:
-        Desk(host)
+@both_runtimes
+async def test_any_thread_of_the_extension_may_call_the_host(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
+        HostServices(host)
         assert await use_tool(host, "use_from_a_thread") == [3]
 
 
-@both_faces
-async def test_a_refusal_of_the_host_is_an_error_with_its_meaning(face: str) -> None:
-    async with hosted(Plain(), face) as host:
-        Desk(host)
+@both_runtimes
+async def test_a_refusal_of_the_host_is_an_error_with_its_meaning(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
+        HostServices(host)
         assert await use_tool(host, "be_refused") == str(Meaning.PERMISSION_DENIED)
 
 
-@both_faces
-async def test_the_context_of_a_plain_function_is_plain(face: str) -> None:
-    async with hosted(Plain(), face) as host:
-        desk = Desk(host)
+@both_runtimes
+async def test_the_context_of_a_plain_function_is_plain(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
+        desk = HostServices(host)
         assert await host.call("plain/context", {}) == [3, True, True, True, None]
         progress: list[Any] = []
         await host.call("tool.call", {"name": "report", "input": {}}, on_progress=progress.append)
@@ -327,9 +329,9 @@ class Careless(ExtensionServer):
         return said
 
 
-@both_faces
-async def test_a_string_instead_of_a_list_is_not_split_into_letters(face: str) -> None:
-    async with hosted(Careless(), face) as host:
+@both_runtimes
+async def test_a_string_instead_of_a_list_is_not_split_into_letters(runtime: str) -> None:
+    async with hosted(Careless(), runtime) as host:
         said = await use_tool(host, "one")
 
     assert said == [
@@ -365,10 +367,10 @@ class LogsLater(Logs):
         self.host.log("from a coroutine", level=LogLevel.WARNING)
 
 
-@both_faces
-async def test_a_message_for_the_log_travels_to_the_host(face: str) -> None:
-    async with hosted(Logs(), face) as host:
-        desk = Desk(host)
+@both_runtimes
+async def test_a_message_for_the_log_travels_to_the_host(runtime: str) -> None:
+    async with hosted(Logs(), runtime) as host:
+        desk = HostServices(host)
         await use_tool(host, "plain")
         while len(desk.told) < 3:
             await settled()
@@ -383,11 +385,11 @@ async def test_a_message_for_the_log_travels_to_the_host(face: str) -> None:
 
 async def test_coroutines_and_inline_functions_log_without_waiting() -> None:
     async with hosted(LogsLater()) as host:
-        desk = Desk(host)
+        desk = HostServices(host)
         await use_tool(host, "coroutine")
         await settled()
     async with hosted(Wrong()) as host:
-        other = Desk(host)
+        other = HostServices(host)
         await use_tool(host, "log")
         await settled()
 
@@ -395,13 +397,13 @@ async def test_coroutines_and_inline_functions_log_without_waiting() -> None:
     assert other.told == [LogRecord(LogLevel.INFO, "notes", "hello")]
 
 
-@both_faces
+@both_runtimes
 async def test_where_the_host_has_no_log_method_the_log_goes_to_stderr(
-    face: str, capsys: pytest.CaptureFixture[str]
+    runtime: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     features = tuple(feature for feature in FEATURES if feature != "log")
-    async with hosted(Logs(), face, features=features) as host:
-        desk = Desk(host)
+    async with hosted(Logs(), runtime, features=features) as host:
+        desk = HostServices(host)
         await use_tool(host, "plain")
 
     assert desk.told == []
@@ -463,12 +465,12 @@ class WatchesLater(Watches):
 
 
 @pytest.mark.parametrize(
-    ("extension", "face"), [(Watches, "loop"), (Watches, "blocking"), (WatchesLater, "loop")], ids=str
+    ("extension", "runtime"), [(Watches, "loop"), (Watches, "blocking"), (WatchesLater, "loop")], ids=str
 )
-async def test_config_changes_reach_all_subscribers_one_after_the_other(extension: type[Watches], face: str) -> None:
+async def test_config_changes_reach_all_subscribers_one_after_the_other(extension: type[Watches], runtime: str) -> None:
     watches = extension()
-    async with hosted(watches, face) as host:
-        Desk(host)
+    async with hosted(watches, runtime) as host:
+        HostServices(host)
         await use_tool(host, "watch")
         for revision in (1, 2):
             await host.notify(CONFIG_CHANGED, ConfigChanged("colour", "red", revision))
@@ -517,10 +519,10 @@ class NestedLater(ExtensionServer):
 
 
 @pytest.mark.parametrize(
-    ("extension", "face"), [(Nested, "loop"), (Nested, "blocking"), (NestedLater, "loop")], ids=str
+    ("extension", "runtime"), [(Nested, "loop"), (Nested, "blocking"), (NestedLater, "loop")], ids=str
 )
-async def test_calls_nest_without_deadlock(extension: type[ExtensionServer], face: str) -> None:
-    async with hosted(extension(), face) as host:
+async def test_calls_nest_without_deadlock(extension: type[ExtensionServer], runtime: str) -> None:
+    async with hosted(extension(), runtime) as host:
 
         @host.handle("host/deep")
         async def deep(params: dict[str, int]) -> int:

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from tests.extension.hosting import FACES, hosted, use_tool
+from tests.extension.hosting import RUNTIMES, hosted, use_tool
 
 from becket import ExtensionServer, Meaning, RemoteError
 from becket.errors import BadValue
@@ -16,7 +16,7 @@ from becket.json_schema.validator import SchemaMode, compile_schema
 from becket.testing import connected
 
 pytestmark = pytest.mark.loops
-both_faces = pytest.mark.parametrize("face", FACES)
+both_runtimes = pytest.mark.parametrize("runtime", RUNTIMES)
 
 EVEN = {
     "type": "object",
@@ -55,10 +55,10 @@ async def refused(host: Any, name: str, **input: Any) -> RemoteError:
     return error.value
 
 
-@both_faces
-async def test_an_input_that_does_not_fit_is_refused_with_all_pointers_and_the_tool_does_not_run(face: str) -> None:
+@both_runtimes
+async def test_an_input_that_does_not_fit_is_refused_with_all_pointers_and_the_tool_does_not_run(runtime: str) -> None:
     extension = Enforcing()
-    async with hosted(extension, face) as host:
+    async with hosted(extension, runtime) as host:
         error = await refused(host, "count", numbers=[1, 2, 3])
 
         assert (error.meaning, error.code) == (Meaning.INVALID_PARAMS, -32602)
@@ -67,11 +67,11 @@ async def test_an_input_that_does_not_fit_is_refused_with_all_pointers_and_the_t
         assert await use_tool(host, "count", numbers=[2, 4]) == 2
 
 
-@both_faces
+@both_runtimes
 async def test_an_invalid_input_is_logged_and_accepted_if_configured(
-    face: str, caplog: pytest.LogCaptureFixture
+    runtime: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with hosted(Warning(), face) as host:
+    async with hosted(Warning(), runtime) as host:
         assert await use_tool(host, "count", numbers=[1]) == 1
 
     (told,) = [record for record in caplog.records if record.name == "becket.ext.even"]

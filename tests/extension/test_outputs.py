@@ -1,4 +1,4 @@
-"""What commands and providers put out: each method is one event, and what no host would take is refused."""
+"""The output of commands and providers: one event per method; invalid output is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.extension.hosting import FACES, hosted
+from tests.extension.hosting import RUNTIMES, hosted
 from tests.extension.test_serving import ASKED, run_command, streamed
 
 from becket import ConnectionLost, DisconnectReason, ExtensionServer, RpcError
@@ -194,13 +194,13 @@ def test_a_task_has_a_label_and_a_total_that_can_be_shown() -> None:
 
 
 everywhere = pytest.mark.parametrize(
-    ("extension", "face"), [(Coroutines, "loop"), *((Plain, face) for face in FACES)], ids=str
+    ("extension", "runtime"), [(Coroutines, "loop"), *((Plain, runtime) for runtime in RUNTIMES)], ids=str
 )
 
 
 @everywhere
-async def test_a_command_puts_out_all_there_is(extension: type[ExtensionServer], face: str) -> None:
-    async with hosted(extension(), face) as host:
+async def test_a_command_puts_out_all_there_is(extension: type[ExtensionServer], runtime: str) -> None:
+    async with hosted(extension(), runtime) as host:
         events, _ = await run_command(host, "all")
 
     task, other = "run of all/1", "run of all/2"
@@ -222,8 +222,8 @@ async def test_a_command_puts_out_all_there_is(extension: type[ExtensionServer],
 
 
 @everywhere
-async def test_output_that_no_host_would_show_is_refused(extension: type[ExtensionServer], face: str) -> None:
-    async with hosted(extension(), face) as host:
+async def test_output_that_no_host_would_show_is_refused(extension: type[ExtensionServer], runtime: str) -> None:
+    async with hosted(extension(), runtime) as host:
         events, errors = await run_command(host, "wrong")
 
     assert errors == ["ValueError", "TypeError", "TypeError", "ValueError"]
@@ -231,8 +231,8 @@ async def test_output_that_no_host_would_show_is_refused(extension: type[Extensi
 
 
 @everywhere
-async def test_a_provider_puts_out_all_there_is(extension: type[ExtensionServer], face: str) -> None:
-    async with hosted(extension(), face) as host:
+async def test_a_provider_puts_out_all_there_is(extension: type[ExtensionServer], runtime: str) -> None:
+    async with hosted(extension(), runtime) as host:
         events, answer = await streamed(host)
 
     assert events == [
@@ -247,9 +247,9 @@ async def test_a_provider_puts_out_all_there_is(extension: type[ExtensionServer]
 
 
 @everywhere
-async def test_to_an_old_host_events_go_without_anything_else(extension: type[ExtensionServer], face: str) -> None:
+async def test_to_an_old_host_events_go_without_anything_else(extension: type[ExtensionServer], runtime: str) -> None:
     heard: list[Any] = []
-    async with hosted(extension(), face, features=()) as host:
+    async with hosted(extension(), runtime, features=()) as host:
         host.on(PROVIDER_STREAM_EVENT.name)(lambda params: heard.append(params))
         host.on("command.output")(lambda params: heard.append(params))
         await host.call("provider.stream", ASKED)
@@ -286,7 +286,7 @@ async def test_a_task_of_a_cancelled_command_ends_for_all_subscribers() -> None:
     assert ended == [TaskEnded("r/1", "cancelled")]
 
 
-class Nobody:
+class LostLink:
     """Events that reach nobody any more."""
 
     def __init__(self) -> None:
@@ -302,9 +302,9 @@ class Nobody:
 
 @pytest.mark.parametrize(("error", "text"), [(LookupError("mine"), "failed"), (RpcError(5, "told"), "told")])
 async def test_a_task_raises_its_own_error_although_its_notification_fails(error: Exception, text: str) -> None:
-    nobody: Any = Nobody()
+    lost_link: Any = LostLink()
     with pytest.raises(type(error)):
-        async with CommandOutput(nobody, "r").task("Trying"):
+        async with CommandOutput(lost_link, "r").task("Trying"):
             raise error
 
-    assert nobody.told[-1] == TaskEnded("r/1", text)
+    assert lost_link.told[-1] == TaskEnded("r/1", text)

@@ -1,4 +1,4 @@
-"""The result of a tool has the schema of its annotation, and fits it: what does not is an error in the extension."""
+"""The result of a tool has the schema of its annotation; a result that does not match is an error."""
 
 from __future__ import annotations
 

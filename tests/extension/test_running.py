@@ -1,4 +1,4 @@
-"""An extension as a program: it serves whoever started it, keeps the wire clean, ends when it should, and says how."""
+"""An extension as a program: serving, clean stdout, its end, and its exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import anyio
 import pytest
-from tests.extension.hosting import greeting, initialize, use_tool
+from tests.extension.hosting import build_initialize, initialize, use_tool
 from tests.extension.notes import Notes
 from tests.peer.test_stdio import request_of
 
@@ -80,7 +80,7 @@ if __name__ == "__main__":
     Program().run({options})
 """
 
-FACES = {
+RUNTIMES = {
     "blocking": {"define": "def"},
     "asyncio": {"define": "async def"},
     "trio": {"define": "async def", "options": 'loop="trio"'},
@@ -88,13 +88,13 @@ FACES = {
     "plain on asyncio": {"define": "def", "options": 'loop="asyncio"'},
 }
 
-HELLO = request_of(1, "initialize", json.loads(encode_json(greeting(()))))
+HELLO = request_of(1, "initialize", json.loads(encode_json(build_initialize(()))))
 BYE = request_of(9, "shutdown")
 
 
-def program(face: str, *, then: str = "pass", before: str = "") -> list[str]:
+def program(runtime: str, *, then: str = "pass", before: str = "") -> list[str]:
     """Returns the command line of the extension on this face."""
-    parts = {"options": "", **FACES[face], "then": then, "before": before}
+    parts = {"options": "", **RUNTIMES[runtime], "then": then, "before": before}
     return [sys.executable, "-c", PROGRAM.format(**parts)]
 
 
@@ -102,8 +102,8 @@ def use(id: int, tool: str, **input: Any) -> bytes:
     return request_of(id, "tool.call", {"name": tool, "input": input})
 
 
-@pytest.fixture(params=list(FACES))
-def face(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=list(RUNTIMES))
+def runtime(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
 
@@ -115,14 +115,14 @@ def converse(command: list[str], *frames: bytes, code: int = EXIT_STOPPED) -> tu
         for frame in frames:
             stdin.write(frame)
             stdin.flush()
-            message = hear(process)
+            message = receive(process)
             answers[message["id"]] = message.get("result", message.get("error"))
         stdin.close()
         assert process.wait(15) == code
         return answers, stderr.read().decode().splitlines()
 
 
-def hear(process: subprocess.Popen[bytes]) -> Any:
+def receive(process: subprocess.Popen[bytes]) -> Any:
     """Returns the next message that a program says. Every byte must belong to it."""
     assert process.stdout is not None
     head = process.stdout.readline()
@@ -148,16 +148,16 @@ def started(
 # -- serving
 
 
-def test_it_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(face: str) -> None:
-    answers, said = converse(program(face), HELLO, use(2, "add", number=1))
+def test_it_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(runtime: str) -> None:
+    answers, said = converse(program(runtime), HELLO, use(2, "add", number=1))
 
     assert [tool["name"] for tool in answers[1]["capabilities"]["tools"]][:2] == ["add", "modules"]
     assert answers[2] == 2
     assert said == ["started", "a stray line", "stopped"]
 
 
-def test_it_detects_the_framing_of_its_host(face: str) -> None:
-    with started(program(face)) as (process, stdin, _):
+def test_it_detects_the_framing_of_its_host(runtime: str) -> None:
+    with started(program(runtime)) as (process, stdin, _):
         assert process.stdout is not None
         for number, frame in enumerate((HELLO, use(2, "add", number=1)), start=1):
             stdin.write(frame.partition(b"\r\n\r\n")[2] + b"\n")
@@ -166,8 +166,8 @@ def test_it_detects_the_framing_of_its_host(face: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_host_on_becket_starts_it_and_ends_it(face: str) -> None:
-    async with Peer.connect_process(program(face), dialect="native") as host:
+async def test_a_host_on_becket_starts_it_and_ends_it(runtime: str) -> None:
+    async with Peer.connect_process(program(runtime), dialect="native") as host:
         host.limit_features(())
         answer = await initialize(host)
         assert await use_tool(host, "add", number=2) == 3
@@ -192,29 +192,29 @@ def test_it_imports_no_event_loop_that_it_does_not_need(plain: bool, monkeypatch
 # -- the end
 
 
-def test_shutdown_gets_a_response_and_ends_it_although_stdin_stays_open(face: str) -> None:
-    with started(program(face), HELLO) as (process, stdin, stderr):
-        assert hear(process)["id"] == 1
+def test_shutdown_gets_a_response_and_ends_it_although_stdin_stays_open(runtime: str) -> None:
+    with started(program(runtime), HELLO) as (process, stdin, stderr):
+        assert receive(process)["id"] == 1
         stdin.write(BYE)
         stdin.flush()
-        assert hear(process) == {"jsonrpc": "2.0", "id": 9, "result": None}
+        assert receive(process) == {"jsonrpc": "2.0", "id": 9, "result": None}
         assert process.wait(15) == EXIT_STOPPED
         assert stderr.read().splitlines() == [b"started", b"stopped"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly(face: str, number: signal.Signals) -> None:
-    with started(program(face), HELLO) as (process, _, stderr):
-        hear(process)
+def test_a_signal_ends_it_cleanly(runtime: str, number: signal.Signals) -> None:
+    with started(program(runtime), HELLO) as (process, _, stderr):
+        receive(process)
         process.send_signal(number)
         assert process.wait(15) == EXIT_STOPPED
         assert stderr.read().splitlines() == [b"started", b"stopped"]
 
 
-def test_a_second_signal_ends_it_at_once(face: str) -> None:
+def test_a_second_signal_ends_it_at_once(runtime: str) -> None:
     forever = "while True: __import__('time').sleep(1)"
-    with started(program(face, then=forever), HELLO) as (process, _, stderr):
-        hear(process)
+    with started(program(runtime, then=forever), HELLO) as (process, _, stderr):
+        receive(process)
         process.send_signal(signal.SIGTERM)
         assert [stderr.readline(), stderr.readline()] == [b"started\n", b"stopped\n"]
         process.send_signal(signal.SIGTERM)
@@ -222,14 +222,14 @@ def test_a_second_signal_ends_it_at_once(face: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["eof", "shutdown", "signal"])
-def test_an_end_that_takes_too_long_is_cut_short(face: str, how: str) -> None:
+def test_an_end_that_takes_too_long_is_cut_short(runtime: str, how: str) -> None:
     stuck = program(
-        face,
+        runtime,
         then="__import__('time').sleep(3600)",
         before="import becket.extension.runner as runner; runner.STOP_GRACE = 0.2",
     )
     with started(stuck, HELLO) as (process, stdin, stderr):
-        hear(process)
+        receive(process)
         if how == "eof":
             stdin.close()
         elif how == "shutdown":
@@ -241,10 +241,10 @@ def test_an_end_that_takes_too_long_is_cut_short(face: str, how: str) -> None:
         assert b"the end took longer than 0.2 s" in stderr.read()
 
 
-def test_a_function_that_never_returns_does_not_prevent_the_exit(face: str) -> None:
+def test_a_function_that_never_returns_does_not_prevent_the_exit(runtime: str) -> None:
     quick = "import becket.extension.runner as runner; runner.STOP_GRACE = 0.2"
-    with started(program(face, before=quick), HELLO) as (process, stdin, stderr):
-        hear(process)
+    with started(program(runtime, before=quick), HELLO) as (process, stdin, stderr):
+        receive(process)
         stdin.write(use(2, "hang"))
         stdin.flush()
         assert [stderr.readline(), stderr.readline()] == [b"started\n", b"hanging\n"]
@@ -262,10 +262,10 @@ child.wait()
 
 
 @pytest.mark.anyio
-async def test_it_ends_with_its_parent_although_another_process_holds_its_stdin(face: str) -> None:
+async def test_it_ends_with_its_parent_although_another_process_holds_its_stdin(runtime: str) -> None:
     read_end, write_end = os.pipe()
     with subprocess.Popen(  # noqa: ASYNC220
-        [sys.executable, "-c", PARENT.format(command=program(face)), str(read_end)],
+        [sys.executable, "-c", PARENT.format(command=program(runtime)), str(read_end)],
         stdout=subprocess.PIPE,
         pass_fds=[read_end],
     ) as parent:
@@ -279,9 +279,9 @@ async def test_it_ends_with_its_parent_although_another_process_holds_its_stdin(
     os.close(write_end)
 
 
-def test_an_invalid_message_ends_it_with_its_own_exit_code(face: str) -> None:
-    with started(program(face), HELLO) as (process, stdin, stderr):
-        hear(process)
+def test_an_invalid_message_ends_it_with_its_own_exit_code(runtime: str) -> None:
+    with started(program(runtime), HELLO) as (process, stdin, stderr):
+        receive(process)
         stdin.write(b"Content-Length: many\r\n\r\n")
         stdin.flush()
         assert process.wait(15) == EXIT_PROTOCOL_ERROR
@@ -290,11 +290,11 @@ def test_an_invalid_message_ends_it_with_its_own_exit_code(face: str) -> None:
         assert b"the link has ended: Content-Length is no number" in ended
 
 
-def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(face: str) -> None:
+def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(runtime: str) -> None:
     words = {"protocolVersion": "9.0.0", "apiVersion": "0.1.0", "extensionId": "program", "config": {}}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "extension/initialize", "params": words}
 
-    with started(program(face), json.dumps(hello).encode() + b"\n") as (process, _, stderr):
+    with started(program(runtime), json.dumps(hello).encode() + b"\n") as (process, _, stderr):
         assert process.wait(15) == EXIT_REFUSED
         assert b'program speaks protocol "0.2.0" of Roder, not "9.0.0"' in stderr.read()
 
@@ -302,9 +302,9 @@ def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(face: str) -
 # -- started by hand
 
 
-def test_in_a_terminal_it_says_what_it_is(face: str) -> None:
+def test_in_a_terminal_it_says_what_it_is(runtime: str) -> None:
     ours, theirs = pty.openpty()
-    ended = subprocess.run(program(face), stdin=theirs, capture_output=True, timeout=100, check=False)
+    ended = subprocess.run(program(runtime), stdin=theirs, capture_output=True, timeout=100, check=False)
     os.close(ours)
     os.close(theirs)
 
@@ -316,8 +316,8 @@ def test_in_a_terminal_it_says_what_it_is(face: str) -> None:
     assert ended.stderr == b""
 
 
-def test_without_a_stdout_it_reports_that_there_is_no_host(face: str) -> None:
-    shell = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program(face)]
+def test_without_a_stdout_it_reports_that_there_is_no_host(runtime: str) -> None:
+    shell = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program(runtime)]
 
     ended = subprocess.run(shell, input=b"", stderr=subprocess.PIPE, timeout=100, check=False)
 
@@ -350,9 +350,9 @@ def test_an_unknown_loop_is_refused() -> None:
 # -- the log
 
 
-def test_its_log_records_have_their_level(face: str) -> None:
+def test_its_log_records_have_their_level(runtime: str) -> None:
     frames = [use(2, "log", level=30, message="it rains"), use(3, "log", level=45, message="two\nlines")]
-    _, said = converse(program(face), HELLO, *frames)
+    _, said = converse(program(runtime), HELLO, *frames)
 
     assert [record for line in said if (record := parse_log_line(line))] == [
         LogRecord(LogLevel.WARNING, "program.part", "it rains"),
@@ -368,14 +368,14 @@ def test_it_does_not_matter_when_logging_is_imported(when: str) -> None:
     assert said == ["started", "CRITICAL:program.part:now", "stopped"]
 
 
-def test_an_existing_logging_configuration_is_respected(face: str) -> None:
-    _, said = converse(program(face), HELLO, use(2, "log_elsewhere"))
+def test_an_existing_logging_configuration_is_respected(runtime: str) -> None:
+    _, said = converse(program(runtime), HELLO, use(2, "log_elsewhere"))
 
     assert said == ["started", "mine: hello", "stopped"]
 
 
-def test_an_unexpected_error_is_in_the_log_with_its_traceback(face: str) -> None:
-    answers, said = converse(program(face), HELLO, use(2, "fail"))
+def test_an_unexpected_error_is_in_the_log_with_its_traceback(runtime: str) -> None:
+    answers, said = converse(program(runtime), HELLO, use(2, "fail"))
 
     records = [record for line in said if (record := parse_log_line(line))]
     assert "the disk is gone" not in json.dumps(answers)
@@ -384,8 +384,8 @@ def test_an_unexpected_error_is_in_the_log_with_its_traceback(face: str) -> None
     assert {record.level for record in records} == {LogLevel.ERROR}
 
 
-def test_a_log_record_that_cannot_be_written_is_dropped(face: str) -> None:
+def test_a_log_record_that_cannot_be_written_is_dropped(runtime: str) -> None:
     broken = use(2, "log", level=30, message="%d")
-    answers, _ = converse(program(face), HELLO, broken, use(3, "add", number=1))
+    answers, _ = converse(program(runtime), HELLO, broken, use(3, "add", number=1))
 
     assert answers[3] == 2

@@ -1,4 +1,4 @@
-"""What runs the functions of an extension, alone: what waits nowhere, last words, and an end that overtakes a start."""
+"""The runtimes of an extension alone: waiting without a loop, late notifications, a stop during a start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from tests.extension.hosting import greeting, initialize
+from tests.extension.hosting import build_initialize, initialize
 
 from becket import ConnectionLost, DisconnectReason, ExtensionServer, Meaning, Peer, RemoteError
 from becket.contract.handshake import INITIALIZE
@@ -101,7 +101,7 @@ async def test_a_start_that_the_end_overtakes_gets_a_response_not_ready() -> Non
 
     async def greet(host: Peer) -> None:
         with pytest.raises(RemoteError) as refused:
-            await host.call(INITIALIZE, greeting())
+            await host.call(INITIALIZE, build_initialize())
         errors.append(refused.value)
 
     with anyio.fail_after(60):

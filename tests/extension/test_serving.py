@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec import Struct
-from tests.extension.hosting import FACES, hosted, use_tool
+from tests.extension.hosting import RUNTIMES, hosted, use_tool
 from tests.extension.notes import Notes
 from tests.peer.scripted import Script, request, settled
 
@@ -65,7 +65,7 @@ from becket.extension import (
 from becket.methods.descriptors import Method, Notification
 
 pytestmark = pytest.mark.loops
-both_faces = pytest.mark.parametrize("face", FACES)
+both_runtimes = pytest.mark.parametrize("runtime", RUNTIMES)
 
 ASKED = ProviderRequest("local", "small", "notes:local:small", (user("hi"),))
 
@@ -85,8 +85,8 @@ async def run_command(host: Peer, name: str, *args: str) -> tuple[list[Any], Any
         return [event async for event in run], await run.result()
 
 
-async def streamed(host: Peer, asked: ProviderRequest = ASKED) -> tuple[list[Any], ProviderResult]:
-    async with host.stream(PROVIDER_STREAM, asked) as run:
+async def streamed(host: Peer, called: ProviderRequest = ASKED) -> tuple[list[Any], ProviderResult]:
+    async with host.stream(PROVIDER_STREAM, called) as run:
         return [event async for event in run], await run.result()
 
 
@@ -95,15 +95,15 @@ async def streamed(host: Peer, asked: ProviderRequest = ASKED) -> tuple[list[Any
 
 async def test_the_notes_extension_does_what_it_says() -> None:
     async with hosted(Notes()) as host:
-        asked: list[Query] = []
+        called: list[Query] = []
 
         @host.handle(MEMORY_QUERY.name)
         def query(params: Query) -> Records:
-            asked.append(params)
+            called.append(params)
             return Records((Record("notes", 1, "milk", ()),))
 
         assert await use_tool(host, "count", text="milk") == 1
-        assert asked == [Query("notes", content_contains="milk", limit=10)]
+        assert called == [Query("notes", content_contains="milk", limit=10)]
 
         events, result = await run_command(host, "reindex")
         started, *updates, ended, table, done = events
@@ -114,9 +114,9 @@ async def test_the_notes_extension_does_what_it_says() -> None:
         assert (table, done) == (Table(("file", "lines"), (("todo.md", "12"),)), CommandDone())
         assert result is None
 
-        pieces, answer = await streamed(host)
+        pieces, response = await streamed(host)
         assert pieces == [TextDelta("hel"), TextDelta("lo"), ProviderDone()]
-        assert answer.text == (await host.call(PROVIDER_COMPLETE, ASKED)).text == "hello"
+        assert response.text == (await host.call(PROVIDER_COMPLETE, ASKED)).text == "hello"
 
         dangerous = HookEvent.before_tool_call("bash", {"command": "rm -rf /"})
         assert await host.call(HOOK_HANDLE, dangerous) == Block("no")
@@ -178,7 +178,7 @@ class Plain(ExtensionServer):
     def nothing(self) -> None: ...
 
     @provider("local", models=[Model("small", streaming=True), Model("big")])
-    def answer(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
+    def response(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
         for piece in ("a", "b"):
             out.text(piece)
         return ProviderResult.of_text(f"{request.model_id} {out.is_wanted}")
@@ -232,9 +232,9 @@ class Plain(ExtensionServer):
         return [news.x for news, _ in self.news]
 
 
-@both_faces
-async def test_tools_get_typed_arguments(face: str) -> None:
-    async with hosted(Plain(), face) as host:
+@both_runtimes
+async def test_tools_get_typed_arguments(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
         assert await use_tool(host, "add", a=1) == 2
         assert await use_tool(host, "add", a=1, b=5) == 6
         wrong = await refused(host, TOOL_CALL, ToolCall("add", {"a": "1", "c": 1}))
@@ -244,9 +244,11 @@ async def test_tools_get_typed_arguments(face: str) -> None:
     assert (missing.code, pointers(missing)) == (-32602, {"/name"})
 
 
-@both_faces
-async def test_a_tool_that_fails_sends_only_its_intended_message(face: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with hosted(Plain(), face) as host:
+@both_runtimes
+async def test_a_tool_that_fails_sends_only_its_intended_message(
+    runtime: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with hosted(Plain(), runtime) as host:
         known = await refused(host, TOOL_CALL, ToolCall("fail", {"how": "known"}))
         other = await refused(host, TOOL_CALL, ToolCall("fail", {"how": "other"}))
 
@@ -275,13 +277,13 @@ class Leaving(ExtensionServer):
         sys.exit(3)
 
 
-@both_faces
+@both_runtimes
 @pytest.mark.parametrize("name", ["leave", "leave_inline"])
 @pytest.mark.parametrize("what", ["exit", "cancelled", "left"])
 async def test_a_tool_that_would_leave_the_program_fails_its_call_and_nothing_else(
-    face: str, name: str, what: str, caplog: pytest.LogCaptureFixture
+    runtime: str, name: str, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with hosted(Leaving(), face) as host:
+    async with hosted(Leaving(), runtime) as host:
         error = await refused(host, TOOL_CALL, ToolCall(name, {"what": what}))
         again = await refused(host, TOOL_CALL, ToolCall(name, {"what": what}))
 
@@ -291,11 +293,11 @@ async def test_a_tool_that_would_leave_the_program_fails_its_call_and_nothing_el
     caplog.clear()
 
 
-@both_faces
+@both_runtimes
 async def test_a_command_whose_arguments_cannot_be_parsed_fails_alone(
-    face: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    runtime: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with hosted(Leaving(), face) as host:
+    async with hosted(Leaving(), runtime) as host:
         error = await refused(host, COMMAND_INVOKE, CommandInvoke("parse", ("--no-such",), "r"))
         assert await host.call(COMMAND_INVOKE, CommandInvoke("parse", (), "r")) is None
 
@@ -304,15 +306,17 @@ async def test_a_command_whose_arguments_cannot_be_parsed_fails_alone(
     caplog.clear()
 
 
-@both_faces
-async def test_plain_functions_run_in_workers_and_may_have_the_context(face: str, internal_errors: list[Any]) -> None:
-    async with hosted(Plain(), face) as host:
+@both_runtimes
+async def test_plain_functions_run_in_workers_and_may_have_the_context(
+    runtime: str, internal_errors: list[Any]
+) -> None:
+    async with hosted(Plain(), runtime) as host:
         assert await use_tool(host, "thread") == [False, "tool.call", False, None]
 
 
-@both_faces
-async def test_commands_put_out_and_return(face: str) -> None:
-    async with hosted(Plain(), face) as host:
+@both_runtimes
+async def test_commands_put_out_and_return(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
         events, result = await run_command(host, "shout", "a", "b")
         nothing = await run_command(host, "nothing")
         unknown = await refused(host, COMMAND_INVOKE, CommandInvoke("whisper", (), "r"))
@@ -334,22 +338,22 @@ async def test_commands_put_out_and_return(face: str) -> None:
     assert "shout" in unknown.message  # one of those that there are
 
 
-@both_faces
-async def test_one_function_streams_and_completes(face: str) -> None:
+@both_runtimes
+async def test_one_function_streams_and_completes(runtime: str) -> None:
     big = ProviderRequest("local", "big", "notes:local:big", (user("hi"),))
-    async with hosted(Plain(), face) as host:
-        pieces, answer = await streamed(host)
+    async with hosted(Plain(), runtime) as host:
+        pieces, response = await streamed(host)
         completed = await host.call(PROVIDER_COMPLETE, big)
         whole = await streamed(host, ProviderRequest("whole", "small", "notes:whole:small", ()))
 
     assert pieces == [TextDelta("a"), TextDelta("b"), ProviderDone()]
-    assert (answer.text, completed.text) == ("small True", "big False")
+    assert (response.text, completed.text) == ("small True", "big False")
     assert (whole[0], whole[1].text) == ([ProviderDone()], "whole")
 
 
-@both_faces
-async def test_providers_and_models_that_are_not_there_are_named(face: str, internal_errors: list[Any]) -> None:
-    async with hosted(Plain(), face) as host:
+@both_runtimes
+async def test_providers_and_models_that_are_not_there_are_named(runtime: str, internal_errors: list[Any]) -> None:
+    async with hosted(Plain(), runtime) as host:
         provider = await refused(host, PROVIDER_COMPLETE, ProviderRequest("other", "small", "m", ()))
         model = await refused(host, PROVIDER_STREAM, ProviderRequest("local", "huge", "m", ()))
         nothing = await refused(host, PROVIDER_COMPLETE, ProviderRequest("whole", "small", "", ()))
@@ -359,10 +363,10 @@ async def test_providers_and_models_that_are_not_there_are_named(face: str, inte
     internal_errors.clear()
 
 
-@both_faces
-async def test_hooks_handle_the_events_that_they_are_declared_for(face: str, internal_errors: list[Any]) -> None:
+@both_runtimes
+async def test_hooks_handle_the_events_that_they_are_declared_for(runtime: str, internal_errors: list[Any]) -> None:
     before = HookEvent.before_tool_call
-    async with hosted(Plain(), face) as host:
+    async with hosted(Plain(), runtime) as host:
         ask = [
             before("bash", {}),
             before("write", {"text": "secret"}),
@@ -377,9 +381,9 @@ async def test_hooks_handle_the_events_that_they_are_declared_for(face: str, int
     internal_errors.clear()
 
 
-@both_faces
-async def test_methods_of_the_author_are_typed(face: str) -> None:
-    async with hosted(Plain(), face) as host:
+@both_runtimes
+async def test_methods_of_the_author_are_typed(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
         assert await host.call(STATS, Point(3)) == Stats(3)
         assert await host.call("plain/double", {"x": 2}) == 4
         assert await host.call("plain/raw", [1, "a"]) == [1, "a"]
@@ -389,9 +393,9 @@ async def test_methods_of_the_author_are_typed(face: str) -> None:
         assert (await refused(host, "plain/none")).meaning is Meaning.UNKNOWN_METHOD
 
 
-@both_faces
-async def test_notifications_are_handled_in_order(face: str) -> None:
-    async with hosted(Plain(), face) as host:
+@both_runtimes
+async def test_notifications_are_handled_in_order(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
         for number in range(5):
             await host.notify(NEWS, Point(number))
         with anyio.fail_after(60):
@@ -401,12 +405,12 @@ async def test_notifications_are_handled_in_order(face: str) -> None:
     assert told == [0, 1, 2, 3, 4]
 
 
-@both_faces
-async def test_only_declared_tools_exist(face: str) -> None:
+@both_runtimes
+async def test_only_declared_tools_exist(runtime: str) -> None:
     class Empty(ExtensionServer):
         id = "notes"
 
-    async with hosted(Empty(), face) as host:
+    async with hosted(Empty(), runtime) as host:
         absent = [
             await refused(host, method)
             for method in ("tool.call", "command.invoke", "provider.complete", "hook.handle", "settings.editor.open")
@@ -456,11 +460,11 @@ class EditingLater(ExtensionServer):
         return taken.value
 
 
-@pytest.mark.parametrize(("extension", "face"), [(Editing, "loop"), (Editing, "blocking"), (EditingLater, "loop")])
+@pytest.mark.parametrize(("extension", "runtime"), [(Editing, "loop"), (Editing, "blocking"), (EditingLater, "loop")])
 async def test_the_settings_editor_info_and_sidecar_are_the_authors(
-    extension: type[ExtensionServer], face: str
+    extension: type[ExtensionServer], runtime: str
 ) -> None:
-    async with hosted(extension(), face) as host:
+    async with hosted(extension(), runtime) as host:
         assert await host.call(INFO_GET) == ExtensionInfo(BuildInfo("cuda"))
         assert await host.call(SIDECAR_SPAWN_ARGS) == SidecarArgs(("--fast",), "de")
         opened = {"category": "look", "field": "colour", "render": {"rows": [{"label": "colour"}]}}
@@ -539,18 +543,18 @@ async def test_a_cancelled_coroutine_ends_and_a_cancelled_thread_sees_it() -> No
     mixed = Mixed()
     async with mixed.over(script):
         first = {"extension_protocol_version": 1, "plugin_id": "notes", "plugin_root": None, "config": {}}
-        script.say(request(1, "initialize", {**first, "features": ["cancel"]}))
-        await script.hear()
-        script.say(request(2, "tool.call", {"name": "wait", "input": {}}))
+        script.send(request(1, "initialize", {**first, "features": ["cancel"]}))
+        await script.receive()
+        script.send(request(2, "tool.call", {"name": "wait", "input": {}}))
         await anyio.to_thread.run_sync(mixed.has_begun.wait)
-        script.say({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 2}})
+        script.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 2}})
         await settled()
         mixed.may_end.set()
-        answer = await script.hear()
+        response = await script.receive()
         script.leave()
 
-    assert answer["id"] == 2
-    assert answer.get("result", True) is True
+    assert response["id"] == 2
+    assert response.get("result", True) is True
 
 
 async def test_a_plain_function_that_returns_a_coroutine_is_an_error_that_says_so(internal_errors: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a host may ask when: the handshake, what comes too early or too late, and the end, on both faces."""
+"""The session: the handshake, requests that come too early or too late, and the end, on both runtimes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.blocking.pairs import Started
-from tests.extension.hosting import FACES, greeting, hosted, initialize, linked, use_tool
+from tests.extension.hosting import RUNTIMES, build_initialize, hosted, initialize, linked, use_tool
 from tests.extension.notes import Notes
 from tests.peer.scripted import Script, request
 
@@ -28,7 +28,7 @@ from becket.peer.transport.fd import FdTransport
 from becket.testing import memory_transports
 
 pytestmark = pytest.mark.loops
-both_faces = pytest.mark.parametrize("face", FACES)
+both_runtimes = pytest.mark.parametrize("runtime", RUNTIMES)
 
 STARTED = Notification("host/started", dict)
 
@@ -65,32 +65,32 @@ async def refused(host: Peer, *call: Any) -> RemoteError:
 # -- the handshake
 
 
-@both_faces
-async def test_the_handshake_sends_the_declarations(face: str) -> None:
-    async with linked(Plain(), face) as host:
-        answer = await initialize(host)
+@both_runtimes
+async def test_the_handshake_sends_the_declarations(runtime: str) -> None:
+    async with linked(Plain(), runtime) as host:
+        response = await initialize(host)
 
-    assert answer.protocol_version == 1
-    assert [it.name for it in answer.capabilities.tools] == ["add"]
-    assert answer.capabilities.capabilities == Plain.capabilities
-    assert answer.features == FEATURES
-
-
-@both_faces
-async def test_features_are_not_announced_to_an_old_host(face: str) -> None:
-    async with linked(Plain(), face) as host:
-        answer = await host.call(INITIALIZE.name, greeting(()))
-
-    assert answer.keys() == {"protocol_version", "capabilities"}
+    assert response.protocol_version == 1
+    assert [it.name for it in response.capabilities.tools] == ["add"]
+    assert response.capabilities.capabilities == Plain.capabilities
+    assert response.features == FEATURES
 
 
-@both_faces
-async def test_the_handshake_includes_what_the_host_would_request_next(face: str) -> None:
-    async with linked(Plain(), face) as host:
-        answer = await initialize(host)
-        asked = await host.call(INFO_GET)
+@both_runtimes
+async def test_features_are_not_announced_to_an_old_host(runtime: str) -> None:
+    async with linked(Plain(), runtime) as host:
+        response = await host.call(INITIALIZE.name, build_initialize(()))
 
-    assert answer.info == asked != ExtensionInfo()
+    assert response.keys() == {"protocol_version", "capabilities"}
+
+
+@both_runtimes
+async def test_the_handshake_includes_what_the_host_would_request_next(runtime: str) -> None:
+    async with linked(Plain(), runtime) as host:
+        response = await initialize(host)
+        called = await host.call(INFO_GET)
+
+    assert response.info == called != ExtensionInfo()
 
 
 class Wordy(Plain):
@@ -98,40 +98,40 @@ class Wordy(Plain):
         raise RuntimeError("it is not known yet")
 
 
-@both_faces
-async def test_the_info_of_the_author_cannot_delay_or_fail_the_handshake(face: str) -> None:
-    async with linked(Wordy(), face) as host:
-        answer = await initialize(host)
+@both_runtimes
+async def test_the_info_of_the_author_cannot_delay_or_fail_the_handshake(runtime: str) -> None:
+    async with linked(Wordy(), runtime) as host:
+        response = await initialize(host)
 
-    assert answer.info is None
+    assert response.info is None
 
 
 def test_only_features_of_the_dialect_are_announced() -> None:
     assert frozenset(FEATURES) == DIALECTS["native"].features
 
 
-@both_faces
-async def test_an_extension_has_the_identity_of_its_host_and_its_own_id(face: str) -> None:
-    async with hosted(Plain(), face, plugin_id="plain-2", host=HostInfo("studio", "3")) as host:
+@both_runtimes
+async def test_an_extension_has_the_identity_of_its_host_and_its_own_id(runtime: str) -> None:
+    async with hosted(Plain(), runtime, plugin_id="plain-2", host=HostInfo("studio", "3")) as host:
         known = await host.call("plain/known")
 
     assert known == {"config": {"endpoint": "here"}, "root": "/extensions/notes", "as": "plain-2", "by": "studio"}
 
 
-@both_faces
-async def test_another_version_gets_a_response_with_the_supported_versions(face: str) -> None:
-    async with linked(Plain(), face) as host:
+@both_runtimes
+async def test_another_version_gets_a_response_with_the_supported_versions(runtime: str) -> None:
+    async with linked(Plain(), runtime) as host:
         of_tomorrow = await refused(host, INITIALIZE.name, {"extension_protocol_version": 2, "shape": "new"})
-        answer = await initialize(host)
+        response = await initialize(host)
 
     assert (of_tomorrow.meaning, of_tomorrow.data) == (Meaning.INCOMPATIBLE, {"supported": [1]})
-    assert answer.protocol_version == 1
+    assert response.protocol_version == 1
 
 
-@both_faces
+@both_runtimes
 @pytest.mark.parametrize("params", [None, {}, [], {"extension_protocol_version": "1", "config": []}])
-async def test_an_invalid_handshake_is_rejected_with_all_its_problems(face: str, params: Any) -> None:
-    async with linked(Plain(), face) as host:
+async def test_an_invalid_handshake_is_rejected_with_all_its_problems(runtime: str, params: Any) -> None:
+    async with linked(Plain(), runtime) as host:
         error = await refused(host, INITIALIZE.name, params)
 
     assert error.meaning is Meaning.INVALID_PARAMS
@@ -155,7 +155,7 @@ class Versatile(Plain):
         return "done"
 
     @provider("local", models=[Model("small", streaming=True)])
-    def answer(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
+    def response(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
         return ProviderResult.of_text("yes")
 
     @hook("before_tool_call")
@@ -180,18 +180,18 @@ EARLY: dict[str, Any] = {
 }
 
 
-@both_faces
+@both_runtimes
 @pytest.mark.parametrize("method", ["shutdown", "info.get", "sidecar.spawn_args"])
-async def test_members_that_a_later_host_adds_are_ignored(face: str, method: str) -> None:
-    async with hosted(Plain(), face) as host:
+async def test_members_that_a_later_host_adds_are_ignored(runtime: str, method: str) -> None:
+    async with hosted(Plain(), runtime) as host:
         await host.call(method, {"reason": "x"})
 
 
-@both_faces
+@both_runtimes
 @pytest.mark.parametrize("method", EARLY)
-async def test_a_request_before_the_handshake_is_rejected_as_not_ready(face: str, method: str) -> None:
+async def test_a_request_before_the_handshake_is_rejected_as_not_ready(runtime: str, method: str) -> None:
     params = EARLY[method]
-    async with linked(Versatile(), face) as host:
+    async with linked(Versatile(), runtime) as host:
         error = await refused(host, method, params)
         await initialize(host)
         await host.call(method, params)
@@ -199,11 +199,11 @@ async def test_a_request_before_the_handshake_is_rejected_as_not_ready(face: str
     assert error.meaning is Meaning.NOT_READY
 
 
-@both_faces
-async def test_a_second_handshake_gets_a_response_not_ready_and_changes_nothing(face: str) -> None:
+@both_runtimes
+async def test_a_second_handshake_gets_a_response_not_ready_and_changes_nothing(runtime: str) -> None:
     plain = Plain()
-    async with hosted(plain, face) as host:
-        error = await refused(host, INITIALIZE, greeting(plugin_id="other"))
+    async with hosted(plain, runtime) as host:
+        error = await refused(host, INITIALIZE, build_initialize(plugin_id="other"))
         known = await host.call("plain/known")
 
     assert (error.meaning, known["as"]) == (Meaning.NOT_READY, "notes")
@@ -249,15 +249,15 @@ class SlowInLists(Slow):
         self.host.blocking.call("host/wait", ["stop"])
 
 
-@both_faces
-async def test_while_it_starts_and_ends_requests_get_responses_not_ready(face: str) -> None:
-    async with linked(SlowInLists(), face) as host:
+@both_runtimes
+async def test_while_it_starts_and_ends_requests_get_responses_not_ready(runtime: str) -> None:
+    async with linked(SlowInLists(), runtime) as host:
         waits = Waits(host)
         async with anyio.create_task_group() as group:
             group.start_soon(initialize, host)
             await waits.begun["start"].wait()
             early = await refused(host, TOOL_CALL, ToolCall("add", {"number": 1}))
-            twice = await refused(host, INITIALIZE, greeting())
+            twice = await refused(host, INITIALIZE, build_initialize())
             waits.may_end["start"].set()
         assert await use_tool(host, "add", number=1) == 2
         async with anyio.create_task_group() as group:
@@ -290,22 +290,22 @@ class Failing(ExtensionServer):
         self.has_stopped = True
 
 
-@both_faces
-async def test_a_start_that_fails_is_the_response_and_may_be_tried_again(face: str) -> None:
+@both_runtimes
+async def test_a_start_that_fails_is_the_response_and_may_be_tried_again(runtime: str) -> None:
     failing = Failing()
-    async with linked(failing, face) as host:
-        error = await refused(host, INITIALIZE, greeting())
+    async with linked(failing, runtime) as host:
+        error = await refused(host, INITIALIZE, build_initialize())
         await initialize(host)
 
     assert (error.meaning, error.message) == (Meaning.QUOTA, "no room")
     assert failing.has_stopped
 
 
-@both_faces
-async def test_an_extension_that_never_started_is_not_stopped(face: str) -> None:
+@both_runtimes
+async def test_an_extension_that_never_started_is_not_stopped(runtime: str) -> None:
     failing = Failing()
-    async with linked(failing, face) as host:
-        await refused(host, INITIALIZE, greeting())
+    async with linked(failing, runtime) as host:
+        await refused(host, INITIALIZE, build_initialize())
 
     assert not failing.has_stopped
 
@@ -315,14 +315,14 @@ async def test_a_coroutine_may_use_the_host_while_the_handshake_is_open() -> Non
         id = "eager"
 
         async def on_start(self) -> None:
-            self.answer = await self.host.call("host/add", [1, 2], returns=int)
+            self.response = await self.host.call("host/add", [1, 2], returns=int)
 
     eager = Eager()
     async with linked(eager) as host:
         host.handle("host/add")(add)
         await initialize(host)
 
-    assert eager.answer == 3
+    assert eager.response == 3
 
 
 def add(params: list[int]) -> int:
@@ -332,40 +332,40 @@ def add(params: list[int]) -> int:
 # -- the end
 
 
-@both_faces
-async def test_shutdown_gets_a_response_and_then_the_link_is_closed(face: str) -> None:
+@both_runtimes
+async def test_shutdown_gets_a_response_and_then_the_link_is_closed(runtime: str) -> None:
     plain = Plain()
-    async with hosted(plain, face) as host:
-        answer = await host.call(SHUTDOWN)
+    async with hosted(plain, runtime) as host:
+        response = await host.call(SHUTDOWN)
         closed = await host.wait_closed()
         assert plain.life == ["started", "stopped"]
 
-    assert (answer, closed.reason) == (None, DisconnectReason.REMOTE_CLOSE)
+    assert (response, closed.reason) == (None, DisconnectReason.REMOTE_CLOSE)
     assert plain.life == ["started", "stopped"]
 
 
-@both_faces
-async def test_shutdown_before_the_handshake_gets_a_response_too(face: str) -> None:
+@both_runtimes
+async def test_shutdown_before_the_handshake_gets_a_response_too(runtime: str) -> None:
     plain = Plain()
-    async with linked(plain, face) as host:
+    async with linked(plain, runtime) as host:
         await host.call(SHUTDOWN)
         await host.wait_closed()
 
     assert plain.life == []
 
 
-@both_faces
-async def test_the_end_of_the_link_stops_the_extension(face: str) -> None:
+@both_runtimes
+async def test_the_end_of_the_link_stops_the_extension(runtime: str) -> None:
     plain = Plain()
-    async with hosted(plain, face) as host:
+    async with hosted(plain, runtime) as host:
         await host.aclose()
 
     assert plain.life == ["started", "stopped"]
 
 
-@both_faces
+@both_runtimes
 async def test_a_stop_that_fails_is_logged_and_shutdown_still_gets_a_response(
-    face: str, caplog: pytest.LogCaptureFixture
+    runtime: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(ExtensionServer):
         id = "broken"
@@ -373,7 +373,7 @@ async def test_a_stop_that_fails_is_logged_and_shutdown_still_gets_a_response(
         def on_stop(self) -> None:
             raise ValueError("the file is gone")
 
-    async with hosted(Broken(), face, plugin_id="broken") as host:
+    async with hosted(Broken(), runtime, plugin_id="broken") as host:
         assert await host.call(SHUTDOWN) is None
 
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
@@ -440,12 +440,12 @@ async def test_before_the_handshake_there_is_no_configuration() -> None:
         assert plain.root is None
 
 
-@both_faces
-async def test_an_extension_without_an_id_is_not_served(face: str) -> None:
+@both_runtimes
+async def test_an_extension_without_an_id_is_not_served(runtime: str) -> None:
     class Nameless(ExtensionServer): ...
 
     with pytest.raises(TypeError, match="Nameless has no `id`"):
-        async with linked(Nameless(), face):
+        async with linked(Nameless(), runtime):
             pass
 
 
@@ -476,13 +476,13 @@ async def test_nothing_is_used_that_the_host_has_not_announced() -> None:
             await self.host.call("host/ask")
 
     async with Asks().over(script):
-        script.say(request(1, "initialize", {**OLD}))
-        await script.hear()
-        script.say(request(2, "tool.call", {"name": "ask", "input": {}}))
-        asked = await script.hear()
+        script.send(request(1, "initialize", {**OLD}))
+        await script.receive()
+        script.send(request(2, "tool.call", {"name": "ask", "input": {}}))
+        called = await script.receive()
         script.leave()
 
-    assert "params" not in asked
+    assert "params" not in called
 
 
 OLD = {
@@ -497,11 +497,11 @@ OLD = {
 async def test_null_means_no_params() -> None:
     script = Script()
     async with Plain().over(script):
-        script.say(request(1, "initialize", {**OLD}))
-        heard = [await script.hear()]
+        script.send(request(1, "initialize", {**OLD}))
+        heard = [await script.receive()]
         for number, method in enumerate(["info.get", "sidecar.spawn_args", "plain/known", "shutdown"]):
-            script.say({**request(number, method), "params": None})
-            heard.append(await script.hear())
+            script.send({**request(number, method), "params": None})
+            heard.append(await script.receive())
         script.leave()
 
     assert all("result" in message for message in heard)
@@ -521,7 +521,7 @@ def test_a_blocking_extension_serves_in_the_thread_that_waits() -> None:
         host.limit_features(())
 
         def converse() -> list[Any]:
-            return [host.call(INITIALIZE, greeting(())).protocol_version, host.call(SHUTDOWN)]
+            return [host.call(INITIALIZE, build_initialize(())).protocol_version, host.call(SHUTDOWN)]
 
         conversation = Started(converse)
         lost = peer.serve()

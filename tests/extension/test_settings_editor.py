@@ -1,4 +1,4 @@
-"""The editor of a setting, from the key that a person presses to the value that the host keeps, and in either form."""
+"""The editor of a setting, from a key press to the stored value, in either form."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Async(ExtensionServer, Menu):
         return EditorClosed()
 
 
-def listen(host: Extension) -> list[Any]:
+def collect_updates(host: Extension) -> list[Any]:
     told: list[Any] = []
     host.on(EditorRender, EditorCommitted, EditorClosed)(told.append)
     return told
@@ -89,7 +89,7 @@ async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives
 ) -> None:
     with anyio.fail_after(60):
         async with connected(kind(), dialect=dialect) as (host, _):
-            told = listen(host)
+            told = collect_updates(host)
 
             opened = await host.open_editor("look", "colour")
             assert opened == EditorRender((EditorRow("white", data="white"), EditorRow("blue", data="blue")), 0)
@@ -106,7 +106,7 @@ async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives
 async def test_an_editor_is_closed_by_a_key_or_by_the_host(kind: type[ExtensionServer]) -> None:
     with anyio.fail_after(60):
         async with connected(kind()) as (host, _):
-            told = listen(host)
+            told = collect_updates(host)
 
             assert await host.press_editor_key("look", "colour", "Esc") is None
             assert told == [EditorClosed("as it was")]

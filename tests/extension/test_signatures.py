@@ -1,4 +1,4 @@
-"""The input of a tool is what its signature says: a schema for others, and strict reading for itself."""
+"""The input of a tool follows its signature: a JSON schema, and strict validation."""
 
 from __future__ import annotations
 

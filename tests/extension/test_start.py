@@ -1,4 +1,4 @@
-"""An extension starts with what it uses and nothing else: a plain one without an event loop, and small."""
+"""An extension imports only what it uses: a plain one starts without an event loop."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from tests.extension.hosting import greeting
-from tests.extension.test_running import hear, request_of, started, use
+from tests.extension.hosting import build_initialize
+from tests.extension.test_running import receive, request_of, started, use
 
 from becket.jsonrpc.json_values import encode_json
 
@@ -84,7 +84,7 @@ UNUSED = {
     "heapq",
     "msgspec._typing_utils",  # as what is postponed of msgspec imports it
 }
-HELLO = request_of(1, "initialize", json.loads(encode_json(greeting())))
+HELLO = request_of(1, "initialize", json.loads(encode_json(build_initialize())))
 
 
 def unmeasured() -> dict[str, str]:
@@ -98,10 +98,10 @@ def modules_of(more: str = "") -> set[str]:
     code = PROGRAM.format(imports=imports, more=more)
     # -I: neither the environment nor the current folder may add or hide an import.
     with started([sys.executable, "-I", "-c", code], HELLO, env=unmeasured()) as (process, stdin, _):
-        assert hear(process)["result"]["protocol_version"] == 1
+        assert receive(process)["result"]["protocol_version"] == 1
         stdin.write(use(2, "modules"))
         stdin.flush()
-        found = set(hear(process)["result"])
+        found = set(receive(process)["result"])
         stdin.close()
         assert process.wait(15) == 0
     return found

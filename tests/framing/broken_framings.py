@@ -1,4 +1,4 @@
-"""One good framing and many broken ones: each breaks the contract in one way, which `check_framing` must see.
+"""One good framing and many broken ones: each breaks the contract in one way that `check_framing` must find.
 
 All are length-prefixed and keep their input in one bytearray, which is slow and simple.
 """

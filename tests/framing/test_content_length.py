@@ -1,4 +1,4 @@
-"""Content-Length framing as becket speaks it: what it writes, what it reads, and what it refuses in which words."""
+"""Content-Length framing: writing, reading, and the messages of refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The framing that finds out what it is from the first bytes."""
+"""The framing that is detected from the first bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check_framing` passes what keeps the contract, and says of everything else in which way it is broken."""
+"""`check_framing` passes correct framings, and fails broken ones with the reason."""
 
 from __future__ import annotations
 

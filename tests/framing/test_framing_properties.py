@@ -1,4 +1,4 @@
-"""What holds for any bodies, any chunking and any bytes at all."""
+"""Properties for any bodies, any chunking and any bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One message a line: what ends a line, what is passed over, and what a line that never ends may cost."""
+"""One message per line: line ends, skipped lines, and the cost of a line without an end."""
 
 from __future__ import annotations
 

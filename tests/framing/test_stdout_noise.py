@@ -1,4 +1,4 @@
-"""Links that were told to pass over text outside frames: how much they drop, and what they tell of it."""
+"""Framings that skip text outside frames: how much they drop, and what they report."""
 
 from __future__ import annotations
 

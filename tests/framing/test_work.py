@@ -1,4 +1,4 @@
-"""How much a framing does for its input, counted and not timed: it looks at each byte a few times, however it comes."""
+"""The work of a framing, counted and not timed: each byte is scanned a few times in any chunking."""
 
 from __future__ import annotations
 

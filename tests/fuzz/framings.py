@@ -1,4 +1,4 @@
-"""The framings as targets: no exception, the same frames in every chunking, and those that a plain reader finds."""
+"""The framings as targets: no exception, and the frames of the reference in every chunking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a frame means, written to be plainly right: everything is parsed by the standard library and looked at whole."""
+"""A reference codec, written to be obviously correct: parses everything with the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The framings once more, written to be plainly right: each takes the whole input and returns the frames in it.
+"""Reference framings, written to be obviously correct: each takes the whole input and returns its frames.
 
 They are slow, they keep no state, and they tell no error from input that is not over: reading stops there either way.
 """

@@ -1,4 +1,4 @@
-"""What a target of the fuzzer is, and how it says that something is wrong."""
+"""The interface of a fuzz target, and how it reports a failure."""
 
 from __future__ import annotations
 

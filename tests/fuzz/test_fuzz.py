@@ -1,4 +1,4 @@
-"""A short run of the fuzzer, and what it says when something is wrong. The long run is `make fuzz`."""
+"""A short run of the fuzzer, and its report of a failure. The long run is `make fuzz`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that people write as targets: TOML, manifests, grants.
+"""Hand-written files as targets: TOML, manifests, grants.
 
 Whatever the bytes are, they are read as tomllib reads them or refused with a problem; and grants say after a change
 what they should, and nothing else.

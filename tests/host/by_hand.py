@@ -1,4 +1,4 @@
-"""Extensions as somebody writes them who knows the contract and nothing of becket; the argument says which one.
+"""Extensions written from the contract alone, without becket; the argument selects one.
 
 Only the standard library, and started with `-S`: it is there in a few milliseconds."""
 

@@ -1,4 +1,4 @@
-"""Folders of extensions for tests, and what is needed to be somebody who may not read one."""
+"""Folders of extensions for tests, and a user without permission to read one."""
 
 from __future__ import annotations
 

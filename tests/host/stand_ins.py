@@ -1,4 +1,4 @@
-"""Extensions for the tests of this folder: one is a peer with handlers, of the other the test says every word."""
+"""Extensions for the tests of this folder: a peer with handlers, and one whose messages the test sends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from tests.peer.scripted import Message, Script, answer, refusal
+from tests.peer.scripted import Message, Script, refusal, response
 
 from becket import Context, Peer
 from becket.contract.handshake import FEATURES
@@ -84,12 +84,12 @@ async def played(result: object = None, **options: Any) -> AsyncGenerator[tuple[
 
 async def introduce(script: Script, result: object) -> Message:
     """Answers the first words of the host, and says that it has nothing to tell of its build."""
-    asked: Message = await script.hear()
-    script.say(answer(asked, result))
+    called: Message = await script.receive()
+    script.send(response(called, result))
     declared = result.get("capabilities") if isinstance(result, dict) else None
     if declared and any(declared.values()):
-        script.say(refusal(await script.hear(), -32601))
-    return asked
+        script.send(refusal(await script.receive(), -32601))
+    return called
 
 
 def say_hello(params: Any, ctx: Context) -> Any:

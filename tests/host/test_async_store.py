@@ -1,4 +1,4 @@
-"""Records are handed to a store that may wait for a disk, and its answers come back, without a thread for each."""
+"""Records are passed to a store that may wait for a disk, without a thread for each."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Elsewhere:
         return getattr(self._store, name)
 
 
-async def kept(keeping: AsyncStore, append: Append) -> Any:
+async def append_and_wait(async_store: AsyncStore, append: Append) -> Any:
     """Returns what becomes of a record, as a link sees it."""
     has_come, outcomes = anyio.Event(), list[Any]()
-    deferred = keeping.append(append)
+    deferred = async_store.append(append)
 
     def respond(outcome: Any) -> None:
         outcomes.append(outcome)
@@ -67,14 +67,14 @@ async def kept(keeping: AsyncStore, append: Append) -> Any:
 
 async def test_responses_that_come_together_reach_the_loop_with_one_call() -> None:
     store, loop = SlowStore(), await current_loop()
-    keeping = AsyncStore(store, loop)
+    async_store = AsyncStore(store, loop)
     calls: list[object] = []
     call = loop.call_from_thread
     loop.call_from_thread = lambda function: (calls.append(function), call(function))  # type: ignore[method-assign,assignment,func-returns-value]
     answers: list[Appended] = []
 
     async def keep(number: int) -> None:
-        answers.append(await kept(keeping, Append("notes", str(number))))
+        answers.append(await append_and_wait(async_store, Append("notes", str(number))))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -89,10 +89,10 @@ async def test_responses_that_come_together_reach_the_loop_with_one_call() -> No
 
 async def test_a_refused_append_returns_the_error() -> None:
     store, loop = SlowStore(), await current_loop()
-    keeping = AsyncStore(store, loop)
+    async_store = AsyncStore(store, loop)
 
     async def keep() -> None:
-        assert isinstance(await kept(keeping, Append("notes", "x")), Busy)
+        assert isinstance(await append_and_wait(async_store, Append("notes", "x")), Busy)
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -104,10 +104,10 @@ async def test_a_refused_append_returns_the_error() -> None:
 
 async def test_a_record_whose_caller_has_left_is_stored_and_its_response_dropped() -> None:
     store, loop = SlowStore(), await current_loop()
-    keeping = AsyncStore(store, loop)
+    async_store = AsyncStore(store, loop)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept, keeping, Append("notes", "kept"))
+            tasks.start_soon(append_and_wait, async_store, Append("notes", "kept"))
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
         store.settle()
@@ -122,7 +122,7 @@ def test_a_response_that_comes_after_the_end_of_the_loop_goes_nowhere(anyio_back
     async def leave() -> None:
         loop = await current_loop()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept, AsyncStore(store, loop), Append("notes", "kept"))
+            tasks.start_soon(append_and_wait, AsyncStore(store, loop), Append("notes", "kept"))
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
         loop.close()

@@ -1,4 +1,4 @@
-"""The audit on disk: what is written and what counted, how files follow each other, and what any change looks like."""
+"""The audit log on disk: written and counted events, rotation, and the detection of changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from becket.host.audit_log import AuditFile, AuditLog, AuditMode, AuditProblem, 
 
 GRANT = GrantChanged("notes", "memory.read", True, "operator")
 START = ProcessStarted("notes", ("./notes",), "native", (), "embedded")
-ASKED = ProviderCalled("notes", "local", "small", False, ProviderOutcome.OK)
+PROVIDER_CALL = ProviderCalled("notes", "local", "small", False, ProviderOutcome.OK)
 
 
 def call(method: str = "config.get", *, allowed: bool = True, extension: str = "notes") -> CallDecided:
@@ -55,7 +55,7 @@ class Written:
 
 def test_denials_grants_starts_and_calls_of_providers_have_a_record_each() -> None:
     written = Written()
-    events: list[AuditEvent] = [START, GRANT, ASKED, call(allowed=False), call(allowed=False)]
+    events: list[AuditEvent] = [START, GRANT, PROVIDER_CALL, call(allowed=False), call(allowed=False)]
 
     for event in events:
         written.log(event)
@@ -212,9 +212,9 @@ def events_in(path: Path) -> list[AuditEvent]:
 
 def test_written_records_are_read_and_verified(path: Path) -> None:
     write(path, START, GRANT)
-    write(path, ASKED)
+    write(path, PROVIDER_CALL)
 
-    assert events_in(path) == [START, GRANT, ASKED]
+    assert events_in(path) == [START, GRANT, PROVIDER_CALL]
     assert verify_audit(path) == []
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -326,9 +326,9 @@ def test_a_crash_between_two_files_loses_nothing(path: Path) -> None:
     assert verify_audit(path) == []
 
     write(path)  # opened and closed: what to go on from is not forgotten
-    write(path, ASKED)
+    write(path, PROVIDER_CALL)
 
-    assert events_in(path) == [START, GRANT, FileRotated("audit-000000000002.jsonl"), ASKED]
+    assert events_in(path) == [START, GRANT, FileRotated("audit-000000000002.jsonl"), PROVIDER_CALL]
     assert verify_audit(path) == []
 
 
@@ -346,10 +346,10 @@ def test_nothing_is_ever_written_over(path: Path) -> None:
     target = path.with_name("audit-000000000002.jsonl")
     target.write_text("precious", encoding="utf-8")
 
-    write(path, START, GRANT, ASKED, rotate_at=200)
+    write(path, START, GRANT, PROVIDER_CALL, rotate_at=200)
 
     assert target.read_text(encoding="utf-8") == "precious"
-    assert [event for event in events_in(path) if not isinstance(event, FileRotated)][-1] == ASKED
+    assert [event for event in events_in(path) if not isinstance(event, FileRotated)][-1] == PROVIDER_CALL
 
 
 # -- crashes and full disks
@@ -363,10 +363,10 @@ def test_wherever_a_crash_cut_the_last_line_the_whole_ones_stay_and_the_chain_co
         path = tmp_path / f"{cut}.jsonl"
         path.write_bytes(whole[:cut])
 
-        write(path, ASKED)
+        write(path, PROVIDER_CALL)
 
         kept = (cut >= first - 1) + (cut >= len(whole) - 1)
-        assert events_in(path) == [*[START, GRANT][:kept], ASKED]
+        assert events_in(path) == [*[START, GRANT][:kept], PROVIDER_CALL]
         assert verify_audit(path) == []
 
 
@@ -400,9 +400,9 @@ def test_a_full_disk_leaves_no_half_of_a_record(path: Path, room: int) -> None:
         assert caught.value.errno in (errno.ENOSPC, errno.EFBIG)
         assert path.stat().st_size == size
 
-        file.write(ASKED, 7)
+        file.write(PROVIDER_CALL, 7)
 
-    assert events_in(path) == [START, ASKED]
+    assert events_in(path) == [START, PROVIDER_CALL]
     assert verify_audit(path) == []
 
 
@@ -423,9 +423,9 @@ def test_a_folder_that_vanishes_is_reported_and_one_that_comes_back_is_used(tmp_
             file.write(GRANT, 7)
 
         path.parent.mkdir()
-        file.write(ASKED, 7)
+        file.write(PROVIDER_CALL, 7)
 
-    assert events_in(path) == [ASKED]
+    assert events_in(path) == [PROVIDER_CALL]
 
 
 @pytest.mark.parametrize("rotate_at", [200, 1_000])
@@ -435,7 +435,7 @@ def test_a_file_that_is_deleted_while_a_host_writes_to_it_shows(path: Path, rota
             file.write(event, 7)
         path.unlink()
 
-        file.write(ASKED, 7)
+        file.write(PROVIDER_CALL, 7)
 
     (found,) = verify_audit(path)
     assert (found.path, found.line) == (str(path), 1)
@@ -462,14 +462,14 @@ def destroy(path: Path, *numbers: int) -> None:
 def test_lines_that_were_destroyed_show_and_the_chain_continues_after_them(
     path: Path, destroyed: list[int], shown: list[int]
 ) -> None:
-    write(path, START, GRANT, ASKED)
+    write(path, START, GRANT, PROVIDER_CALL)
     destroy(path, *destroyed)
 
-    write(path, GRANT, ASKED)
+    write(path, GRANT, PROVIDER_CALL)
 
     assert [found.line for found in verify_audit(path)] == shown
     assert not any(found.is_torn_end for found in verify_audit(path))
-    assert events_in(path)[-2:] == [GRANT, ASKED]
+    assert events_in(path)[-2:] == [GRANT, PROVIDER_CALL]
 
 
 def test_the_last_record_is_found_behind_much_that_was_destroyed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,7 +485,7 @@ def test_the_last_record_is_found_behind_much_that_was_destroyed(path: Path, mon
 @given(data=st.data())
 def test_any_change_of_any_byte_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("audit") / "audit.jsonl"
-    write(path, *[START, GRANT, ASKED] * 4, rotate_at=600)
+    write(path, *[START, GRANT, PROVIDER_CALL] * 4, rotate_at=600)
     files = sorted(path.parent.iterdir())
     file = data.draw(st.sampled_from(files))
     text = bytearray(file.read_bytes())
@@ -496,7 +496,7 @@ def test_any_change_of_any_byte_is_found(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_a_file_that_is_gone_shows(path: Path) -> None:
-    write(path, *[START, GRANT, ASKED] * 8, rotate_at=600)
+    write(path, *[START, GRANT, PROVIDER_CALL] * 8, rotate_at=600)
     files = sorted(path.parent.glob("*.jsonl"))
     files[1].unlink()
 
@@ -504,7 +504,7 @@ def test_a_file_that_is_gone_shows(path: Path) -> None:
 
     assert (found.path, found.line) == (str(files[2]), 1)
     assert files[1].name in found.problem
-    assert events_in(path)[-1] == ASKED
+    assert events_in(path)[-1] == PROVIDER_CALL
 
 
 @pytest.mark.parametrize("previous", ["../audit.jsonl", "/etc/passwd", "audit.jsonl"])
@@ -554,13 +554,13 @@ def test_a_change_of_the_last_line_is_found_now_and_later(path: Path) -> None:
     (found,) = verify_audit(path)
     assert "record 2" in found.problem
 
-    write(path, ASKED)  # a new record does not make it good
+    write(path, PROVIDER_CALL)  # a new record does not make it good
     assert [found.line for found in verify_audit(path)] == [3]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_a_truncation_is_found_with_the_missing_records_now_and_later(path: Path, cut: int) -> None:
-    write(path, START, GRANT, ASKED)
+    write(path, START, GRANT, PROVIDER_CALL)
     path.write_bytes(b"".join(lines_of(path)[:-cut]))
 
     assert missing_in(path) == [(4 - cut, 3)]
@@ -582,7 +582,7 @@ def test_a_cut_within_a_line_is_found(path: Path) -> None:
 
 def test_a_cut_while_a_host_writes_is_found(path: Path) -> None:
     with AuditFile(path) as file:
-        for event in (START, GRANT, ASKED):
+        for event in (START, GRANT, PROVIDER_CALL):
             file.write(event, 7)
         os.truncate(path, len(lines_of(path)[0]))
         file.write(GRANT, 7)
@@ -591,11 +591,11 @@ def test_a_cut_while_a_host_writes_is_found(path: Path) -> None:
 
 
 def test_an_end_that_was_written_anew_is_found_now_and_later(path: Path) -> None:
-    write(path, START, GRANT, ASKED)
+    write(path, START, GRANT, PROVIDER_CALL)
     first, anchor = lines_of(path)[0], anchor_of(path).read_bytes()
     path.write_bytes(first)
     anchor_of(path).unlink()
-    write(path, ASKED, ASKED, ASKED, ASKED)  # as whoever can compute a chain would
+    write(path, PROVIDER_CALL, PROVIDER_CALL, PROVIDER_CALL, PROVIDER_CALL)  # as whoever can compute a chain would
     anchor_of(path).write_bytes(anchor)
 
     (found,) = verify_audit(path)
@@ -621,7 +621,7 @@ def test_an_anchor_behind_is_what_a_kill_leaves_and_no_fault(path: Path) -> None
 def test_an_anchor_behind_a_rotation_is_valid_and_one_behind_another_end_is_not(path: Path) -> None:
     write(path, START, GRANT)
     behind = anchor_of(path).read_bytes()
-    write(path, ASKED, rotate_at=200)
+    write(path, PROVIDER_CALL, rotate_at=200)
     assert len(list(path.parent.glob("*.jsonl"))) == 2
     anchor_of(path).write_bytes(behind)
     assert verify_audit(path) == []
@@ -632,7 +632,7 @@ def test_an_anchor_behind_a_rotation_is_valid_and_one_behind_another_end_is_not(
 
 
 def test_a_cut_over_several_files_is_found(path: Path) -> None:
-    write(path, *[START, GRANT, ASKED] * 4, rotate_at=600)
+    write(path, *[START, GRANT, PROVIDER_CALL] * 4, rotate_at=600)
     last = sorted(path.parent.glob("audit-*.jsonl"))[-1]
     ends = int(last.stem.removeprefix("audit-"))
     with AuditFile(path) as file:
@@ -656,7 +656,7 @@ def test_an_audit_that_is_gone_whole_is_missed(path: Path) -> None:
 
 
 def test_the_first_files_of_a_chain_are_missed_by_number(path: Path) -> None:
-    write(path, *[START, GRANT, ASKED] * 4, rotate_at=600)
+    write(path, *[START, GRANT, PROVIDER_CALL] * 4, rotate_at=600)
     oldest, second, *_ = sorted(path.parent.glob("audit-*.jsonl"))
     oldest.unlink()
     second.unlink()

@@ -1,4 +1,4 @@
-"""A circuit breaker: opens after failures in a row, tries again later, and is not deceived by answers of yesterday."""
+"""A circuit breaker: opens after consecutive failures, retries later, and ignores old responses."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ class Circuit(RuleBasedStateMachine):
         assert self.breaker.state(self.now) is CLOSED
 
     @invariant()
-    def it_lets_somebody_try_in_the_end(self) -> None:
+    def it_allows_a_trial_eventually(self) -> None:
         if self.breaker.state(self.now) is OPEN:
             assert self.breaker.state(self.now + self.policy.longest_open) is HALF_OPEN
 

@@ -1,4 +1,4 @@
-"""What a host holds for all of its extensions together, with real ones."""
+"""The byte budget that a host has for all of its extensions together, with real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value comes from the first place that has one, is of its type, and is not shown where it is secret."""
+"""A value comes from the first source that has one, has its type, and is not shown if secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who comes in: what was agreed to is what is started, and what is not agreed to is asked about or refused."""
+"""Consent: approved files are started, others are prompted for or refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READING = 'permissions = ["memory.read"]\n'
 BOTH = 'permissions = ["memory.read", "memory.write"]\n'
 
 
-class House:
+class ConsentSetup:
     """A doorkeeper, whom it asks, and what it told."""
 
     def __init__(
@@ -54,41 +54,41 @@ class House:
     ) -> None:
         self.root = root
         self._on_find = on_find
-        self.places = None if data is None else DataDir(data)
-        self.questions: list[str] = []
+        self.data_dir = None if data is None else DataDir(data)
+        self.prompts: list[str] = []
         self.requests: list[ConsentRequest] = []
-        self.complaints: list[Diagnostic] = []
-        self.told: list[ExtensionEvent] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.events_seen: list[ExtensionEvent] = []
         self.audit: list[AuditEvent] = []
         self._answers = answers
-        self.kept = open_persistence(self.places)
+        self.persistence = open_persistence(self.data_dir)
         events = EventBus()
-        events.subscribe(ExtensionEvent, self.told.append)
+        events.subscribe(ExtensionEvent, self.events_seen.append)
         settings = LaunchSettings(
-            store=self.kept.store,
+            store=self.persistence.store,
             audit=self.audit.append,
-            data_dir=self.places,
-            ask=None if answers is None else self._ask_async if asks_async else self._ask,
+            data_dir=self.data_dir,
+            ask=None if answers is None else self._decide_async if asks_async else self._decide,
             variables=os.environ,
         )
         arguments: dict[str, Any] = {"given": {}, "configured": {}, "in_development": False, **options}
-        self.door = ConsentController(
-            self.kept,
+        self.controller = ConsentController(
+            self.persistence,
             settings,
             events=events,
-            complain=self.complaints.append,
+            complain=self.diagnostics.append,
             find_again=self.find,
             **arguments,
         )
 
-    def _ask(self, question: str, request: ConsentRequest) -> bool:
-        self.questions.append(question)
+    def _decide(self, question: str, request: ConsentRequest) -> bool:
+        self.prompts.append(question)
         self.requests.append(request)
         assert self._answers is not None
         return self._answers(question)
 
-    async def _ask_async(self, question: str, request: ConsentRequest) -> bool:
-        return self._ask(question, request)
+    async def _decide_async(self, question: str, request: ConsentRequest) -> bool:
+        return self._decide(question, request)
 
     def find(self, id: str = "notes") -> Candidate:
         if self._on_find is not None:
@@ -98,22 +98,22 @@ class House:
                 return candidate
         raise ExtensionRefused(id, "it is not found any more")
 
-    async def let_in(self, candidate: Candidate | None = None) -> ManagedExtension:
-        guest = await self.door.evaluate(candidate or self.find())
-        await self.door.approve_start(guest)
-        return guest
+    async def evaluate_and_approve(self, candidate: Candidate | None = None) -> ManagedExtension:
+        extension = await self.controller.evaluate(candidate or self.find())
+        await self.controller.approve_start(extension)
+        return extension
 
 
 @asynccontextmanager
-async def house_of(
+async def consent_setup(
     root: Path, data: Path | None, answers: Callable[[str], bool] | None = lambda question: True, **options: Any
-) -> AsyncGenerator[House, None]:
-    house = House(root, data, answers, **options)
+) -> AsyncGenerator[ConsentSetup, None]:
+    setup = ConsentSetup(root, data, answers, **options)
     try:
         with anyio.fail_after(60):
-            yield house
+            yield setup
     finally:
-        house.kept.close()
+        setup.persistence.close()
 
 
 @pytest.fixture
@@ -135,9 +135,9 @@ def change(root: Path, text: str = "print('changed')\n") -> None:
 
 
 async def test_approved_files_are_started_from_a_copy(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
-        way = await house.door.resolve_launch(guest)
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
+        way = await setup.controller.resolve_launch(extension)
 
         digest = digest_folder(root / "notes").digest
         assert way.folder == str(data / "copies" / digest)
@@ -146,14 +146,14 @@ async def test_approved_files_are_started_from_a_copy(root: Path, data: Path) ->
 
 
 async def test_a_file_that_is_changed_after_the_check_is_not_started(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         change(root)
 
-        way = await house.door.resolve_launch(guest)
+        way = await setup.controller.resolve_launch(extension)
 
         assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
-        assert len(house.questions) == 1
+        assert len(setup.prompts) == 1
 
 
 async def test_a_program_in_the_folder_is_that_of_the_copy(root: Path, data: Path) -> None:
@@ -161,69 +161,69 @@ async def test_a_program_in_the_folder_is_that_of_the_copy(root: Path, data: Pat
     manifest.write_text(manifest.read_text("utf-8").replace('"python3", "main.py"', '"./run", "main.py"'), "utf-8")
     (root / "notes" / "run").write_text("#!/bin/sh\n", encoding="utf-8")
     (root / "notes" / "run").chmod(0o755)
-    async with house_of(root, data) as house:
-        way = await house.door.resolve_launch(await house.let_in())
+    async with consent_setup(root, data) as setup:
+        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
 
         assert way.command == (f"{way.folder}/run", f"{way.folder}/main.py")
         assert Path(way.folder).parent == data / "copies"
 
 
 async def test_a_working_directory_in_the_folder_is_one_in_the_copy(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
+    async with consent_setup(root, data) as setup:
         (root / "notes" / "work").mkdir()
-        candidate = replace(house.find(), cwd=str(root / "notes" / "work"))
+        candidate = replace(setup.find(), cwd=str(root / "notes" / "work"))
 
-        way = await house.door.resolve_launch(await house.let_in(candidate))
+        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve(candidate))
 
         assert way.cwd == f"{way.folder}/work"
 
 
 async def test_a_copy_is_made_once_and_again_when_it_was_changed(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        copy = Path((await house.door.resolve_launch(await house.let_in())).folder)
+    async with consent_setup(root, data) as setup:
+        copy = Path((await setup.controller.resolve_launch(await setup.evaluate_and_approve())).folder)
         first = (copy / "main.py").stat().st_ino
-    async with house_of(root, data) as house:
-        await house.let_in()
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve()
         assert (copy / "main.py").stat().st_ino == first
     (copy / "main.py").chmod(0o600)
     (copy / "main.py").write_text("print('evil')\n", encoding="utf-8")
-    async with house_of(root, data) as house:
-        await house.let_in()
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve()
         assert (copy / "main.py").read_text(encoding="utf-8") == "print()\n"
-        assert house.questions == []
+        assert setup.prompts == []
 
 
 async def test_copies_without_an_approval_are_removed(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        old = await house.door.resolve_launch(await house.let_in())
+    async with consent_setup(root, data) as setup:
+        old = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
         change(root)
-        new = await house.door.resolve_launch(await house.let_in())
-        house.door.remove_unused_snapshots()
+        new = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
+        setup.controller.remove_unused_snapshots()
         assert [str(path) for path in (data / "copies").iterdir()] == [new.folder]
         assert old.folder != new.folder
     edit_grants(data / "grants.toml", "notes", lambda _: None)
-    async with house_of(root, data) as house:
-        house.door.remove_unused_snapshots()
+    async with consent_setup(root, data) as setup:
+        setup.controller.remove_unused_snapshots()
         assert [*(data / "copies").iterdir()] == []
 
 
 async def test_a_running_extension_retains_its_copy_while_other_files_are_approved(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
-        old = await house.door.resolve_launch(guest)
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
+        old = await setup.controller.resolve_launch(extension)
         change(root)
-        await house.door.approve_reload(guest)
-        house.door.remove_unused_snapshots()
+        await setup.controller.approve_reload(extension)
+        setup.controller.remove_unused_snapshots()
         assert os.path.basename(old.folder) in os.listdir(data / "copies")
 
 
 async def test_the_files_of_the_host_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
-    async with house_of(root, root / "notes" / "state") as house:
-        way = await house.door.resolve_launch(await house.let_in())
+    async with consent_setup(root, root / "notes" / "state") as setup:
+        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
         assert not (Path(way.folder) / "state").exists()
-    async with house_of(root, root / "notes" / "state") as house:
-        await house.let_in()
-        assert house.questions == []
+    async with consent_setup(root, root / "notes" / "state") as setup:
+        await setup.evaluate_and_approve()
+        assert setup.prompts == []
 
 
 # -- working copies
@@ -242,13 +242,13 @@ async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_f
     root: Path, data: Path, dialect: str
 ) -> None:
     write_extension(root / "notes", "notes", f'dialect = "{dialect}"\n')
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
-        first = await house.door.resolve_launch(guest)
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
+        first = await setup.controller.resolve_launch(extension)
         (Path(first.folder) / "main.py").write_text("changed", encoding="utf-8")
-        second = await house.door.resolve_launch(guest)  # as a reload does, while the first still runs
+        second = await setup.controller.resolve_launch(extension)  # as a reload does, while the first still runs
         release(first)
-        third = await house.door.resolve_launch(guest)
+        third = await setup.controller.resolve_launch(extension)
 
         assert [way.folder for way in (first, second, third)] == [
             str(data / "working" / "notes" / slot / "notes") for slot in "121"
@@ -256,13 +256,13 @@ async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_f
         assert second.command[1:] == (f"{second.folder}/main.py",)
         assert second.digest == third.digest == digest_folder(root / "notes").digest
         assert digest_folder(third.folder).digest == third.digest
-        assert len(house.questions) == 1
+        assert len(setup.prompts) == 1
         release(second, third)
 
 
 async def test_a_native_extension_has_the_read_only_copy(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        way = await house.door.resolve_launch(await house.let_in())
+    async with consent_setup(root, data) as setup:
+        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
 
         assert way.working is None
         assert (Path(way.folder) / "main.py").stat().st_mode & 0o222 == 0
@@ -272,38 +272,40 @@ async def test_a_native_extension_has_the_read_only_copy(root: Path, data: Path)
 @SYSTEMS
 async def test_the_operator_may_let_a_program_write_in_its_own_folder(root: Path, data: Path, dialect: str) -> None:
     write_extension(root / "notes", "notes", f'dialect = "{dialect}"\n')
-    async with house_of(root, data) as house:
-        candidate = replace(house.find(), operator=OperatorSettings(in_place=True))
+    async with consent_setup(root, data) as setup:
+        candidate = replace(setup.find(), operator=OperatorSettings(in_place=True))
 
-        assert (await house.door.resolve_launch(await house.let_in(candidate))).folder == str(root / "notes")
+        assert (await setup.controller.resolve_launch(await setup.evaluate_and_approve(candidate))).folder == str(
+            root / "notes"
+        )
         assert not (data / "working").exists()
 
 
-def find_in_place(house: House) -> Candidate:
-    return replace(house.find(), operator=OperatorSettings(in_place=True))
+def find_in_place(setup: ConsentSetup) -> Candidate:
+    return replace(setup.find(), operator=OperatorSettings(in_place=True))
 
 
 async def add_files_in_place(root: Path, data: Path) -> None:
     """Consents to an extension that runs in place, and adds files as its program would."""
     (root / "notes" / "lib.py").write_text("lib = 1\n", encoding="utf-8")
-    async with house_of(root, data) as house:
-        guest = await house.let_in(find_in_place(house))
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve(find_in_place(setup))
         (root / "notes" / "state.json").write_text("{}", encoding="utf-8")
         (root / "notes" / "cache").mkdir()
         (root / "notes" / "cache" / "pipe").symlink_to("nowhere")
 
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
-        assert len(house.questions) == 1
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
+        assert len(setup.prompts) == 1
 
 
 async def test_files_that_a_program_adds_in_place_need_no_further_consent(root: Path, data: Path) -> None:
     await add_files_in_place(root, data)
 
-    async with house_of(root, data, None) as house:
-        guest = await house.let_in(find_in_place(house))
+    async with consent_setup(root, data, None) as setup:
+        extension = await setup.evaluate_and_approve(find_in_place(setup))
 
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
-        assert guest.gate.grants.allow == {"memory.read"}
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
+        assert extension.gate.grants.allow == {"memory.read"}
 
 
 @pytest.mark.parametrize(
@@ -325,20 +327,20 @@ async def test_approved_files_that_change_in_place_need_consent(
     await add_files_in_place(root, data)
     change_file(root / "notes" / "lib.py")
 
-    async with house_of(root, data) as house:
-        await house.let_in(find_in_place(house))
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve(find_in_place(setup))
 
-        [request] = house.requests
+        [request] = setup.requests
         assert request.changes is not None
         assert request.changes.changed_files == changed
         assert request.changes.removed_files == removed
         assert request.changes.added_files == ("cache/pipe", "state.json")
-    async with house_of(root, data, None) as house:
-        await house.let_in(find_in_place(house))  # the added files are approved too
+    async with consent_setup(root, data, None) as setup:
+        await setup.evaluate_and_approve(find_in_place(setup))  # the added files are approved too
     (root / "notes" / "state.json").write_text("[]", encoding="utf-8")
-    async with house_of(root, data) as house:
-        await house.let_in(find_in_place(house))
-        assert len(house.questions) == 1
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve(find_in_place(setup))
+        assert len(setup.prompts) == 1
 
 
 @pytest.mark.parametrize("names", [["becket.toml", "main.py"], []], ids=["shortened", "emptied"])
@@ -352,56 +354,56 @@ async def test_a_list_of_approved_files_that_was_shortened_hides_no_change(
     approval["files"] = {name: approval["files"][name] for name in names}
     path.write_bytes(msgspec.json.encode(approval))
 
-    async with house_of(root, data) as house:
-        await house.let_in(find_in_place(house))
-        assert len(house.questions) == 1
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve(find_in_place(setup))
+        assert len(setup.prompts) == 1
 
 
 async def test_files_that_are_added_to_an_extension_that_runs_from_a_copy_need_consent(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        await house.let_in()
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve()
     (root / "notes" / "state.json").write_text("{}", encoding="utf-8")
 
-    async with house_of(root, data) as house:
-        await house.let_in()
-        assert len(house.questions) == 1
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve()
+        assert len(setup.prompts) == 1
 
 
 async def test_a_copy_of_the_host_that_was_changed_is_made_anew_before_the_next_start(root: Path, data: Path) -> None:
     write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         [copy] = (data / "copies").iterdir()
         (copy / "main.py").chmod(0o600)
         (copy / "main.py").write_text("print('evil')\n", encoding="utf-8")
 
-        way = await house.door.resolve_launch(guest)
+        way = await setup.controller.resolve_launch(extension)
 
         assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
-        assert len(house.questions) == 1
+        assert len(setup.prompts) == 1
         release(way)
 
 
 async def test_a_start_whose_working_copy_cannot_be_made_fails_and_says_where(root: Path, data: Path) -> None:
     write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         (data / "working").touch()
 
         with pytest.raises(StartFailed) as failed:
-            await house.door.resolve_launch(guest)
+            await setup.controller.resolve_launch(extension)
         assert str(data / "working") in str(failed.value)
 
 
 async def test_working_copies_without_an_approval_are_removed(root: Path, data: Path) -> None:
     write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
-    async with house_of(root, data) as house:
-        release(await house.door.resolve_launch(await house.let_in()))
-        house.door.remove_unused_snapshots()
+    async with consent_setup(root, data) as setup:
+        release(await setup.controller.resolve_launch(await setup.evaluate_and_approve()))
+        setup.controller.remove_unused_snapshots()
         assert os.listdir(data / "working") == ["notes"]
     edit_grants(data / "grants.toml", "notes", lambda _: None)
-    async with house_of(root, data) as house:
-        house.door.remove_unused_snapshots()
+    async with consent_setup(root, data) as setup:
+        setup.controller.remove_unused_snapshots()
         assert os.listdir(data / "working") == []
 
 
@@ -409,40 +411,40 @@ async def test_working_copies_without_an_approval_are_removed(root: Path, data: 
 
 
 async def test_without_a_directory_for_copies_a_change_needs_consent_before_the_next_start(root: Path) -> None:
-    async with house_of(root, None) as house:
-        guest = await house.let_in()
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+    async with consent_setup(root, None) as setup:
+        extension = await setup.evaluate_and_approve()
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
         change(root)
 
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
 
-        assert len(house.questions) == 2
-        assert "changed" in house.questions[1]
-        await house.door.resolve_launch(guest)
-        assert len(house.questions) == 2
+        assert len(setup.prompts) == 2
+        assert "changed" in setup.prompts[1]
+        await setup.controller.resolve_launch(extension)
+        assert len(setup.prompts) == 2
 
 
 async def test_without_a_copy_a_change_without_consent_is_refused(root: Path) -> None:
     answers = iter([True, False])
-    async with house_of(root, None, lambda question: next(answers)) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, None, lambda question: next(answers)) as setup:
+        extension = await setup.evaluate_and_approve()
         change(root)
 
         with pytest.raises(ExtensionRefused) as refused:
-            await house.door.resolve_launch(guest)
+            await setup.controller.resolve_launch(extension)
 
         assert "consent was refused" in refused.value.because
         change(root, "print()\n")
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
 
 
 async def test_without_a_copy_a_folder_that_cannot_be_read_any_more_is_refused(root: Path) -> None:
-    async with house_of(root, None) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, None) as setup:
+        extension = await setup.evaluate_and_approve()
         (root / "notes").rename(root / "gone")
 
         with pytest.raises(ExtensionRefused) as refused:
-            await house.door.resolve_launch(guest)
+            await setup.controller.resolve_launch(extension)
 
         assert str(root / "notes") in refused.value.because
 
@@ -450,16 +452,16 @@ async def test_without_a_copy_a_folder_that_cannot_be_read_any_more_is_refused(r
 async def test_an_extension_in_a_shared_folder_is_compared_with_its_digest_before_each_start(
     root: Path, data: Path
 ) -> None:
-    async with house_of(root, data) as house:
-        shared = replace(house.find(), files=(str(root / "notes" / "main.py"),), is_listed=True)
-        guest = await house.let_in(shared)
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+    async with consent_setup(root, data) as setup:
+        shared = replace(setup.find(), files=(str(root / "notes" / "main.py"),), is_listed=True)
+        extension = await setup.evaluate_and_approve(shared)
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
         change(root)
         assert not (data / "copies").exists()
 
-        await house.door.resolve_launch(guest)
+        await setup.controller.resolve_launch(extension)
 
-        assert len(house.questions) == 2
+        assert len(setup.prompts) == 2
 
 
 def add_pipe(folder: Path) -> None:
@@ -482,13 +484,13 @@ async def test_a_folder_that_cannot_be_copied_is_refused_before_the_prompt(
     root: Path, data: Path, spoil: Callable[[Path], object]
 ) -> None:
     spoil(root / "notes")
-    async with house_of(root, data) as house:
+    async with consent_setup(root, data) as setup:
         with pytest.raises(ExtensionRefused) as refused:
-            await house.door.evaluate(house.find())
+            await setup.controller.evaluate(setup.find())
 
         assert "cannot be copied" in refused.value.because
         assert "in_place = true" in refused.value.hint
-        assert house.questions == []
+        assert setup.prompts == []
 
 
 @SPOILED
@@ -496,14 +498,14 @@ async def test_the_operator_may_let_a_folder_run_in_place_which_is_compared_befo
     root: Path, data: Path, spoil: Callable[[Path], object]
 ) -> None:
     spoil(root / "notes")
-    async with house_of(root, data) as house:
-        guest = await house.let_in(replace(house.find(), operator=OperatorSettings(in_place=True)))
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve(replace(setup.find(), operator=OperatorSettings(in_place=True)))
 
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
         assert not (data / "copies").exists()
         change(root)
         with pytest.raises(ExtensionRefused):  # it is found again without the operator's word
-            await house.door.resolve_launch(guest)
+            await setup.controller.resolve_launch(extension)
 
 
 @SPOILED
@@ -511,28 +513,28 @@ async def test_a_folder_of_which_no_copy_is_made_need_not_be_copyable(
     root: Path, data: Path, spoil: Callable[[Path], object]
 ) -> None:
     spoil(root / "notes")
-    async with house_of(root, None) as house:
-        assert (await house.door.resolve_launch(await house.let_in())).folder == str(root / "notes")
-    async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
-        assert (await house.door.resolve_launch(await house.let_in())).folder == str(root / "notes")
+    async with consent_setup(root, None) as setup:
+        assert (await setup.controller.resolve_launch(await setup.evaluate_and_approve())).folder == str(root / "notes")
+    async with consent_setup(root, data, None, given={"notes": Grants.of(["memory.read"])}) as setup:
+        assert (await setup.controller.resolve_launch(await setup.evaluate_and_approve())).folder == str(root / "notes")
 
 
 async def test_a_copy_that_cannot_be_written_is_a_refusal(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
+    async with consent_setup(root, data) as setup:
         (data / "copies").touch()
 
         with pytest.raises(ExtensionRefused) as refused:
-            await house.let_in()
+            await setup.evaluate_and_approve()
 
         assert str(data / "copies") in refused.value.because
 
 
 async def test_grants_of_the_host_program_hold_for_any_files(root: Path, data: Path) -> None:
-    async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data, None, given={"notes": Grants.of(["memory.read"])}) as setup:
+        extension = await setup.evaluate_and_approve()
         change(root)
 
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
         assert not (data / "copies").exists()
 
 
@@ -540,18 +542,18 @@ async def test_grants_of_the_host_program_hold_for_any_files(root: Path, data: P
 
 
 async def test_in_development_changed_files_start_and_the_audit_says_so(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        await house.let_in()
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve()
         agreed = load_grants(data / "grants.toml")["notes"].digest
-    async with house_of(root, data, None, in_development=True) as house:
-        guest = await house.let_in()
-        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
-        assert house.audit == []
+    async with consent_setup(root, data, None, in_development=True) as setup:
+        extension = await setup.evaluate_and_approve()
+        assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
+        assert setup.audit == []
         change(root)
 
-        await house.door.resolve_launch(guest)
+        await setup.controller.resolve_launch(extension)
 
-        assert house.audit == [FilesChanged("notes", agreed, digest_folder(root / "notes").digest)]
+        assert setup.audit == [FilesChanged("notes", agreed, digest_folder(root / "notes").digest)]
         assert load_grants(data / "grants.toml")["notes"].digest == agreed
 
 
@@ -559,34 +561,34 @@ async def test_in_development_changed_files_start_and_the_audit_says_so(root: Pa
 
 
 async def test_consent_is_recorded_and_reported_with_its_source(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.door.evaluate(house.find())
-        assert guest.needs_consent
-        assert not guest.gate.allows("memory.read")
+    async with consent_setup(root, data) as setup:
+        extension = await setup.controller.evaluate(setup.find())
+        assert extension.needs_consent
+        assert not extension.gate.allows("memory.read")
 
-        await house.door.approve_start(guest)
+        await setup.controller.approve_start(extension)
 
-        assert not guest.needs_consent
-        assert guest.gate.allows("memory.read")
-        assert house.audit == [GrantChanged("notes", "memory.read", True, "answer")]
-        assert house.told == [PermissionGranted("notes", "memory.read", "answer")]
+        assert not extension.needs_consent
+        assert extension.gate.allows("memory.read")
+        assert setup.audit == [GrantChanged("notes", "memory.read", True, "answer")]
+        assert setup.events_seen == [PermissionGranted("notes", "memory.read", "answer")]
 
 
 @pytest.mark.parametrize("asks_async", [False, True])
 async def test_consent_counts_from_plain_and_async_callbacks(root: Path, data: Path, asks_async: bool) -> None:
-    async with house_of(root, data, lambda question: True, asks_async=asks_async) as house:
-        assert (await house.let_in()).gate.allows("memory.read")
+    async with consent_setup(root, data, lambda question: True, asks_async=asks_async) as setup:
+        assert (await setup.evaluate_and_approve()).gate.allows("memory.read")
 
 
 @pytest.mark.parametrize("asks_async", [False, True])
 @pytest.mark.parametrize("answer", [False, None, "yes", 1])
 async def test_any_value_but_true_is_a_refusal(root: Path, data: Path, answer: Any, asks_async: bool) -> None:
-    async with house_of(root, data, lambda question: answer, asks_async=asks_async) as house:
-        guest = await house.door.evaluate(house.find())
+    async with consent_setup(root, data, lambda question: answer, asks_async=asks_async) as setup:
+        extension = await setup.controller.evaluate(setup.find())
         with pytest.raises(ExtensionRefused):
-            await house.door.approve_start(guest)
-        assert guest.needs_consent
-        assert not guest.gate.allows("memory.read")
+            await setup.controller.approve_start(extension)
+        assert extension.needs_consent
+        assert not extension.gate.allows("memory.read")
 
 
 # -- refusals
@@ -595,110 +597,110 @@ async def test_any_value_but_true_is_a_refusal(root: Path, data: Path, answer: A
 @pytest.mark.parametrize("has_data", [True, False])
 async def test_a_refusal_holds_until_the_files_change(root: Path, tmp_path: Path, has_data: bool) -> None:
     data = tmp_path / "data"
-    async with house_of(root, data if has_data else None, lambda question: False) as house:
+    async with consent_setup(root, data if has_data else None, lambda question: False) as setup:
         with pytest.raises(ExtensionRefused) as refused:
-            await house.let_in()
+            await setup.evaluate_and_approve()
         with pytest.raises(ExtensionRefused) as again:
-            await house.let_in()
-        assert len(house.questions) == 1
+            await setup.evaluate_and_approve()
+        assert len(setup.prompts) == 1
         assert str(again.value) == str(refused.value)
         assert "becket grant notes" in refused.value.hint
 
         change(root)
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
-        assert len(house.questions) == 2
+            await setup.evaluate_and_approve()
+        assert len(setup.prompts) == 2
     if has_data:
-        async with house_of(root, data) as house:
+        async with consent_setup(root, data) as setup:
             with pytest.raises(ExtensionRefused):
-                await house.let_in()
-            assert house.questions == []
+                await setup.evaluate_and_approve()
+            assert setup.prompts == []
 
 
 async def test_a_refusal_holds_until_other_variables_are_requested(root: Path, data: Path) -> None:
     def with_variable(candidate: Candidate, value: str) -> Candidate:
         return replace(candidate, manifest=replace(candidate.manifest, environment=Environment(set={"A": value})))
 
-    async with house_of(root, data, lambda question: False) as house:
-        for value, questions in (("1", 1), ("1", 1), ("2", 2)):
+    async with consent_setup(root, data, lambda question: False) as setup:
+        for value, prompts in (("1", 1), ("1", 1), ("2", 2)):
             with pytest.raises(ExtensionRefused):
-                await house.let_in(with_variable(house.find(), value))
-            assert len(house.questions) == questions
+                await setup.evaluate_and_approve(with_variable(setup.find(), value))
+            assert len(setup.prompts) == prompts
 
 
 async def test_a_refused_extension_without_requests_does_not_start_without_a_prompt(tmp_path: Path, data: Path) -> None:
     write_extension(tmp_path / "root" / "notes", "notes")
-    async with house_of(tmp_path / "root", data, lambda question: False) as house:
+    async with consent_setup(tmp_path / "root", data, lambda question: False) as setup:
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
+            await setup.evaluate_and_approve()
 
-    async with house_of(tmp_path / "root", data, None) as house:
+    async with consent_setup(tmp_path / "root", data, None) as setup:
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
+            await setup.evaluate_and_approve()
 
 
 async def test_a_refusal_is_audited_and_so_is_its_end(root: Path, data: Path) -> None:
-    async with house_of(root, data, lambda question: False) as house:
-        guest = await house.door.evaluate(house.find())
+    async with consent_setup(root, data, lambda question: False) as setup:
+        extension = await setup.controller.evaluate(setup.find())
         with pytest.raises(ExtensionRefused):
-            await house.door.approve_start(guest)
+            await setup.controller.approve_start(extension)
         digest = digest_folder(root / "notes").digest
-        assert house.audit == [ConsentRefused("notes", "answer", digest, ("memory.read",))]
+        assert setup.audit == [ConsentRefused("notes", "answer", digest, ("memory.read",))]
 
-        await house.door.approve("notes")
+        await setup.controller.approve("notes")
 
-        assert house.audit[1:] == [ConsentRefused("notes", "host", withdrawn=True)]
-        assert await house.door.recheck(guest)
+        assert setup.audit[1:] == [ConsentRefused("notes", "host", withdrawn=True)]
+        assert await setup.controller.recheck(extension)
 
 
 async def test_a_grant_by_another_program_ends_a_refusal(root: Path, data: Path) -> None:
-    async with house_of(root, data, lambda question: False) as house:
-        guest = await house.door.evaluate(house.find())
+    async with consent_setup(root, data, lambda question: False) as setup:
+        extension = await setup.controller.evaluate(setup.find())
         with pytest.raises(ExtensionRefused):
-            await house.door.approve_start(guest)
+            await setup.controller.approve_start(extension)
 
         edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(["memory.read"]))
-        await house.door.apply_grant_changes()
+        await setup.controller.apply_grant_changes()
 
-        assert await house.door.recheck(guest)
+        assert await setup.controller.recheck(extension)
 
 
 async def test_a_refusal_of_changed_files_leaves_the_earlier_approval(root: Path, data: Path) -> None:
     answers = iter([True, False])
-    async with house_of(root, data, lambda question: next(answers)) as house:
-        await house.let_in()
+    async with consent_setup(root, data, lambda question: next(answers)) as setup:
+        await setup.evaluate_and_approve()
         change(root)
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
+            await setup.evaluate_and_approve()
 
         change(root, "print()\n")
-        guest = await house.let_in()
+        extension = await setup.evaluate_and_approve()
 
-        assert guest.gate.allows("memory.read")
-        assert len(house.questions) == 2
+        assert extension.gate.allows("memory.read")
+        assert len(setup.prompts) == 2
 
 
 async def test_timeouts_and_failures_are_not_stored_as_refusals(root: Path, data: Path) -> None:
     def fail(question: str) -> bool:
         raise RuntimeError("no terminal")
 
-    async with house_of(root, data, fail) as house:
+    async with consent_setup(root, data, fail) as setup:
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
-    async with house_of(root, data) as house:
-        assert (await house.let_in()).gate.allows("memory.read")
+            await setup.evaluate_and_approve()
+    async with consent_setup(root, data) as setup:
+        assert (await setup.evaluate_and_approve()).gate.allows("memory.read")
 
 
 async def test_a_refusal_that_cannot_be_stored_is_reported_and_prompted_for_again(root: Path, data: Path) -> None:
-    async with house_of(root, data, lambda question: False) as house:
+    async with consent_setup(root, data, lambda question: False) as setup:
         (data / "grants.toml").mkdir()
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
-        assert ["grants.toml" in one.problem for one in house.complaints] == [True]
+            await setup.evaluate_and_approve()
+        assert ["grants.toml" in one.problem for one in setup.diagnostics] == [True]
         (data / "grants.toml").rmdir()
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
-        assert len(house.questions) == 2
+            await setup.evaluate_and_approve()
+        assert len(setup.prompts) == 2
 
 
 # -- what a person is asked
@@ -707,10 +709,10 @@ async def test_a_refusal_that_cannot_be_stored_is_reported_and_prompted_for_agai
 async def test_the_callback_gets_the_request_as_fields(tmp_path: Path, data: Path) -> None:
     more = f'{BOTH}environment = {{ pass = ["EDITOR"], set = {{ MODE = "calm" }} }}\n'
     folder = write_extension(tmp_path / "root" / "notes", "notes", more)
-    async with house_of(tmp_path / "root", data) as house:
-        await house.let_in()
+    async with consent_setup(tmp_path / "root", data) as setup:
+        await setup.evaluate_and_approve()
 
-    (request,) = house.requests
+    (request,) = setup.requests
     assert (request.extension, request.version, request.is_start) == ("notes", "1.0.0", True)
     assert request.command == (shutil.which("python3"), str(folder / "main.py"))
     assert request.working_directory == str(folder)
@@ -718,7 +720,7 @@ async def test_the_callback_gets_the_request_as_fields(tmp_path: Path, data: Pat
     assert (request.variables.passed, request.variables.set) == (("EDITOR",), {"MODE": "calm"})
     assert request.digest == digest_folder(folder).digest
     assert request.changes is None
-    assert describe_request(request) == house.questions[0]
+    assert describe_request(request) == setup.prompts[0]
 
 
 @pytest.mark.parametrize("has_data", [True, False])
@@ -729,28 +731,28 @@ async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt
     setting = 'environment = {{ set = {{ MODE = "{}", NOTES_TOKEN = "{}", PLACE = "db://me:{}@x", {} = "1" }} }}\n'
     folder = write_extension(root / "notes", "notes", READING + setting.format("calm", "canary", "canary", "OLD"))
     (folder / "gone.py").touch()
-    async with house_of(root, tmp_path / "data" if has_data else None) as house:
-        await house.let_in()
+    async with consent_setup(root, tmp_path / "data" if has_data else None) as setup:
+        await setup.evaluate_and_approve()
         write_extension(folder, "notes", BOTH + setting.format("wild", "canary2", "canary2", "NEW"))
         manifest = folder / "becket.toml"
-        told = manifest.read_text(encoding="utf-8").replace('"main.py"', '"main.py", "--fast"')
-        manifest.write_text(told, encoding="utf-8")
+        events_seen = manifest.read_text(encoding="utf-8").replace('"main.py"', '"main.py", "--fast"')
+        manifest.write_text(events_seen, encoding="utf-8")
         (folder / "gone.py").unlink()
         (folder / "\x1b[2J.py").touch()
-        await house.let_in()
+        await setup.evaluate_and_approve()
 
-    changes = house.requests[1].changes
+    changes = setup.requests[1].changes
     assert changes is not None
     assert (changes.added_files, changes.changed_files) == (("\\x1b[2J.py",), ("becket.toml",))
     assert changes.removed_files == ("gone.py",)
-    assert changes.command == house.requests[0].command
+    assert changes.command == setup.requests[0].command
     assert changes.working_directory is None
     assert changes.added_permissions == ("memory.write",)
     assert changes.variables.keys() == {"MODE", "NEW", "NOTES_TOKEN", "PLACE"}
     assert (changes.variables["MODE"], changes.variables["NEW"]) == ("calm", None)
     assert changes.removed_variables == ("OLD",)
     python = shutil.which("python3")
-    assert [line for line in house.questions[1].splitlines() if line.startswith("since")] == [
+    assert [line for line in setup.prompts[1].splitlines() if line.startswith("since")] == [
         "since the last consent its files have changed: becket.toml (changed), \\x1b[2J.py (new), gone.py (removed)",
         f"since the last consent its command has changed, from: {python} {folder}/main.py",
         "since the last consent it asks for more permissions: memory.write",
@@ -758,38 +760,38 @@ async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt
         "MODE (it was calm), NEW (new), NOTES_TOKEN (another value), PLACE (another value), OLD (no longer set)",
     ]
     if has_data:
-        kept = (tmp_path / "data" / "approvals" / "notes.json").read_bytes()
-        assert b"canary" not in kept
+        persistence = (tmp_path / "data" / "approvals" / "notes.json").read_bytes()
+        assert b"canary" not in persistence
 
 
 async def test_of_an_approval_without_a_copy_only_the_digest_is_known(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        await house.let_in()
+    async with consent_setup(root, data) as setup:
+        await setup.evaluate_and_approve()
         (data / "approvals" / "notes.json").write_text("{", encoding="utf-8")
         change(root)
-        await house.let_in()
+        await setup.evaluate_and_approve()
 
-    assert house.requests[1].changes == ConsentChanges(is_known=False)
-    assert "its files have changed since they were agreed to" in house.questions[1].splitlines()
+    assert setup.requests[1].changes == ConsentChanges(is_known=False)
+    assert "its files have changed since they were agreed to" in setup.prompts[1].splitlines()
 
 
 async def test_a_prompt_that_fails_is_a_refusal_and_reported(root: Path, data: Path) -> None:
     def fail(question: str) -> bool:
         raise RuntimeError("no terminal")
 
-    async with house_of(root, data, fail) as house:
+    async with consent_setup(root, data, fail) as setup:
         with pytest.raises(ExtensionRefused):
-            await house.let_in()
-        assert ["no terminal" in one.problem for one in house.complaints] == [True]
+            await setup.evaluate_and_approve()
+        assert ["no terminal" in one.problem for one in setup.diagnostics] == [True]
 
 
 async def test_no_decision_in_time_is_a_refusal(root: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consent, "CONSENT_TIMEOUT", 0.05)
     end = threading.Event()
-    async with house_of(root, data, lambda question: end.wait()) as house:
+    async with consent_setup(root, data, lambda question: end.wait()) as setup:
         try:
             with pytest.raises(ExtensionRefused):
-                await house.let_in()
+                await setup.evaluate_and_approve()
         finally:
             end.set()
 
@@ -799,9 +801,9 @@ async def test_files_that_change_during_the_prompt_are_prompted_for_again(root: 
         change(root)
         return True
 
-    async with house_of(root, data, answer) as house:
-        way = await house.door.resolve_launch(await house.let_in())
-        assert len(house.questions) == 2
+    async with consent_setup(root, data, answer) as setup:
+        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
+        assert len(setup.prompts) == 2
         assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print('changed')\n"
 
 
@@ -813,11 +815,11 @@ async def test_files_that_change_at_every_look_are_refused(root: Path, data: Pat
         change(root, "".join(edits))
         return True
 
-    async with house_of(root, data, edit, on_find=edit) as house:
+    async with consent_setup(root, data, edit, on_find=edit) as setup:
         with pytest.raises(ExtensionRefused) as refused:
-            await house.let_in()
+            await setup.evaluate_and_approve()
         assert "change all the time" in refused.value.because
-        assert len(house.questions) == 3
+        assert len(setup.prompts) == 3
 
 
 async def test_a_permission_that_is_denied_during_the_prompt_stays_denied(tmp_path: Path, data: Path) -> None:
@@ -828,100 +830,100 @@ async def test_a_permission_that_is_denied_during_the_prompt_stays_denied(tmp_pa
         edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_denials(["memory.write"]))
         return True
 
-    async with house_of(root, data, answer) as house:
-        guest = await house.let_in()
-        assert guest.gate.allows("memory.read")
-        assert not guest.gate.allows("memory.write")
+    async with consent_setup(root, data, answer) as setup:
+        extension = await setup.evaluate_and_approve()
+        assert extension.gate.allows("memory.read")
+        assert not extension.gate.allows("memory.write")
         assert load_grants(data / "grants.toml")["notes"].deny == ("memory.write",)
 
 
 async def test_consent_that_cannot_be_stored_is_a_refusal(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
+    async with consent_setup(root, data) as setup:
         (data / "grants.toml").mkdir()
         with pytest.raises(ExtensionRefused) as refused:
-            await house.let_in()
+            await setup.evaluate_and_approve()
         assert "grants.toml" in refused.value.because
 
 
 async def test_a_grant_without_a_digest_is_bound_to_the_present_files(root: Path, data: Path) -> None:
     edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(["memory.read"]))
-    async with house_of(root, data, None) as house:
-        way = await house.door.resolve_launch(await house.let_in())
+    async with consent_setup(root, data, None) as setup:
+        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
         assert Path(way.folder).parent == data / "copies"
     assert load_grants(data / "grants.toml")["notes"].digest == digest_folder(root / "notes").digest
 
 
 async def test_an_extension_without_a_decision_is_prompted_for_when_it_is_started(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.door.evaluate(house.find())
-        assert Path((await house.door.resolve_launch(guest)).folder).parent == data / "copies"
-        assert len(house.questions) == 1
+    async with consent_setup(root, data) as setup:
+        extension = await setup.controller.evaluate(setup.find())
+        assert Path((await setup.controller.resolve_launch(extension)).folder).parent == data / "copies"
+        assert len(setup.prompts) == 1
 
 
 # -- again
 
 
 async def test_changed_files_that_are_approved_are_started_next(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
-        old = await house.door.resolve_launch(guest)
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
+        old = await setup.controller.resolve_launch(extension)
         write_extension(root / "notes", "notes", BOTH)
 
-        candidate = await house.door.approve_reload(guest)
+        candidate = await setup.controller.approve_reload(extension)
 
         assert candidate.manifest.permissions == ("memory.read", "memory.write")
-        assert not guest.gate.allows("memory.write")  # the old copy still runs
-        new = await house.door.resolve_launch(guest)
+        assert not extension.gate.allows("memory.write")  # the old copy still runs
+        new = await setup.controller.resolve_launch(extension)
         assert new.folder != old.folder
-        assert guest.gate.allows("memory.write")
+        assert extension.gate.allows("memory.write")
 
 
 async def test_permissions_that_changed_files_no_longer_request_are_revoked(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         write_extension(root / "notes", "notes", READING)
-        await house.door.approve_reload(guest)
-        await house.door.resolve_launch(guest)
-        assert not guest.gate.allows("memory.write")
-        assert house.told[-1] == PermissionRevoked("notes", "memory.write", "answer")
+        await setup.controller.approve_reload(extension)
+        await setup.controller.resolve_launch(extension)
+        assert not extension.gate.allows("memory.write")
+        assert setup.events_seen[-1] == PermissionRevoked("notes", "memory.write", "answer")
 
 
 async def test_changed_files_without_consent_change_nothing(root: Path, data: Path) -> None:
     answers = iter([True, False])
-    async with house_of(root, data, lambda question: next(answers)) as house:
-        guest = await house.let_in()
-        old = await house.door.resolve_launch(guest)
+    async with consent_setup(root, data, lambda question: next(answers)) as setup:
+        extension = await setup.evaluate_and_approve()
+        old = await setup.controller.resolve_launch(extension)
         change(root)
 
         with pytest.raises(ExtensionRefused):
-            await house.door.approve_reload(guest)
+            await setup.controller.approve_reload(extension)
 
-        assert await house.door.resolve_launch(guest) == old
-        assert guest.gate.allows("memory.read")
+        assert await setup.controller.resolve_launch(extension) == old
+        assert extension.gate.allows("memory.read")
 
 
 async def test_an_extension_that_is_no_longer_found_is_refused_and_its_copy_stays(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         (root / "notes" / "becket.toml").unlink()
 
         with pytest.raises(ExtensionRefused):
-            await house.door.approve_reload(guest)
+            await setup.controller.approve_reload(extension)
 
-        assert (Path((await house.door.resolve_launch(guest)).folder) / "becket.toml").exists()
+        assert (Path((await setup.controller.resolve_launch(extension)).folder) / "becket.toml").exists()
 
 
 async def test_the_number_of_prompts_about_changing_files_is_bounded(root: Path, data: Path) -> None:
     answers = iter([True])
-    async with house_of(root, data, lambda question: next(answers, False)) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data, lambda question: next(answers, False)) as setup:
+        extension = await setup.evaluate_and_approve()
         for number in range(MAX_PROMPTS + 5):
             change(root, f"print({number})\n")
             with pytest.raises(ExtensionRefused):
-                await house.door.approve_reload(guest)
-        assert len(house.questions) == MAX_PROMPTS
+                await setup.controller.approve_reload(extension)
+        assert len(setup.prompts) == MAX_PROMPTS
 
 
 # -- what another program writes down
@@ -938,40 +940,40 @@ def allow(data: Path, *names: str, digest: str = "") -> None:
 async def test_grants_and_revocations_of_another_program_take_effect(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         taken: list[str] = []
-        guest.gate.subscribe(taken.append)
-        assert await house.door.apply_grant_changes() == {}  # what it has written itself is no news
-        assert not house.kept.has_grant_changes()
+        extension.gate.subscribe(taken.append)
+        assert await setup.controller.apply_grant_changes() == {}  # what it has written itself is no news
+        assert not setup.persistence.has_grant_changes()
         deny(data, "memory.write")
-        assert house.kept.has_grant_changes()
+        assert setup.persistence.has_grant_changes()
 
-        assert await house.door.apply_grant_changes() == {"notes": False}
+        assert await setup.controller.apply_grant_changes() == {"notes": False}
 
-        assert not guest.gate.allows("memory.write")
+        assert not extension.gate.allows("memory.write")
         assert taken == ["memory.write"]
-        assert house.told[-1] == PermissionRevoked("notes", "memory.write", "grants.toml")
-        assert house.audit[-1] == GrantChanged("notes", "memory.write", False, "grants.toml")
-        assert not house.kept.has_grant_changes()
+        assert setup.events_seen[-1] == PermissionRevoked("notes", "memory.write", "grants.toml")
+        assert setup.audit[-1] == GrantChanged("notes", "memory.write", False, "grants.toml")
+        assert not setup.persistence.has_grant_changes()
         allow(data, "memory.write", "audio.input")
-        await house.door.apply_grant_changes()
-        assert guest.gate.allows("memory.write")
-        assert not guest.gate.allows("audio.input")  # which it does not ask for
-        assert house.told[-1] == PermissionGranted("notes", "memory.write", "grants.toml")
+        await setup.controller.apply_grant_changes()
+        assert extension.gate.allows("memory.write")
+        assert not extension.gate.allows("audio.input")  # which it does not ask for
+        assert setup.events_seen[-1] == PermissionGranted("notes", "memory.write", "grants.toml")
 
 
 async def test_after_all_approvals_are_removed_only_the_grants_of_the_host_are_left(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.write")
-    async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
-        guest = await house.let_in()
-        assert guest.gate.allows("memory.write")
+    async with consent_setup(root, data, None, given={"notes": Grants.of(["memory.read"])}) as setup:
+        extension = await setup.evaluate_and_approve()
+        assert extension.gate.allows("memory.write")
         edit_grants(data / "grants.toml", "notes", lambda _: None)
-        await house.door.apply_grant_changes()
-        assert not guest.gate.allows("memory.write")
-        assert guest.gate.allows("memory.read")
+        await setup.controller.apply_grant_changes()
+        assert not extension.gate.allows("memory.write")
+        assert extension.gate.allows("memory.read")
 
 
 async def test_a_grant_for_other_files_does_not_apply_to_the_running_ones_and_revokes_nothing(
@@ -979,76 +981,76 @@ async def test_a_grant_for_other_files_does_not_apply_to_the_running_ones_and_re
 ) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
-        await house.door.revoke("notes", ["memory.write"])
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
+        await setup.controller.revoke("notes", ["memory.write"])
         change(root)
         allow(data, "memory.write", digest=digest_folder(root / "notes").digest)
 
-        assert await house.door.apply_grant_changes() == {"notes": True}
+        assert await setup.controller.apply_grant_changes() == {"notes": True}
 
-        assert guest.gate.allows("memory.read")
-        assert not guest.gate.allows("memory.write")
+        assert extension.gate.allows("memory.read")
+        assert not extension.gate.allows("memory.write")
         deny(data, "memory.read")
-        assert await house.door.apply_grant_changes() == {"notes": True}
-        assert not guest.gate.allows("memory.read")
+        assert await setup.controller.apply_grant_changes() == {"notes": True}
+        assert not extension.gate.allows("memory.read")
 
 
 async def test_a_revocation_just_before_the_host_itself_writes_is_not_missed(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.read")
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         deny(data, "memory.read")
-        await house.door.grant("notes", ["memory.write"])
+        await setup.controller.grant("notes", ["memory.write"])
 
-        assert await house.door.apply_grant_changes() == {"notes": False}
+        assert await setup.controller.apply_grant_changes() == {"notes": False}
 
-        assert not guest.gate.allows("memory.read")
-        assert guest.gate.allows("memory.write")
+        assert not extension.gate.allows("memory.read")
+        assert extension.gate.allows("memory.write")
 
 
 async def test_a_decision_that_was_made_while_it_runs_holds(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.read")
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
-        assert guest.gate.begin_prompt("memory.write")
-        guest.gate.resolve_prompt("memory.write", True)
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
+        assert extension.gate.begin_prompt("memory.write")
+        extension.gate.resolve_prompt("memory.write", True)
         deny(data, "memory.read")
-        await house.door.apply_grant_changes()
-        assert guest.gate.allows("memory.write")
+        await setup.controller.apply_grant_changes()
+        assert extension.gate.allows("memory.write")
 
 
 async def test_grants_that_cannot_be_read_change_nothing(root: Path, data: Path) -> None:
-    async with house_of(root, data) as house:
-        guest = await house.let_in()
+    async with consent_setup(root, data) as setup:
+        extension = await setup.evaluate_and_approve()
         (data / "grants.toml").write_text("[notes", encoding="utf-8")
-        assert house.kept.has_grant_changes()
+        assert setup.persistence.has_grant_changes()
         with pytest.raises(BadFile):
-            await house.door.apply_grant_changes()
-        assert guest.gate.allows("memory.read")
-        assert not house.kept.has_grant_changes()
+            await setup.controller.apply_grant_changes()
+        assert extension.gate.allows("memory.read")
+        assert not setup.persistence.has_grant_changes()
 
 
 async def test_entries_about_missing_or_unapproved_extensions_are_reported(root: Path, data: Path) -> None:
-    async with house_of(root, data, None) as house:
-        guest = await house.door.evaluate(house.find())
-        assert not await house.door.recheck(guest)
+    async with consent_setup(root, data, None) as setup:
+        extension = await setup.controller.evaluate(setup.find())
+        assert not await setup.controller.recheck(extension)
         allow(data, "memory.read")
         edit_grants(data / "grants.toml", "other", lambda entry: entry.with_grants(["memory.read"]))
-        assert await house.door.apply_grant_changes() == {"notes": False, "other": False}
-        assert not guest.gate.allows("memory.read")
-        assert await house.door.recheck(guest)
-        await house.door.approve_start(guest)
-        assert guest.gate.allows("memory.read")
+        assert await setup.controller.apply_grant_changes() == {"notes": False, "other": False}
+        assert not extension.gate.allows("memory.read")
+        assert await setup.controller.recheck(extension)
+        await setup.controller.approve_start(extension)
+        assert extension.gate.allows("memory.read")
 
 
 async def test_an_extension_that_can_no_longer_start_is_refused_at_the_recheck(root: Path, data: Path) -> None:
-    async with house_of(root, data, None) as house:
-        guest = await house.door.evaluate(house.find())
+    async with consent_setup(root, data, None) as setup:
+        extension = await setup.controller.evaluate(setup.find())
         write_extension(root / "notes", "notes", 'permissions = ["no.such"]\n')
         with pytest.raises(ExtensionRefused):
-            await house.door.recheck(guest)
+            await setup.controller.recheck(extension)

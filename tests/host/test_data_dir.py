@@ -1,4 +1,4 @@
-"""Where a host keeps what it keeps."""
+"""The data directory of a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A diagnostic says what happened, to what, and what to do."""
+"""A diagnostic has what happened, to what, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extensions are found where they are, once each, in a fixed order; whatever else is on disk is told and passed by."""
+"""Extensions are discovered once each, in a fixed order; other files are reported and skipped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ids_of(report: DiscoveryReport) -> list[str]:
     return [candidate.id for candidate in report.candidates]
 
 
-def told(report: DiscoveryReport) -> list[tuple[str, str, Severity]]:
+def reported(report: DiscoveryReport) -> list[tuple[str, str, Severity]]:
     return [(note.path or "", note.problem, note.severity) for note in report.diagnostics]
 
 
@@ -119,7 +119,7 @@ def test_a_root_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     report = discover_extensions([tmp_path / "none", tmp_path])
 
     assert ids_of(report) == ["a"]
-    assert told(report) == [(str(tmp_path / "none"), "no such folder", Severity.WARNING)]
+    assert reported(report) == [(str(tmp_path / "none"), "no such folder", Severity.WARNING)]
 
 
 def test_a_root_that_is_a_file_is_reported(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_root_within_an_extension_adds_nothing_and_is_reported(tmp_path: Path)
         report = discover_extensions(roots)
         assert ids_of(report) == ["outer"]
         problem = f"lies in the folder of another extension: {outer}"
-        assert told(report) == [(str(inner / "becket.toml"), problem, Severity.NOTE)]
+        assert reported(report) == [(str(inner / "becket.toml"), problem, Severity.NOTE)]
 
 
 PARTS = st.lists(st.sampled_from("abc"), max_size=5)
@@ -218,7 +218,7 @@ def test_of_two_extensions_with_one_id_the_later_root_wins_and_the_other_is_repo
 
     assert [candidate.folder for candidate in report.candidates] == [str(second)]
     problem = f"has the same id as {second / 'becket.toml'}, which is taken"
-    assert told(report) == [(str(first / "becket.toml"), problem, Severity.WARNING)]
+    assert reported(report) == [(str(first / "becket.toml"), problem, Severity.WARNING)]
 
 
 def test_the_first_root_may_be_the_one_that_wins(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_link_to_a_folder_is_not_followed_and_noted(tmp_path: Path) -> None:
     report = discover_extensions([tmp_path / "root"])
 
     assert ids_of(report) == []
-    assert told(report) == [(str(tmp_path / "root" / "notes"), "is a link: not looked into", Severity.NOTE)]
+    assert reported(report) == [(str(tmp_path / "root" / "notes"), "is a link: not looked into", Severity.NOTE)]
 
 
 def test_a_followed_link_gives_the_real_folder(tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_found() ->
         (root / "locked").chmod(0o700)
 
     assert ids_of(report) == ["good"]
-    assert told(report) == [(str(root / "locked"), "cannot be looked into: Permission denied", Severity.WARNING)]
+    assert reported(report) == [(str(root / "locked"), "cannot be looked into: Permission denied", Severity.WARNING)]
 
 
 def test_a_manifest_that_may_not_be_read_is_reported() -> None:

@@ -1,4 +1,4 @@
-"""What the program `env` sets is found by its words alone, as the program itself reads them."""
+"""The variables that the program `env` sets are parsed from its arguments as `env` does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from becket.host.starting.env_program import find_env_variables, split_env_command
 
-TELL = "import json, os; print(json.dumps(dict(os.environ)))"
+PRINT_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ TELL = "import json, os; print(json.dumps(dict(os.environ)))"
 def test_the_variables_are_the_ones_that_the_program_sets(words: list[str], variables: dict[str, str]) -> None:
     program = shutil.which("env")
     assert program is not None
-    command = [program, *words, sys.executable, "-I", "-c", TELL]
+    command = [program, *words, sys.executable, "-I", "-c", PRINT_ENVIRONMENT]
 
     found = split_env_command(command)
     ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, env={"HOME": "/x", "LANG": "C", "PATH": "/bin"})
 
     assert found is not None
     assert found.variables == variables
-    assert found.command == (sys.executable, "-I", "-c", TELL)
+    assert found.command == (sys.executable, "-I", "-c", PRINT_ENVIRONMENT)
     assert variables.items() <= json.loads(ran.stdout).items()
 
 

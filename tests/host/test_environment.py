@@ -1,4 +1,4 @@
-"""A process gets the base list, what it declares and what the operator gives; all outside the base list is named."""
+"""A process gets the base list, its declared variables and those of the operator; others are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of a host: told by class, in one order, and a subscriber that fails disturbs nobody."""
+"""Events of a host: delivered by class, in one order; a subscriber that fails affects no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host's handle on one extension: what each of its calls says, what comes back, and how it ends."""
+"""The host's handle on one extension: the requests and results of its calls, and its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 import pytest
 from msgspec.structs import asdict
 from tests.host.stand_ins import ALL, ECHO, LOCAL, SOON, hosted, initialized, introduce, played
-from tests.peer.scripted import Script, answer, notification, refusal, settled
+from tests.peer.scripted import Script, notification, refusal, response, settled
 
 from becket import BadReply, CallTimeout, ConnectionLost, Peer, Registry, RemoteError, RpcError
 from becket.contract.hooks import Block, Confirm, Continue, HookEvent, HookResult, Inject, Modify, Replace
@@ -90,7 +90,7 @@ async def test_a_tool_that_was_never_declared_is_not_called() -> None:
         with pytest.raises(NotDeclared) as caught:
             await notes.call_tool("cuont")
         assert (caught.value.what, caught.value.name, caught.value.known) == ("tool", "cuont", ("echo",))
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_the_error_of_a_tool_is_the_callers() -> None:
@@ -111,7 +111,7 @@ async def test_an_input_that_does_not_fit_is_refused_before_anything_is_sent() -
             await notes.call_tool("count", {"text": 5, "size": 1})
         assert {pointer for pointer, _ in caught.value.problems} == {"/text", "/size"}
         assert "count" in str(caught.value)
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_an_input_that_does_not_fit_can_be_warned_about_only(caplog: pytest.LogCaptureFixture) -> None:
@@ -132,12 +132,12 @@ async def test_the_validation_of_inputs_can_be_turned_off(caplog: pytest.LogCapt
 
 
 async def test_a_model_request_has_every_member_of_the_contract() -> None:
-    asked: list[Any] = []
+    called: list[Any] = []
     async with hosted() as (notes, child):
 
         @child.handle("provider.complete")
         def complete(params: Any) -> Any:
-            asked.append(params)
+            called.append(params)
             return {"content": [{"type": "text", "text": "hello"}], "stop_reason": "end", "usage": {"tokens": 1}}
 
         result = await notes.complete(
@@ -152,7 +152,7 @@ async def test_a_model_request_has_every_member_of_the_contract() -> None:
         )
         assert await notes.complete("local", "small", messages=[])
     assert result == ProviderResult(({"type": "text", "text": "hello"},), "end", {"tokens": 1})
-    assert asked[0] == {
+    assert called[0] == {
         "provider_id": "local",
         "model_id": "small",
         "model": "notes:local:small",
@@ -163,7 +163,7 @@ async def test_a_model_request_has_every_member_of_the_contract() -> None:
         "max_tokens": 10,
         "thinking_budget": 3,
     }
-    assert asked[1].keys() == asdict(ProviderRequest("", "", "", ())).keys()  # all members travel, null or not
+    assert called[1].keys() == asdict(ProviderRequest("", "", "", ())).keys()  # all members travel, null or not
 
 
 async def test_a_complete_response_has_content() -> None:
@@ -186,7 +186,7 @@ async def test_an_undeclared_provider_is_not_called(provider: str, model: str, w
         with pytest.raises(NotDeclared):
             async with notes.stream(provider, model, messages=[]):
                 pass
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 # -- hooks
@@ -243,8 +243,8 @@ async def test_an_output_is_replaced_only_with_the_permission_for_it() -> None:
 async def test_all_nine_members_of_an_event_travel() -> None:
     async with played(grants=("tools.intercept", *ALL)) as (notes, script), anyio.create_task_group() as tasks:
         tasks.start_soon(notes.handle_hook, BASH)
-        asked = await script.hear()
-        assert asked["params"] == {
+        called = await script.receive()
+        assert called["params"] == {
             "kind": "before_tool_call",
             "tool_name": "bash",
             "tool_runtime_name": "bash",
@@ -255,7 +255,7 @@ async def test_all_nine_members_of_an_event_travel() -> None:
             "transcript": None,
             "data": None,
         }
-        script.say(answer(asked, {"action": "continue"}))
+        script.send(response(called, {"action": "continue"}))
 
 
 async def test_an_error_or_the_end_of_the_link_continues() -> None:
@@ -266,10 +266,10 @@ async def test_an_error_or_the_end_of_the_link_continues() -> None:
             results.append(await notes.handle_hook(BASH))
 
         tasks.start_soon(ask)
-        script.say(refusal(await script.hear(), -32603))
+        script.send(refusal(await script.receive(), -32603))
         await settled()
         tasks.start_soon(ask)
-        await script.hear()
+        await script.receive()
         script.leave()
         await settled()
         await ask()
@@ -289,14 +289,21 @@ async def test_an_extension_gets_only_events_that_it_has_permission_for(event: H
         with pytest.raises(PermissionDenied) as caught:
             await notes.handle_hook(event)
         assert caught.value.permission == permission
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 # -- times
 
 
-ASKED = ("tool.call", "hook.handle", "provider.complete", "provider.stream", "command.invoke", "settings.editor.open")
-SILENT = (*ASKED, "settings.editor.key", "settings.editor.commit", "sidecar.spawn_args", "shutdown")
+REQUESTS = (
+    "tool.call",
+    "hook.handle",
+    "provider.complete",
+    "provider.stream",
+    "command.invoke",
+    "settings.editor.open",
+)
+SILENT = (*REQUESTS, "settings.editor.key", "settings.editor.commit", "sidecar.spawn_args", "shutdown")
 
 
 def timed(action: Any, **options: Any) -> float:
@@ -419,7 +426,7 @@ async def test_notifications_go_to_the_functions_of_their_class() -> None:
         def count() -> None:
             calls.append(1)
 
-        script.say(
+        script.send(
             notification("task.start", {"id": "1", "label": "Loading"}),
             notification("task.update", {"id": "1", "current": 5}),
             notification("task.update", {}),
@@ -463,9 +470,9 @@ async def test_leaving_sends_shutdown_and_closes_the_link() -> None:
         tasks.start_soon(introduce, script, initialized())
         async with connect_extension_over(script, id="notes", timeouts=SOON) as notes:
             await settled()
-        asked = await script.hear()
-        assert asked["method"] == "shutdown"
-        assert "params" not in asked
+        called = await script.receive()
+        assert called["method"] == "shutdown"
+        assert "params" not in called
     assert script.is_closed
     assert notes.is_closed
 
@@ -474,7 +481,7 @@ async def test_an_extension_that_has_left_gets_no_shutdown() -> None:
     async with played() as (notes, script):
         script.leave()
         await notes.peer.wait_closed()
-    assert script.unheard() == []
+    assert script.unread() == []
     with pytest.raises(ConnectionLost):
         await notes.call_tool("echo")
 
@@ -501,7 +508,7 @@ async def test_it_can_be_awaited_and_closed_by_hand() -> None:
 async def test_a_host_that_is_cancelled_while_it_says_goodbye_still_closes() -> None:
     async with played(timeouts=Timeouts(shutdown=60)) as (notes, script), anyio.create_task_group() as tasks:
         tasks.start_soon(notes.shutdown)
-        await script.hear()
+        await script.receive()
         tasks.cancel_scope.cancel()
     assert script.is_closed
 

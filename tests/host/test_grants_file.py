@@ -1,4 +1,4 @@
-"""Grants are read whole or not at all, changed one program at a time, and what a person wrote beside them stays."""
+"""Grants are read whole or not at all, changed under a lock, and comments are preserved."""
 
 from __future__ import annotations
 

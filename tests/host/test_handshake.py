@@ -1,4 +1,4 @@
-"""The first exchange with an extension: what the host says, what it accepts, and how each refusal reads and ends."""
+"""The handshake of a host: requests, accepted responses, and the message of each refusal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.host.stand_ins import ALL, ECHO, LOCAL, SOON, hosted, initialized, introduce, played
-from tests.peer.scripted import Script, answer, notification, refusal, request, settled
+from tests.peer.scripted import Script, notification, refusal, request, response, settled
 
 import becket
 from becket import BecketError, Limits
@@ -57,7 +57,7 @@ async def connecting(**options: Any) -> AsyncGenerator[tuple[Script, list[Becket
 async def refused(result: object, **options: Any) -> BecketError:
     """Returns what the host fails with when an extension gives this answer."""
     async with connecting(**options) as (script, failures):
-        script.say(answer(await script.hear(), result))
+        script.send(response(await script.receive(), result))
     (error,) = failures
     assert script.is_closed
     return error
@@ -68,9 +68,9 @@ async def refused(result: object, **options: Any) -> BecketError:
 
 async def test_the_host_sends_its_identity_as_the_contract_defines_it() -> None:
     async with connecting(config={"endpoint": "x"}, root="/demo") as (script, _):
-        asked = await script.hear()
-        assert asked["method"] == "initialize"
-        assert asked["params"] == {
+        called = await script.receive()
+        assert called["method"] == "initialize"
+        assert called["params"] == {
             "synaps_version": "0.1.0",
             "extension_protocol_version": 1,
             "plugin_id": "demo",
@@ -79,44 +79,44 @@ async def test_the_host_sends_its_identity_as_the_contract_defines_it() -> None:
             "host": {"name": "becket", "version": becket.__version__},
             "features": list(FEATURES),
         }
-        script.say(answer(asked, initialized()))
+        script.send(response(called, initialized()))
 
 
 async def test_a_host_may_have_a_name_of_its_own_and_an_extension_no_folder() -> None:
     async with connecting(host=HostInfo("desk", "2")) as (script, _):
-        asked = await script.hear()
-        assert asked["params"]["host"] == {"name": "desk", "version": "2"}
-        assert asked["params"]["plugin_root"] is None
-        assert asked["params"]["config"] == {}
-        script.say(answer(asked, initialized()))
+        called = await script.receive()
+        assert called["params"]["host"] == {"name": "desk", "version": "2"}
+        assert called["params"]["plugin_root"] is None
+        assert called["params"]["config"] == {}
+        script.send(response(called, initialized()))
 
 
 async def test_a_dialect_without_features_announces_none() -> None:
     async with connecting(dialect="plain") as (script, _):
-        asked = await script.hear()
-        assert "features" not in asked["params"]
-        script.say(answer(asked, initialized()))
+        called = await script.receive()
+        assert "features" not in called["params"]
+        script.send(response(called, initialized()))
 
 
 async def test_only_messages_of_the_contract_are_sent_before_the_response() -> None:
     async with connecting(limits=Limits(handshake=0.05)) as (script, failures):
-        asked = await script.hear()
-        assert "_meta" not in asked["params"]
-    assert script.unheard() == []  # no cancellation either, which an extension of old would not understand
+        called = await script.receive()
+        assert "_meta" not in called["params"]
+    assert script.unread() == []  # no cancellation either, which an extension of old would not understand
     assert isinstance(failures[0], HandshakeFailed)
 
 
 async def test_granted_methods_can_be_called_while_the_response_is_pending() -> None:
     async with connecting(grants=["memory.write"]) as (script, failures):
-        asked = await script.hear()
-        script.say(
+        called = await script.receive()
+        script.send(
             request(1, "memory.append", {"namespace": "demo", "content": "x"}),
             request(2, "memory.query", {"namespace": "demo"}),
         )
-        answers = {said["id"]: said for said in (await script.hear(), await script.hear())}
+        answers = {said["id"]: said for said in (await script.receive(), await script.receive())}
         assert answers[1]["result"]["ok"] is True
         assert answers[2]["error"]["message"] == "permission denied: memory.read required"
-        script.say(answer(asked, initialized()))
+        script.send(response(called, initialized()))
     assert failures == []
 
 
@@ -133,17 +133,17 @@ async def test_an_extension_without_features_gets_nothing_beyond_the_contract() 
         assert notes.features == frozenset()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(notes.call_tool, "echo", {"text": "x"})
-            asked = await script.hear()
-            assert asked["params"] == {"name": "echo", "input": {"text": "x"}}
+            called = await script.receive()
+            assert called["params"] == {"name": "echo", "input": {"text": "x"}}
             tasks.cancel_scope.cancel()
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 @pytest.mark.parametrize("result", [{"protocol_version": 1}, {"protocol_version": 1, "capabilities": []}])
 async def test_an_extension_that_declares_nothing_gets_no_further_requests(result: object) -> None:
     async with played(result, grants=()) as (notes, script):
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
         assert (notes.tools, notes.providers, notes.capabilities) == ((), (), ())
         assert notes.about is None
 
@@ -167,11 +167,11 @@ async def test_the_declarations_are_available() -> None:
 )
 async def test_info_is_requested_from_an_extension_with_declarations(declared: dict[str, Any]) -> None:
     async with connecting() as (script, failures):
-        script.say(answer(await script.hear(), initialized(**declared)))
-        asked = await script.hear()
-        assert asked["method"] == "info.get"
-        assert "params" not in asked
-        script.say(answer(asked, {"build": {"backend": "cpu"}}))
+        script.send(response(await script.receive(), initialized(**declared)))
+        called = await script.receive()
+        assert called["method"] == "info.get"
+        assert "params" not in called
+        script.send(response(called, {"build": {"backend": "cpu"}}))
     assert failures == []
 
 
@@ -180,8 +180,8 @@ async def test_the_info_of_an_extension_is_stored() -> None:
     async with anyio.create_task_group() as tasks:
 
         async def tell() -> None:
-            script.say(answer(await script.hear(), initialized(tools=[ECHO])))
-            script.say(answer(await script.hear(), {"build": {"backend": "cpu"}}))
+            script.send(response(await script.receive(), initialized(tools=[ECHO])))
+            script.send(response(await script.receive(), {"build": {"backend": "cpu"}}))
 
         tasks.start_soon(tell)
         async with connect_extension_over(script, id="demo", grants=ALL, timeouts=SOON) as extension:
@@ -194,8 +194,10 @@ async def test_info_in_the_handshake_is_not_requested_again() -> None:
     async with anyio.create_task_group() as tasks:
 
         async def tell() -> None:
-            script.say(answer(await script.hear(), {**initialized(tools=[ECHO]), "features": ["cancel"], "info": info}))
-            assert (await script.hear())["method"] == "shutdown"
+            script.send(
+                response(await script.receive(), {**initialized(tools=[ECHO]), "features": ["cancel"], "info": info})
+            )
+            assert (await script.receive())["method"] == "shutdown"
             script.leave()
 
         tasks.start_soon(tell)
@@ -205,18 +207,18 @@ async def test_info_in_the_handshake_is_not_requested_again() -> None:
 
 async def test_info_of_another_shape_in_the_handshake_is_requested_again() -> None:
     async with connecting() as (script, failures):
-        script.say(answer(await script.hear(), {**initialized(tools=[ECHO]), "info": {"name": "demo"}}))
-        asked = await script.hear()
-        assert asked["method"] == "info.get"
-        script.say(answer(asked, {"build": {"backend": "cpu"}}))
+        script.send(response(await script.receive(), {**initialized(tools=[ECHO]), "info": {"name": "demo"}}))
+        called = await script.receive()
+        assert called["method"] == "info.get"
+        script.send(response(called, {"build": {"backend": "cpu"}}))
     assert failures == []
 
 
 @pytest.mark.parametrize(("said", "level"), [({"build": 5}, logging.WARNING), (None, logging.WARNING)])
 async def test_invalid_info_is_ignored_and_logged(said: object, level: int, caplog: pytest.LogCaptureFixture) -> None:
     async with connecting() as (script, failures):
-        script.say(answer(await script.hear(), initialized(tools=[ECHO])))
-        script.say(answer(await script.hear(), said))
+        script.send(response(await script.receive(), initialized(tools=[ECHO])))
+        script.send(response(await script.receive(), said))
     assert failures == []
     assert [record.levelno for record in caplog.records if record.name == "becket.host"] == [level]
 
@@ -230,8 +232,8 @@ async def test_not_to_know_the_method_is_nothing_to_warn_about(caplog: pytest.Lo
 
 async def test_an_extension_that_leaves_during_the_info_request_has_not_started() -> None:
     async with connecting() as (script, failures):
-        script.say(answer(await script.hear(), initialized(tools=[ECHO])))
-        await script.hear()
+        script.send(response(await script.receive(), initialized(tools=[ECHO])))
+        await script.receive()
         script.leave()
     assert isinstance(failures[0], HandshakeFailed)
 
@@ -332,10 +334,10 @@ async def test_a_broken_rule_is_reported_with_the_message_of_the_contract(
     declared: dict[str, Any], pointer: str, text: str
 ) -> None:
     async with connecting() as (script, failures):
-        script.say(answer(await script.hear(), initialized(**declared)))
-        goodbye = await script.hear()
+        script.send(response(await script.receive(), initialized(**declared)))
+        goodbye = await script.receive()
         assert goodbye["method"] == "shutdown"  # it is well, and is asked to end before it is made to
-        script.say(answer(goodbye))
+        script.send(response(goodbye))
     (error,) = failures
     assert isinstance(error, BadCapabilities)
     assert error.problems == ((f"/capabilities/{pointer}", text),)
@@ -426,7 +428,7 @@ async def test_a_response_that_cannot_be_read_is_refused_with_pointers(result: o
 
 async def test_an_extension_that_never_responds_times_out_with_a_hint() -> None:
     async with connecting(limits=Limits(handshake=0.02)) as (script, failures):
-        await script.hear()
+        await script.receive()
     (error,) = failures
     assert isinstance(error, HandshakeFailed)
     assert error.extension == "demo"
@@ -437,7 +439,7 @@ async def test_an_extension_that_never_responds_times_out_with_a_hint() -> None:
 
 async def test_an_extension_that_responds_with_an_error_is_quoted() -> None:
     async with connecting() as (script, failures):
-        script.say(refusal(await script.hear(), 1008, "I need a newer host"))
+        script.send(refusal(await script.receive(), 1008, "I need a newer host"))
     assert isinstance(failures[0], HandshakeFailed)
     assert "I need a newer host" in failures[0].because
     assert script.is_closed
@@ -445,15 +447,15 @@ async def test_an_extension_that_responds_with_an_error_is_quoted() -> None:
 
 async def test_an_extension_that_leaves_has_failed() -> None:
     async with connecting() as (script, failures):
-        await script.hear()
+        await script.receive()
         script.leave()
     assert isinstance(failures[0], HandshakeFailed)
 
 
 async def test_an_invalid_response_fails_the_handshake() -> None:
     async with connecting() as (script, failures):
-        asked = await script.hear()
-        script.say({"jsonrpc": "2.0", "id": asked["id"], "error": 5})
+        called = await script.receive()
+        script.send({"jsonrpc": "2.0", "id": called["id"], "error": 5})
     assert isinstance(failures[0], HandshakeFailed)
 
 
@@ -465,20 +467,20 @@ async def test_a_cancelled_handshake_leaves_nothing_behind() -> None:
             await connect_extension_over(script, id="demo")
 
         tasks.start_soon(connect)
-        await script.hear()
+        await script.receive()
         tasks.cancel_scope.cancel()
     assert script.is_closed
 
 
 async def test_notifications_before_the_response_are_ignored() -> None:
     async with connecting() as (script, failures):
-        asked = await script.hear()
-        script.say(
+        called = await script.receive()
+        script.send(
             notification("$/log", {"level": "info", "logger": "x", "message": "starting"}),
             notification("task.start", {"id": "1", "label": "Loading"}),
             notification("nobody/knows", {}),
         )
-        script.say(answer(asked, initialized()))
+        script.send(response(called, initialized()))
     assert failures == []
 
 

@@ -1,4 +1,4 @@
-"""A heartbeat tells slow from dead, and never blames a child for what the host did not hear."""
+"""A heartbeat distinguishes slow from dead, and never blames a child for a stall of the host."""
 
 from __future__ import annotations
 

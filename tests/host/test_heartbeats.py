@@ -1,4 +1,4 @@
-"""The heartbeats of many extensions: each is kept, whatever becomes of the others."""
+"""The heartbeats of many extensions: each continues, whatever becomes of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks in a host: all that want an event are consulted about what will really be used, in an order that is known."""
+"""Hooks in a host: every hook of an event is called about the final input, in a fixed order."""
 
 from __future__ import annotations
 
@@ -205,14 +205,14 @@ def test_a_hook_needs_its_permission(kind: HookKind) -> None:
 
 # -- asking
 
-Answer = HookResult | Exception | Callable[[HookEvent], HookResult]
-Answers = dict[str, Answer]
+Outcome = HookResult | Exception | Callable[[HookEvent], HookResult]
+Outcomes = dict[str, Outcome]
 
 
 class Extensions:
     """Extensions that respond what they are told to, and remember that they were asked, and about what."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Outcomes) -> None:
         self.answers = answers
         self.asked: list[str] = []
         self.inputs: list[tuple[str, object]] = []
@@ -295,7 +295,7 @@ GO = Continue()
     ],
 )
 async def test_every_hook_sees_the_final_input_and_a_block_wins(
-    event: HookEvent, answers: Answers, verdict: HookVerdict, asked: str
+    event: HookEvent, answers: Outcomes, verdict: HookVerdict, asked: str
 ) -> None:
     extensions = Extensions(answers)
 
@@ -374,7 +374,7 @@ async def test_a_replaced_output_is_checked_by_the_other_hooks_too() -> None:
     ],
     ids=lambda failure: type(failure).__name__,
 )
-async def test_a_guard_that_must_not_be_skipped_holds_back_what_it_cannot_look_at(failure: Answer) -> None:
+async def test_a_guard_that_must_not_be_skipped_holds_back_what_it_cannot_look_at(failure: Outcome) -> None:
     for event, kind in ((BEFORE, Block), (AFTER, Replace)):
         extensions = Extensions({"guard": failure, "other": GO})
         verdict = await run_hooks(wanting(event, "guard", "other", required=True), event, extensions.call)

@@ -1,4 +1,4 @@
-"""A whole host: from folders to running extensions, what they offer together, and what survives."""
+"""A whole host: from folders to running extensions, their combined offers, and persistence."""
 
 from __future__ import annotations
 
@@ -383,14 +383,14 @@ def rewrite(folder: Path, old: str, new: str) -> None:
     main.write_text(main.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
-def agree(question: str, decision: Decision) -> bool:
+def consent(question: str, decision: Decision) -> bool:
     return True
 
 
 async def test_a_restart_runs_the_approved_files_whatever_became_of_them(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     with anyio.fail_after(60):
-        async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=agree) as host:
+        async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=consent) as host:
             notes = await host.ready("notes")
             before = await notes.call_tool("which")
             rewrite(folder, "one in", "another in")
@@ -414,7 +414,7 @@ async def test_a_first_start_from_a_copy_compiles_only_its_own_files(tmp_path: P
     folder = write_extension(tmp_path / "root", "quiet", "import part\n" + QUIET, [])
     (folder / "part.py").write_text("", encoding="utf-8")
     with anyio.fail_after(60):
-        async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=agree) as host:
+        async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=consent) as host:
             await host.ready("quiet")
     assert find_compiled(tmp_path / "data") == ["part"]
     assert find_compiled(folder) == []
@@ -522,7 +522,7 @@ async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: 
 async def test_in_development_the_audit_says_that_changed_files_were_started(root: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with anyio.fail_after(60):
-        async with host_of(root, grants={}, data=data, ask=agree) as host:
+        async with host_of(root, grants={}, data=data, ask=consent) as host:
             await host.ready("notes")
         agreed = load_grants(data / "grants.toml")["notes"].digest
         rewrite(root / "notes", "Keeps a text.", "Keeps any text.")
@@ -561,13 +561,13 @@ class Person:
         event.set()
 
 
-def write_asking(root: Path, *ids: str, more: str = "") -> None:
+def write_requesting(root: Path, *ids: str, more: str = "") -> None:
     for id in ids:
         write_extension(root, id, VERSIONED.replace('"notes"', f'"{id}"'), REGISTERING, more)
 
 
 async def test_approved_extensions_run_while_the_others_are_prompted_for_one_by_one(root: Path) -> None:
-    write_asking(root, "ask-a", "ask-b")
+    write_requesting(root, "ask-a", "ask-b")
     person = Person()
     with anyio.fail_after(60):
         async with host_of(root, grants={"notes": MEMORY}, ask=person.ask) as host:
@@ -629,7 +629,7 @@ async def test_only_true_gives_a_running_extension_a_permission(root: Path, *, i
 
 
 async def test_ready_waits_for_the_response(root: Path) -> None:
-    write_asking(root, "ask-a")
+    write_requesting(root, "ask-a")
     person = Person()
     with anyio.fail_after(60):
         async with host_of(root, ask=person.ask) as host, anyio.create_task_group() as tasks:
@@ -646,7 +646,7 @@ async def test_ready_waits_for_the_response(root: Path) -> None:
 
 
 async def test_an_extension_that_needs_a_refused_one_does_not_start(root: Path) -> None:
-    write_asking(root, "ask-a")
+    write_requesting(root, "ask-a")
     write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["ask-a"]')
     person = Person()
     with anyio.fail_after(60):
@@ -661,7 +661,7 @@ async def test_an_extension_that_needs_a_refused_one_does_not_start(root: Path) 
 
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_a_host_can_be_closed_while_a_prompt_is_open(root: Path, *, is_async: bool) -> None:
-    write_asking(root, "ask-a")
+    write_requesting(root, "ask-a")
     person, end = Person(), threading.Event()
 
     def ask(question: str, decision: Decision) -> bool:
@@ -686,7 +686,7 @@ async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running
     root: Path, tmp_path: Path
 ) -> None:
     grants = tmp_path / "data" / "grants.toml"
-    host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
+    host = host_of(root, grants={}, data=tmp_path / "data", ask=consent)
     told = Told(host)
     with anyio.fail_after(60):
         async with host:
@@ -714,7 +714,7 @@ async def test_a_refused_extension_starts_when_another_program_grants_it(root: P
 
 
 async def test_a_refused_extension_starts_when_the_host_grants_all_of_its_requests(root: Path) -> None:
-    write_asking(root, "ask-a")
+    write_requesting(root, "ask-a")
     with anyio.fail_after(60):
         async with host_of(root) as host:
             with pytest.raises(ExtensionRefused):
@@ -756,9 +756,9 @@ async def test_approving_an_unknown_extension_is_refused(root: Path) -> None:
 
 
 async def test_skipped_extensions_start_in_order_when_their_requirement_is_granted(root: Path) -> None:
-    write_asking(root, "first")
-    write_asking(root, "second", more='after = ["first"]')
-    write_asking(root, "third", more='after = ["second", "notes"]')
+    write_requesting(root, "first")
+    write_requesting(root, "second", more='after = ["first"]')
+    write_requesting(root, "third", more='after = ["second", "notes"]')
     host = host_of(root, grants={"notes": MEMORY, "second": REGISTERING, "third": REGISTERING})
     told = Told(host)
     with anyio.fail_after(60):
@@ -776,7 +776,7 @@ async def test_skipped_extensions_start_in_order_when_their_requirement_is_grant
 async def test_skipped_extensions_start_when_another_program_grants_their_requirement(
     root: Path, tmp_path: Path
 ) -> None:
-    write_asking(root, "late", more='after = ["notes"]')
+    write_requesting(root, "late", more='after = ["notes"]')
     host = host_of(root, grants={"late": REGISTERING}, data=tmp_path / "data")
     told = Told(host)
     with anyio.fail_after(60):
@@ -788,10 +788,10 @@ async def test_skipped_extensions_start_when_another_program_grants_their_requir
 
 
 async def test_extensions_with_other_reasons_stay_refused_when_their_requirement_is_granted(root: Path) -> None:
-    write_asking(root, "first", "other")
-    write_asking(root, "asking", more='after = ["first"]')
-    write_asking(root, "both", more='after = ["other", "first"]')
-    write_asking(root, "last", more='after = ["asking"]')
+    write_requesting(root, "first", "other")
+    write_requesting(root, "asking", more='after = ["first"]')
+    write_requesting(root, "both", more='after = ["other", "first"]')
+    write_requesting(root, "last", more='after = ["asking"]')
     host = host_of(root, grants={"both": REGISTERING, "last": REGISTERING})
     with anyio.fail_after(60):
         async with host:
@@ -810,8 +810,8 @@ async def test_extensions_with_other_reasons_stay_refused_when_their_requirement
 
 
 async def test_an_extension_that_is_granted_before_its_requirement_waits_for_it(root: Path) -> None:
-    write_asking(root, "first")
-    write_asking(root, "second", more='after = ["first"]')
+    write_requesting(root, "first")
+    write_requesting(root, "second", more='after = ["first"]')
     with anyio.fail_after(60):
         async with host_of(root) as host:
             await host.settled()
@@ -825,7 +825,7 @@ async def test_an_extension_that_is_granted_before_its_requirement_waits_for_it(
 
 
 async def test_broken_grants_are_reported_and_change_nothing(root: Path, tmp_path: Path) -> None:
-    host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
+    host = host_of(root, grants={}, data=tmp_path / "data", ask=consent)
     told = Told(host)
     with anyio.fail_after(60):
         async with host:
@@ -1003,7 +1003,7 @@ async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_
 ) -> None:
     monkeypatch.setattr(becket.host.host, "RETRY_EVERY", 0.02)
     data = tmp_path / "data"
-    host = host_of(root, grants={}, data=data, ask=agree)
+    host = host_of(root, grants={}, data=data, ask=consent)
     told = Told(host)
     with anyio.fail_after(60):
         async with host:
@@ -1032,7 +1032,7 @@ async def test_a_revocation_that_could_not_be_written_is_written_when_the_host_c
 ) -> None:
     data = tmp_path / "data"
     with anyio.fail_after(60):
-        async with host_of(root, grants={}, data=data, ask=agree) as host:
+        async with host_of(root, grants={}, data=data, ask=consent) as host:
             await host.ready("notes")
             (data / "grants.toml.lock").unlink()
             (data / "grants.toml.lock").mkdir()
@@ -1048,7 +1048,7 @@ async def test_a_revocation_that_was_never_written_to_the_grants_holds_in_the_ne
 ) -> None:
     data = tmp_path / "data"
     with anyio.fail_after(60):
-        async with host_of(root, grants={}, data=data, ask=agree) as host:
+        async with host_of(root, grants={}, data=data, ask=consent) as host:
             await host.ready("notes")
             (data / "grants.toml.lock").unlink()
             (data / "grants.toml.lock").mkdir()

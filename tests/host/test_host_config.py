@@ -1,4 +1,4 @@
-"""The configuration of a host is read as its schema says, all problems at once, and becomes arguments of `Host`."""
+"""The configuration of a host is validated by its schema and becomes arguments of `Host`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that load code from their working directory are told from those that name all that they load."""
+"""Commands that load code from their working directory are distinguished from other commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an extension is started with, by the habits of its dialect and the host's own settings."""
+"""The launch settings of an extension, from its host defaults and the settings of the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of an extension: only moves of the table exist, and what is asked twice is done once."""
+"""The lifecycle of an extension: only transitions of the table exist, and repeated requests run once."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Supervised(RuleBasedStateMachine):
         assert self.processes in (0, 1)
 
     @invariant()
-    def who_should_not_run_does_not(self) -> None:
+    def a_stopped_extension_does_not_run(self) -> None:
         if self.life.state in (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED):
             assert self.processes == 0
         if self.life.state in (ExtensionState.SPAWNING, ExtensionState.READY, ExtensionState.DEGRADED):

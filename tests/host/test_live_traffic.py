@@ -1,4 +1,4 @@
-"""The traffic of a running host can be followed by programs of the same user, and by nobody else, at no one's cost."""
+"""Programs of the same user can follow the traffic of a running host, without delaying it."""
 
 from __future__ import annotations
 

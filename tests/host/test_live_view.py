@@ -1,4 +1,4 @@
-"""What a person sees of a command or an answer: text, tables and bars, and nothing that could be smuggled in."""
+"""The live view of a command or a response: text, tables and bars, all escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extensions log, as events: only where somebody wants to know, and not without end."""
+"""Log records of extensions as events: only with subscribers, and bounded."""
 
 from __future__ import annotations
 

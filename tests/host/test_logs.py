@@ -1,4 +1,4 @@
-"""What an extension says for the log: its level is kept, its words are harmless, and its names take up no room."""
+"""The log of an extension: levels are preserved, text is escaped, logger names are bounded."""
 
 from __future__ import annotations
 

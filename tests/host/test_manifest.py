@@ -1,4 +1,4 @@
-"""Manifests are read as their schema says; hostile ones are refused, with all that is wrong and what to do about it."""
+"""Manifests are validated by their schema; hostile ones are refused with all problems and hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host against models that never have enough: tool calls by the thousand, and answers without an end."""
+"""A host against endless models: thousands of tool calls, and responses without an end."""
 
 from __future__ import annotations
 

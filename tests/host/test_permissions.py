@@ -1,4 +1,4 @@
-"""What an extension may do: decided by its connection alone, asked for once, taken away at once, never lent by another.
+"""Permissions of an extension: decided by its connection, prompted for once, revoked at once.
 
 Every decision is recorded.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.host.stand_ins import ALL, ECHO, SOON, hosted, initialized, played
-from tests.peer.scripted import Script, answer, notification, request, settled
+from tests.peer.scripted import Script, notification, request, response, settled
 
 from becket import CallTimeout, Context, Meaning, Peer, Registry, RemoteError
 from becket.contract.audit import (
@@ -88,10 +88,10 @@ async def test_the_declarations_of_an_extension_do_not_change_its_permissions() 
 class Asked:
     """A person who answers after a while."""
 
-    def __init__(self, answer: bool = True) -> None:
+    def __init__(self, response: bool = True) -> None:
         self.questions: list[str] = []
         self.may_answer = anyio.Event()
-        self._answer = answer
+        self._answer = response
 
     async def __call__(self, question: str, decision: Decision) -> bool:
         self.questions.append(question)
@@ -100,7 +100,7 @@ class Asked:
 
 
 async def test_a_permission_that_is_requested_a_thousand_times_causes_one_prompt() -> None:
-    person = Asked(answer=False)
+    person = Asked(response=False)
     async with hosted(grants=BOTH, ask=person) as (_, child):
         refusals = 0
         with anyio.fail_after(60):
@@ -323,8 +323,8 @@ async def test_a_revocation_may_come_from_any_thread_and_each_change_is_delivere
 
 async def test_a_finished_call_is_not_undone() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as run:
-        asked = await script.hear()
-        script.say(notification(EVENT, {"type": "text", "delta": "x"}), answer(asked, {"content": []}))
+        asked = await script.receive()
+        script.send(notification(EVENT, {"type": "text", "delta": "x"}), response(asked, {"content": []}))
         await settled()
         notes.gate.revoke("providers.register")
         await settled()
@@ -344,7 +344,7 @@ async def test_without_the_permission_nothing_is_sent() -> None:
         with pytest.raises(PermissionDenied):
             async with notes.stream("local", "small", messages=[]):
                 pass
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_revocation_while_a_response_waits_for_its_turn_takes_effect() -> None:
@@ -359,31 +359,31 @@ async def test_a_revocation_while_a_response_waits_for_its_turn_takes_effect() -
                 errors.append(error)
 
         async with notes.stream("local", "small", messages=[user("first")]) as first:
-            asked = await script.hear()
+            asked = await script.receive()
             tasks.start_soon(wait_for_turn)
             await settled()
             notes.gate.revoke("providers.register")
             await settled()
             with pytest.raises(PermissionDenied):
                 await first.result()
-        script.say(answer(asked, {"content": []}))
+        script.send(response(asked, {"content": []}))
         await settled()
         assert len(errors) == 1
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_revocation_ends_notifications_to_the_extension() -> None:
     store = InMemoryStore()
     async with played(store=store) as (notes, script):
-        script.say(request(1, "config.subscribe", {}))
-        await script.hear()
+        script.send(request(1, "config.subscribe", {}))
+        await script.receive()
         store.set_config("notes", ConfigSet("a", "1"))
-        assert (await script.hear())["method"] == "config.changed"
+        assert (await script.receive())["method"] == "config.changed"
         notes.gate.revoke("config.subscribe")
         await settled()
         store.set_config("notes", ConfigSet("a", "2"))
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_revocation_ends_host_calls_of_the_extension() -> None:
@@ -792,13 +792,13 @@ async def test_a_custom_gate_is_used_unchanged() -> None:
     async with anyio.create_task_group() as tasks:
 
         async def introduce() -> None:
-            script.say(answer(await script.hear(), initialized()), notification("nobody/knows"))
+            script.send(response(await script.receive(), initialized()), notification("nobody/knows"))
 
         tasks.start_soon(introduce)
         async with connect_extension_over(script, id="notes", gate=gate, timeouts=SOON) as notes:
             assert notes.gate is gate
-            script.say(request(1, "memory.query", {"namespace": "notes"}))
-            await script.hear()
+            script.send(request(1, "memory.query", {"namespace": "notes"}))
+            await script.receive()
     assert [(decision.method, decision.allowed) for decision in decisions] == [("memory.query", False)]
 
 

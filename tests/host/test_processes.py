@@ -1,4 +1,4 @@
-"""Extensions as processes: written by hand in the first words of the contract, or with the kit; those that fail."""
+"""Extensions as processes: written from the contract alone or on becket, and those that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs is an absolute path that was found where the host looks, and arguments arrive as they are written."""
+"""A program is an absolute path from the search path of the host, and arguments arrive unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from becket.errors import ExtensionRefused
 from becket.host.starting.environment import build_environment
 from becket.host.starting.programs import find_program, list_program_folders, relocate_command, resolve_command
 
-SAY = "#!/bin/sh\necho {}\n"
+ECHO = "#!/bin/sh\necho {}\n"
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write_program(path: Path, says: str) -> None:
-    path.write_text(SAY.format(says), encoding="utf-8")
+    path.write_text(ECHO.format(says), encoding="utf-8")
     path.chmod(0o755)
 
 
@@ -176,7 +176,7 @@ def test_arguments_that_name_files_or_folders_of_the_extension_become_absolute(f
     )
 
 
-def test_other_arguments_are_left_as_they_are(folder: Path) -> None:
+def test_other_arguments_are_not_resolved(folder: Path) -> None:
     (folder / "-x").touch()
     command = ["tool", "", "-x", "--root=../x", "--root=", "a=bin", "not/there", "/etc/passwd", "x" * 10_000]
 
@@ -233,7 +233,7 @@ def test_every_path_into_a_folder_leads_into_its_copy(tmp_path: Path) -> None:
     assert moved == ("/copy/bin/run", "/copy", "/copy", "--config=/copy/a.toml", "a=b=/copy/c")
 
 
-def test_other_words_stay_as_they_are(tmp_path: Path) -> None:
+def test_other_arguments_of_a_foreign_command_are_unchanged(tmp_path: Path) -> None:
     command = ["/usr/bin/python3", "main.py", "-", "", "./a=b", f"{tmp_path}/notes-evil/x", f"--x={tmp_path}", "../x"]
 
     assert relocate_command(command, str(tmp_path / "notes"), "/copy") == tuple(command)

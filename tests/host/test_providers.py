@@ -1,4 +1,4 @@
-"""Providers in a host: who answers for a model, who is trusted, and the loop in which a model uses tools."""
+"""Providers in a host: the provider of a model, trust, and the tool loop."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_call_that_was_not_made_has_a_record() -> None:
 # -- the loop
 
 REQUEST = ProviderRequest("local", "small", "notes:local:small", (user("hi"),))
-ANSWER = ProviderResult.of_text("done")
+DONE = ProviderResult.of_text("done")
 
 
 def asking(*names: str) -> ProviderResult:
@@ -174,9 +174,9 @@ async def echo(use: ToolUse, most_output: int) -> dict[str, Any]:
 
 @pytest.mark.loops
 async def test_tool_results_are_sent_to_a_model_until_it_responds() -> None:
-    model = Scripted(asking("a", "b"), asking("c"), ANSWER)
+    model = Scripted(asking("a", "b"), asking("c"), DONE)
 
-    assert await complete_with_tools("notes", REQUEST, model.complete, echo) == ANSWER
+    assert await complete_with_tools("notes", REQUEST, model.complete, echo) == DONE
 
     assert model.requests[0] == REQUEST
     assert model.requests[2].messages == (
@@ -189,9 +189,9 @@ async def test_tool_results_are_sent_to_a_model_until_it_responds() -> None:
 
 
 async def test_a_response_without_tools_is_the_response() -> None:
-    model = Scripted(ANSWER)
+    model = Scripted(DONE)
 
-    assert await complete_with_tools("notes", REQUEST, model.complete, echo) == ANSWER
+    assert await complete_with_tools("notes", REQUEST, model.complete, echo) == DONE
     assert len(model.requests) == 1
 
 
@@ -212,9 +212,9 @@ async def test_a_model_that_never_finishes_is_called_eight_times() -> None:
 
 
 async def test_a_model_may_finish_in_its_last_turn() -> None:
-    model = Scripted(*[asking("a")] * 7, ANSWER)
+    model = Scripted(*[asking("a")] * 7, DONE)
 
-    assert await complete_with_tools("notes", REQUEST, model.complete, echo) == ANSWER
+    assert await complete_with_tools("notes", REQUEST, model.complete, echo) == DONE
 
 
 @pytest.mark.parametrize("block", [{"name": "a"}, {"id": "", "name": "a"}, {"id": "1", "name": "a", "input": []}])
@@ -247,14 +247,14 @@ def calls_in(message: Message) -> list[str]:
 
 
 async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_are_reported_to_the_model() -> None:
-    model = Scripted(asking(*["a"] * 6_000), ANSWER)
+    model = Scripted(asking(*["a"] * 6_000), DONE)
     ran: list[str] = []
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
         ran.append(use.id)
         return tool_result(use.id, "done")
 
-    assert await complete_with_tools("notes", REQUEST, model.complete, use_tool) == ANSWER
+    assert await complete_with_tools("notes", REQUEST, model.complete, use_tool) == DONE
 
     _, asked, told = model.requests[1].messages
     assert len(ran) == 64
@@ -266,7 +266,7 @@ async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_are_reported
 
 
 async def test_text_beside_tool_calls_is_preserved() -> None:
-    model = Scripted(asking("a", "b", "c"), ANSWER)
+    model = Scripted(asking("a", "b", "c"), DONE)
 
     await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_tool_calls=1))
 
@@ -274,7 +274,7 @@ async def test_text_beside_tool_calls_is_preserved() -> None:
 
 
 async def test_each_turn_may_call_as_many_tools() -> None:
-    model = Scripted(asking("a", "b", "c"), asking("a", "b"), ANSWER)
+    model = Scripted(asking("a", "b", "c"), asking("a", "b"), DONE)
     ran: list[str] = []
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
@@ -288,7 +288,7 @@ async def test_each_turn_may_call_as_many_tools() -> None:
 
 
 async def test_the_outputs_of_a_turn_share_its_bytes_and_calls_beyond_them_do_not_run() -> None:
-    model = Scripted(asking("a", "b", "c"), asking("d"), ANSWER)
+    model = Scripted(asking("a", "b", "c"), asking("d"), DONE)
     rooms: list[tuple[str, int]] = []
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
@@ -332,9 +332,9 @@ async def test_all_turns_of_a_response_end_by_their_total_time(hangs: str) -> No
 
 
 async def test_without_a_total_time_a_response_may_take_for_ever() -> None:
-    model = Scripted(asking("a"), ANSWER)
+    model = Scripted(asking("a"), DONE)
 
-    assert await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_seconds=0)) == ANSWER
+    assert await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_seconds=0)) == DONE
 
 
 # -- one tool

@@ -1,4 +1,4 @@
-"""Restarts: how long each waits, how many there are, and what is forgotten. In virtual time, without any process."""
+"""Restarts: delays, limits and the history. In virtual time, without any process."""
 
 from __future__ import annotations
 

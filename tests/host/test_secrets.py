@@ -1,4 +1,4 @@
-"""Secrets of configuration: kept out of the store, in a file for their owner alone, and given to their extension."""
+"""Secrets of the configuration: in a file that only the user can read, never in the store."""
 
 from __future__ import annotations
 

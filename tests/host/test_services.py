@@ -1,4 +1,4 @@
-"""Memory and configuration as an extension sees them: its own, checked, kept, and told when they change."""
+"""Memory and configuration services: namespaced, validated, stored, with change notifications."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ async def test_queries_run_a_few_at_once_and_only_while_their_results_are_read()
     store = CountsQueries()
     async with played(store=store, limits=Limits(send_high=1_000)) as (_, script):
         script.queued = 1_001
-        script.say(*(request(id, "memory.query", {"namespace": "notes"}) for id in range(10)))
+        script.send(*(request(id, "memory.query", {"namespace": "notes"}) for id in range(10)))
         await settled()
         assert store.begun == 0
         script.make_room()
         for _ in range(10):
-            assert (await script.hear())["result"] == {"records": []}
+            assert (await script.receive())["result"] == {"records": []}
     assert (store.begun, store.most) == (10, 2)
 
 
@@ -114,8 +114,8 @@ class CountsQueries(ThreadedStore):
 async def test_queries_of_an_extension_that_does_not_read_are_busy_in_the_end() -> None:
     async with played(store=ThreadedStore(), limits=Limits(send_high=1_000, call_timeout=0.01)) as (_, script):
         script.queued = 1_001
-        script.say(request(1, "memory.query", {"namespace": "notes"}))
-        assert (await script.hear())["error"]["code"] == ERROR_CODES[Meaning.BUSY]
+        script.send(request(1, "memory.query", {"namespace": "notes"}))
+        assert (await script.receive())["error"]["code"] == ERROR_CODES[Meaning.BUSY]
 
 
 async def test_a_single_record_is_returned_however_large_its_meta_is() -> None:
@@ -236,7 +236,7 @@ async def test_two_extensions_on_one_store_have_each_their_own() -> None:
         assert (await b.call("memory.query", {"namespace": "b"}))["records"] == []
 
 
-class Heard:
+class Changes:
     """The changes that an extension was told."""
 
     def __init__(self, peer: Peer) -> None:
@@ -263,7 +263,7 @@ async def test_a_subscriber_gets_the_state_and_then_each_change_in_order(store: 
     kept = store()
     kept.set_config("notes", ConfigSet("a", "0"))
     async with hosted(store=kept) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         begun = await child.call("config.subscribe", {})
         assert begun == {"ok": True, "revision": 1, "snapshot": {"a": "0"}}
         for number in range(50):
@@ -277,7 +277,7 @@ async def test_a_subscriber_gets_the_state_and_then_each_change_in_order(store: 
 
 async def test_an_extension_subscribes_to_a_limited_number_of_keys() -> None:
     async with hosted(limits=Limits(config_subscriptions=3)) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         await child.call("config.subscribe", {"keys": ["a", "b"]})
         error = await refused(child, "config.subscribe", {"keys": ["c", "d"]})
         assert (error.meaning, error.data["limit"]) == (Meaning.QUOTA, 3)
@@ -290,7 +290,7 @@ async def test_an_extension_subscribes_to_a_limited_number_of_keys() -> None:
 @pytest.mark.parametrize("store", STORES)
 async def test_subscriptions_at_the_same_time_do_not_go_beyond_the_limit(store: Any) -> None:
     async with hosted(store=store(), limits=Limits(config_subscriptions=3)) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         outcomes: list[bool] = []
 
         async def subscribe(key: str) -> None:
@@ -310,7 +310,7 @@ async def test_subscriptions_at_the_same_time_do_not_go_beyond_the_limit(store: 
 
 async def test_an_extension_is_notified_of_its_own_changes_too() -> None:
     async with hosted() as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         await child.call("config.subscribe", {})
         await child.call("config.set", {"key": "a", "value": "1"})
         assert await heard.until(1) == [ConfigChanged("a", "1", 1)]
@@ -322,7 +322,7 @@ async def test_a_returning_subscriber_gets_the_missed_changes_and_no_snapshot(st
     for number in range(5):
         kept.set_config("notes", ConfigSet("a", str(number)))
     async with hosted(store=kept) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         assert await child.call("config.subscribe", {"since": 3}) == {"ok": True, "revision": 3}
         assert await heard.until(2) == [ConfigChanged("a", "3", 4), ConfigChanged("a", "4", 5)]
 
@@ -331,8 +331,8 @@ async def test_the_response_to_a_subscription_leaves_before_the_changes() -> Non
     store = InMemoryStore()
     store.set_config("notes", ConfigSet("a", "1"))
     async with played(store=store) as (_, script):
-        script.say(request(1, "config.subscribe", {"since": 0}))
-        first, second = await script.hear(), await script.hear()
+        script.send(request(1, "config.subscribe", {"since": 0}))
+        first, second = await script.receive(), await script.receive()
         assert first["id"] == 1
         assert second["method"] == "config.changed"
 
@@ -343,15 +343,15 @@ async def test_a_subscriber_that_missed_too_much_or_saw_another_store_gets_a_sna
         store.set_config("notes", ConfigSet("a", str(number)))
     async with hosted(store=store) as (_, child):
         for since in (1, 99):
-            answer = await child.call("config.subscribe", {"since": since})
-            assert answer == {"ok": True, "revision": 5, "snapshot": {"a": "4"}}
+            response = await child.call("config.subscribe", {"since": since})
+            assert response == {"ok": True, "revision": 5, "snapshot": {"a": "4"}}
 
 
 async def test_only_changes_of_the_subscribed_keys_are_sent() -> None:
     store = InMemoryStore()
     store.set_config("notes", ConfigSet("other", "0"))
     async with hosted(store=store) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         assert (await child.call("config.subscribe", {"keys": [" a "]}))["snapshot"] == {}
         store.set_config("notes", ConfigSet("other", "1"))
         store.set_config("notes", ConfigSet("a", "1"))
@@ -361,7 +361,7 @@ async def test_only_changes_of_the_subscribed_keys_are_sent() -> None:
 async def test_a_second_subscription_adds_to_the_first_without_duplicate_changes() -> None:
     store = InMemoryStore()
     async with hosted(store=store) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         await child.call("config.subscribe", {"keys": ["a"]})
         store.set_config("notes", ConfigSet("a", "1"))
         store.set_config("notes", ConfigSet("b", "2"))
@@ -383,7 +383,7 @@ async def test_a_subscription_during_delivery_loses_nothing() -> None:
     for number in range(100):
         store.set_config("notes", ConfigSet("a" if number % 2 else "b", str(number)))
     async with hosted(store=store) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(child.call, "config.subscribe", {"keys": ["a"], "since": 0})
             tasks.start_soon(child.call, "config.subscribe", {"keys": ["b"], "since": 0})
@@ -394,7 +394,7 @@ async def test_a_subscription_during_delivery_loses_nothing() -> None:
 async def test_changes_dropped_from_the_history_before_delivery_are_sent_as_a_snapshot() -> None:
     store = InMemoryStore(Limits(config_log=3))
     async with hosted(store=store) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         store.set_config("notes", ConfigSet("gone", "x"))
         await child.call("config.subscribe", {})
         for number in range(20):  # all before the loop gets to tell one
@@ -415,7 +415,7 @@ async def test_changes_dropped_from_the_history_before_delivery_are_sent_as_a_sn
 async def test_a_change_from_another_thread_is_sent() -> None:
     store = InMemoryStore()
     async with hosted(store=store) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         await child.call("config.subscribe", {})
         await anyio.to_thread.run_sync(store.set_config, "notes", ConfigSet("a", "1"))
         assert await heard.until(1) == [ConfigChanged("a", "1", 1)]
@@ -425,16 +425,16 @@ async def test_changes_are_sent_no_faster_than_the_extension_reads() -> None:
     limits = Limits(send_high=1_000, send_queue=100_000, config_log=10_000)
     store = InMemoryStore(limits)
     async with played(store=store, limits=limits) as (_, script):
-        script.say(request(1, "config.subscribe", {}))
-        await script.hear()
+        script.send(request(1, "config.subscribe", {}))
+        await script.receive()
         script.queued = 2_000  # from now on it does not read
         for number in range(500):
             store.set_config("notes", ConfigSet("a", str(number)))
         await settled()
-        assert len(script.unheard()) <= 1
+        assert len(script.unread()) <= 1
         script.make_room()
         await settled()
-        assert len(script.unheard()) >= 499
+        assert len(script.unread()) >= 499
 
 
 async def test_a_subscription_while_another_waits_for_delivery_loses_nothing() -> None:
@@ -442,17 +442,17 @@ async def test_a_subscription_while_another_waits_for_delivery_loses_nothing() -
     store = InMemoryStore(limits)
     async with played(store=store, limits=limits) as (_, script):
         store.set_config("notes", ConfigSet("b", "before"))
-        script.say(request(1, "config.subscribe", {"keys": ["a"]}))
-        await script.hear()
+        script.send(request(1, "config.subscribe", {"keys": ["a"]}))
+        await script.receive()
         script.queued = 2_000  # it does not read, and the first change waits for that
         for number in range(3):
             store.set_config("notes", ConfigSet("a", str(number)))
         await settled()
-        script.say(request(2, "config.subscribe", {"keys": ["b"], "since": 0}))
+        script.send(request(2, "config.subscribe", {"keys": ["b"], "since": 0}))
         await settled()
         script.make_room()
         await settled()
-        told = [said["params"] for said in script.unheard() if said.get("method") == "config.changed"]
+        told = [said["params"] for said in script.unread() if said.get("method") == "config.changed"]
         assert [(change["key"], change["value"]) for change in told] == [
             ("a", "0"),
             ("b", "before"),
@@ -496,7 +496,7 @@ async def test_a_store_that_fails_during_delivery_ends_only_the_delivery(
 
     store = Failing()
     async with hosted(store=store) as (_, child):
-        heard = Heard(child)
+        heard = Changes(child)
         await child.call("config.subscribe", {})
         store.is_broken = True
         store.set_config("notes", ConfigSet("a", "1"))
@@ -512,13 +512,13 @@ async def test_a_store_that_fails_during_delivery_ends_only_the_delivery(
 
 async def test_refusals_have_their_class_and_the_message_of_the_contract() -> None:
     async with played(grants=("tools.register", "providers.register", "memory.write")) as (_, script):
-        script.say(
+        script.send(
             request(1, "memory.append", {"namespace": "others", "content": "x"}),
             request(2, "memory.query", {"namespace": "notes"}),
             request(3, "config.get", {"key": "a.b"}),
             request(4, "nobody/knows"),
         )
-        answers = {one["id"]: one["error"] for one in [await script.hear() for _ in range(4)]}
+        answers = {one["id"]: one["error"] for one in [await script.receive() for _ in range(4)]}
     problem = answers[1]["data"]["problems"][0]
     assert problem["message"] == "namespace must equal extension id 'notes' (got 'others')"
     assert answers[1]["code"] == -32602

@@ -1,4 +1,4 @@
-"""A sidecar is started, greeted in either order, told what happens, heard, and ended."""
+"""A sidecar is started, completes its handshake in either order, exchanges messages, and ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.loops, pytest.mark.process]
 
 PATIENCE = 60.0
 
-WORDS = """
+PRELUDE = """
 import json, os, sys
 
 def say(type, **members):
@@ -42,7 +42,7 @@ def hello(version=2):
 
 
 def start(program: str, *, timeout: float = PATIENCE, limits: Limits = DEFAULT_LIMITS) -> SidecarConnector:
-    return connect_sidecar([sys.executable, "-c", WORDS + program], name="scribe", timeout=timeout, limits=limits)
+    return connect_sidecar([sys.executable, "-c", PRELUDE + program], name="scribe", timeout=timeout, limits=limits)
 
 
 async def take(sidecar: Sidecar, count: int) -> list[object]:
@@ -113,7 +113,7 @@ async def test_a_payload_is_sent_unchanged() -> None:
 
 
 async def test_other_hello_members_are_beside_the_version() -> None:
-    program = WORDS + "hello()\nsay('status', state='ready', label=hear()['config']['language'])\nhear()"
+    program = PRELUDE + "hello()\nsay('status', state='ready', label=hear()['config']['language'])\nhear()"
     async with connect_sidecar([sys.executable, "-c", program], config={"language": "de"}) as sidecar:
         assert await take(sidecar, 1) == [SidecarStatus("ready", "de")]
 
@@ -239,7 +239,7 @@ async def test_it_gets_all_variables_of_this_program_only_if_requested(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SCRIBE_MODEL", "small")
-    program = WORDS + "hello(); hear()\nsay('status', state=os.environ.get('SCRIBE_MODEL', 'none'))\nhear()"
+    program = PRELUDE + "hello(); hear()\nsay('status', state=os.environ.get('SCRIBE_MODEL', 'none'))\nhear()"
     command = [sys.executable, "-c", program]
     async with connect_sidecar(command, inherit_env=True) as inheriting, connect_sidecar(command) as bare:
         assert await take(inheriting, 1) == [SidecarStatus("small")]

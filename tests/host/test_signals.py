@@ -1,4 +1,4 @@
-"""A host that is stopped by a signal: its extensions end in order, then the signal does what it would have done."""
+"""A host that gets a signal: its extensions end in order, then the signal has its usual effect."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def host_in(folder: Path, loop: str, before: str = "", then: str = "pass") -> It
         process.kill()
 
 
-def said_by(process: subprocess.Popen[bytes]) -> bytes:
+def read_stdout(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
     return process.stdout.read()
 
@@ -98,7 +98,7 @@ signal.signal(signal.SIGTERM, take)
     with host_in(tmp_path, loop, before) as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 7
-        assert said_by(process) == b"in order\n"
+        assert read_stdout(process) == b"in order\n"
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])

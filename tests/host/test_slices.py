@@ -1,4 +1,4 @@
-"""Long work of many tasks takes turns on the loop, so that everything else goes on between them."""
+"""Long work of many tasks takes turns on the loop, so that other tasks run between them."""
 
 from __future__ import annotations
 

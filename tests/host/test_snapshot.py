@@ -1,4 +1,4 @@
-"""The digest of a folder changes with whatever could change what runs, and is the same for the same."""
+"""The digest of a folder changes with everything that could change the running code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An extension starts if all that it needs is there and somebody agreed to these files; else the report says why."""
+"""An extension starts if its requirements are met and its files are approved; otherwise the reasons are reported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def manifest_with(**members: Any) -> Manifest:
     return parse_manifest({"id": "notes", "version": "1.0.0", "command": ["python3", "main.py"]} | members, "x")
 
 
-ASKING = manifest_with(permissions=["memory.write", "memory.read"])
+REQUESTING = manifest_with(permissions=["memory.write", "memory.read"])
 
 
 def admitted(admission: StartDecision) -> StartAllowed:
@@ -301,7 +301,7 @@ def test_a_program_anywhere_is_for_the_operator_and_for_lists_of_this_machine(
 
 
 def test_a_disabled_extension_is_skipped() -> None:
-    admission = skipped(decide_start(ASKING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS)))
+    admission = skipped(decide_start(REQUESTING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS)))
 
     [reason] = admission.reasons
     assert (admission.extension, reason.extension) == ("notes", "notes")
@@ -423,7 +423,7 @@ def test_files_are_listed_while_they_match_the_digest(candidate: Candidate) -> N
 def test_a_new_extension_holds_nothing_whatever_an_entry_for_other_files_grants() -> None:
     entry = GrantEntry(("memory.read",), (), OTHERS)
 
-    assert consent(decide_start(ASKING, FOUND, entry=entry, can_ask=True)).held == ()
+    assert consent(decide_start(REQUESTING, FOUND, entry=entry, can_ask=True)).held == ()
 
 
 def test_only_variables_are_prompted_for_where_permissions_can_be_requested_later() -> None:
@@ -431,7 +431,7 @@ def test_only_variables_are_prompted_for_where_permissions_can_be_requested_late
 
     admission = consent(decide_start(CURIOUS, FOUND, entry=entry, can_ask=True))
 
-    assert (admission.permissions, admission.requested, admission.approved_digest) == ((), WANTED, "")
+    assert (admission.permissions, admission.requested, admission.approved_digest) == ((), SECRET_VARIABLES, "")
 
 
 def test_an_extension_without_requests_starts_without_a_prompt() -> None:
@@ -464,7 +464,7 @@ def test_consent_to_an_extension_without_requests_covers_its_files_alone(*, can_
 
 
 def test_an_extension_with_requests_needs_consent_to_all_of_them() -> None:
-    admission = consent(decide_start(ASKING, FOUND))
+    admission = consent(decide_start(REQUESTING, FOUND))
 
     assert admission.permissions == ("memory.read", "memory.write")
     assert (admission.digest, admission.approved_digest) == (THESE, "")
@@ -477,17 +477,17 @@ CURIOUS = manifest_with(
     environment={"pass": ["AWS_SECRET_ACCESS_KEY", "EDITOR", "HOME"], "set": {"RUST_LOG": "info"}},
     config={"token": {"type": "string", "secret": True, "env": "GITHUB_TOKEN"}, "mode": {"type": "string"}},
 )
-WANTED = ("AWS_SECRET_ACCESS_KEY", "EDITOR", "GITHUB_TOKEN")
+SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "EDITOR", "GITHUB_TOKEN")
 
 
 @pytest.mark.parametrize("can_ask", [False, True])
 def test_variables_of_the_host_need_consent_whatever_permissions_are_granted(*, can_ask: bool) -> None:
     admission = consent(decide_start(CURIOUS, FOUND, given=Grants.of(["memory.read"]), can_ask=can_ask))
 
-    assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), WANTED)
+    assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), SECRET_VARIABLES)
     assert "the variable EDITOR" in admission.build_refusal.because
     entry = admission.build_approval()
-    assert entry == GrantEntry(digest=THESE, variables=WANTED)
+    assert entry == GrantEntry(digest=THESE, variables=SECRET_VARIABLES)
     assert isinstance(decide_start(CURIOUS, FOUND, entry=entry, given=Grants.of(["memory.read"])), StartAllowed)
 
 
@@ -496,17 +496,17 @@ def test_consent_from_before_variables_were_requested_covers_permissions_only() 
 
     admission = consent(decide_start(CURIOUS, FOUND, entry=entry))
 
-    assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), WANTED)
-    assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE, WANTED)
+    assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), SECRET_VARIABLES)
+    assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE, SECRET_VARIABLES)
 
 
 def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_grants() -> None:
-    entry = GrantEntry(digest=OTHERS, variables=WANTED)
+    entry = GrantEntry(digest=OTHERS, variables=SECRET_VARIABLES)
     given = Grants.of(["memory.read"])
 
     admission = consent(decide_start(CURIOUS, FOUND, entry=entry, given=given))
 
-    assert admission.requested == WANTED
+    assert admission.requested == SECRET_VARIABLES
     entry = admission.build_approval()
     assert admitted(decide_start(CURIOUS, FOUND, entry=entry, given=given)).bound_to == THESE
 
@@ -514,7 +514,7 @@ def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_gran
 def test_consent_to_other_files_drops_the_variables_approved_for_the_earlier_ones() -> None:
     entry = GrantEntry(("audio.input",), (), OTHERS, ("OLD_VARIABLE",))
 
-    assert consent(decide_start(CURIOUS, FOUND, entry=entry)).build_approval().variables == WANTED
+    assert consent(decide_start(CURIOUS, FOUND, entry=entry)).build_approval().variables == SECRET_VARIABLES
 
 
 def test_an_unapproved_variable_is_prompted_for_alone() -> None:
@@ -524,7 +524,7 @@ def test_an_unapproved_variable_is_prompted_for_alone() -> None:
 
 
 def test_a_variable_that_the_operator_gives_needs_no_consent() -> None:
-    variables = list_variables(CURIOUS.environment, ("GITHUB_TOKEN",), Environment(passed=WANTED))
+    variables = list_variables(CURIOUS.environment, ("GITHUB_TOKEN",), Environment(passed=SECRET_VARIABLES))
 
     admission = decide_start(CURIOUS, FOUND, given=Grants.of(["memory.read"]), variables=variables)
 
@@ -587,9 +587,9 @@ def test_the_prompt_names_every_variable_outside_the_base_list_and_no_value_of_t
 
 
 def test_an_approval_holds_for_the_approved_files() -> None:
-    entry = consent(decide_start(ASKING, FOUND)).build_approval()
+    entry = consent(decide_start(REQUESTING, FOUND)).build_approval()
 
-    admission = admitted(decide_start(ASKING, FOUND, entry=entry))
+    admission = admitted(decide_start(REQUESTING, FOUND, entry=entry))
 
     assert entry == GrantEntry(("memory.read", "memory.write"), (), THESE)
     assert admission.grants == Grants.of(["memory.read", "memory.write"])
@@ -598,16 +598,16 @@ def test_an_approval_holds_for_the_approved_files() -> None:
 
 
 def test_consent_to_some_permissions_refuses_the_others() -> None:
-    entry = consent(decide_start(ASKING, FOUND)).build_approval(["memory.read"])
+    entry = consent(decide_start(REQUESTING, FOUND)).build_approval(["memory.read"])
 
     assert entry == GrantEntry(("memory.read",), ("memory.write",), THESE)
-    assert admitted(decide_start(ASKING, FOUND, entry=entry)).grants == Grants.of(["memory.read"], ["memory.write"])
+    assert admitted(decide_start(REQUESTING, FOUND, entry=entry)).grants == Grants.of(["memory.read"], ["memory.write"])
 
 
 def test_changed_files_need_new_consent_and_denials_stay() -> None:
     entry = GrantEntry(("memory.read", "audio.input"), ("memory.write",), OTHERS)
 
-    admission = consent(decide_start(ASKING, FOUND, entry=entry))
+    admission = consent(decide_start(REQUESTING, FOUND, entry=entry))
 
     assert admission.approved_digest == OTHERS
     assert admission.permissions == ("memory.read",)
@@ -618,7 +618,7 @@ def test_changed_files_need_new_consent_and_denials_stay() -> None:
 def test_changed_files_need_consent_also_where_all_their_requests_are_denied() -> None:
     entry = GrantEntry((), ("memory.read", "memory.write"), OTHERS)
 
-    admission = consent(decide_start(ASKING, FOUND, entry=entry))
+    admission = consent(decide_start(REQUESTING, FOUND, entry=entry))
 
     assert (admission.permissions, admission.approved_digest) == ((), OTHERS)
     assert admission.build_approval() == replace(entry, digest=THESE)
@@ -627,7 +627,7 @@ def test_changed_files_need_consent_also_where_all_their_requests_are_denied() -
 def test_in_development_changed_files_start_and_this_is_reported() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",), OTHERS)
 
-    admission = admitted(decide_start(ASKING, FOUND, entry=entry, in_development=True))
+    admission = admitted(decide_start(REQUESTING, FOUND, entry=entry, in_development=True))
 
     assert admission.grants == Grants.of(["memory.read"], ["memory.write"])
     assert admission.approved_digest == OTHERS
@@ -638,23 +638,23 @@ def test_in_development_changed_files_start_and_this_is_reported() -> None:
 def test_a_denial_is_not_consent_to_the_rest(*, in_development: bool) -> None:
     entry = GrantEntry((), ("memory.write",))
 
-    admission = consent(decide_start(ASKING, FOUND, entry=entry, in_development=in_development))
+    admission = consent(decide_start(REQUESTING, FOUND, entry=entry, in_development=in_development))
 
     assert admission.permissions == ("memory.read",)
     assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE)
 
 
 def test_development_does_not_stand_for_consent() -> None:
-    assert isinstance(decide_start(ASKING, FOUND, in_development=True), NeedsConsent)
+    assert isinstance(decide_start(REQUESTING, FOUND, in_development=True), NeedsConsent)
 
 
 def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",))
 
-    admission = admitted(decide_start(ASKING, FOUND, entry=entry))
+    admission = admitted(decide_start(REQUESTING, FOUND, entry=entry))
 
     assert admission.entry == GrantEntry(("memory.read",), ("memory.write",), THESE)
-    assert admitted(decide_start(ASKING, PreflightResult(), entry=entry)).entry == entry
+    assert admitted(decide_start(REQUESTING, PreflightResult(), entry=entry)).entry == entry
 
 
 @pytest.mark.parametrize(
@@ -668,21 +668,23 @@ def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there()
 def test_an_extension_with_some_of_its_permissions_is_refused_without_a_prompt_for_the_rest(
     entry: GrantEntry | None, host: Grants | None
 ) -> None:
-    admission = consent(decide_start(ASKING, FOUND, entry=entry, given=host))
+    admission = consent(decide_start(REQUESTING, FOUND, entry=entry, given=host))
 
     assert (admission.permissions, admission.held) == (("memory.write",), ("memory.read",))
     assert "memory.write" in admission.build_refusal.because
     assert "becket revoke notes memory.write" in admission.build_refusal.because
-    assert admitted(decide_start(ASKING, FOUND, entry=entry, given=host, can_ask=True)).undecided == ("memory.write",)
+    assert admitted(decide_start(REQUESTING, FOUND, entry=entry, given=host, can_ask=True)).undecided == (
+        "memory.write",
+    )
     denied = replace(entry or GrantEntry(), deny=("memory.write",))
-    assert admitted(decide_start(ASKING, FOUND, entry=denied, given=host)).undecided == ()
+    assert admitted(decide_start(REQUESTING, FOUND, entry=denied, given=host)).undecided == ()
 
 
 def test_grants_of_the_host_hold_for_any_files() -> None:
     given_by_host = Grants.of(["memory.read"], ["memory.write"])
 
     admission = admitted(
-        decide_start(ASKING, FOUND, given=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
+        decide_start(REQUESTING, FOUND, given=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
     )
 
     assert admission.grants == given_by_host
@@ -711,7 +713,7 @@ def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_
 ) -> None:
     # Where somebody can be asked, what is undecided keeps nothing that was agreed to from starting.
     can_ask = host is not None or entry is None or bool(entry.allow or entry.digest)
-    admission = decide_start(ASKING, FOUND, entry=entry, given=host, in_development=in_development, can_ask=can_ask)
+    admission = decide_start(REQUESTING, FOUND, entry=entry, given=host, in_development=in_development, can_ask=can_ask)
 
     assert admitted(admission).bound_to == bound_to
 
@@ -719,8 +721,8 @@ def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_
 def test_a_permission_that_was_not_requested_is_never_granted() -> None:
     everything = GrantEntry(tuple(sorted(PERMISSIONS)), (), THESE)
 
-    assert admitted(decide_start(ASKING, FOUND, entry=everything)).grants.allow == {"memory.read", "memory.write"}
-    assert admitted(decide_start(ASKING, FOUND, given=Grants.of(PERMISSIONS))).grants.allow == {
+    assert admitted(decide_start(REQUESTING, FOUND, entry=everything)).grants.allow == {"memory.read", "memory.write"}
+    assert admitted(decide_start(REQUESTING, FOUND, given=Grants.of(PERMISSIONS))).grants.allow == {
         "memory.read",
         "memory.write",
     }

@@ -1,4 +1,4 @@
-"""Who needs another starts after it and stops before it; what cannot be ordered is told and holds up nobody else."""
+"""An extension starts after its requirements and stops before them; cycles are reported and left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands and answers while they run: which events are theirs, when they end, and who waits for whom."""
+"""Running commands and responses: their events, their end, and their order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.host.stand_ins import hosted, played
-from tests.peer.scripted import Message, answer, notification, refusal, settled
+from tests.peer.scripted import Message, notification, refusal, response, settled
 
 from becket import BecketError, Context, Gap, Limits, Overflow, RemoteError, StreamOverrun
 from becket.contract.commands import CommandDone, CommandEvent, ErrorText, SystemText, Table, Text
@@ -32,9 +32,9 @@ EVENT = "provider.stream.event"
 EMPTY: dict[str, Any] = {"content": []}
 
 
-def output(asked: Message, **event: Any) -> Message:
+def output(called: Message, **event: Any) -> Message:
     """Returns a piece of output of the command that was asked for."""
-    return notification("command.output", {"request_id": asked["params"]["request_id"], "event": event})
+    return notification("command.output", {"request_id": called["params"]["request_id"], "event": event})
 
 
 def text(content: str) -> Message:
@@ -49,12 +49,12 @@ async def test_a_command_is_invoked_with_its_arguments_and_an_id_of_its_own() ->
         ids = set[str]()
         for _ in range(2):
             async with notes.invoke_command("reindex", ["--all", "x"]) as run:
-                asked = await script.hear()
-                assert asked["method"] == "command.invoke"
-                assert asked["params"]["command"] == "reindex"
-                assert asked["params"]["args"] == ["--all", "x"]
-                ids.add(asked["params"]["request_id"])
-                script.say(output(asked, kind="done"), answer(asked, {"any": 1}))
+                called = await script.receive()
+                assert called["method"] == "command.invoke"
+                assert called["params"]["command"] == "reindex"
+                assert called["params"]["args"] == ["--all", "x"]
+                ids.add(called["params"]["request_id"])
+                script.send(output(called, kind="done"), response(called, {"any": 1}))
                 assert await run.result() == {"any": 1}
         assert len(ids) == 2
         assert all(ids)
@@ -62,19 +62,19 @@ async def test_a_command_is_invoked_with_its_arguments_and_an_id_of_its_own() ->
 
 async def test_the_output_and_the_tasks_of_a_command_come_as_classes() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        flat = {"request_id": asked["params"]["request_id"], "kind": "system", "content": "flat"}
-        script.say(
-            output(asked, kind="text", content="a"),
+        called = await script.receive()
+        flat = {"request_id": called["params"]["request_id"], "kind": "system", "content": "flat"}
+        script.send(
+            output(called, kind="text", content="a"),
             notification("command.output", flat),
-            output(asked, kind="error", content="no"),
-            output(asked, kind="table", headers=["file"], rows=[["todo.md"]]),
+            output(called, kind="error", content="no"),
+            output(called, kind="table", headers=["file"], rows=[["todo.md"]]),
             notification("task.start", {"id": "1", "label": "Indexing", "kind": "rebuild"}),
             notification("task.update", {"id": "1", "current": 5, "total": 10}),
             notification("task.log", {"id": "1", "line": "reading"}),
             notification("task.done", {"id": "1"}),
-            output(asked, kind="done"),
-            answer(asked),
+            output(called, kind="done"),
+            response(called),
         )
         events: list[CommandEvent | Gap] = [event async for event in run]
     assert events == [
@@ -92,27 +92,27 @@ async def test_the_output_and_the_tasks_of_a_command_come_as_classes() -> None:
 
 async def test_done_does_not_end_a_command_but_its_response_does() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        script.say(output(asked, kind="done"), output(asked, kind="text", content="after all"))
+        called = await script.receive()
+        script.send(output(called, kind="done"), output(called, kind="text", content="after all"))
         assert await anext(run) == CommandDone()
         assert await anext(run) == Text("after all")
-        script.say(answer(asked, 5))
+        script.send(response(called, 5))
         assert [event async for event in run] == []
         assert await run.result() == 5
 
 
 async def test_malformed_output_is_skipped_and_counted() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        script.say(
-            output(asked, kind="text"),
-            output(asked, kind="dance"),
-            output(asked, kind="table", headers=["a"], rows=[[1]]),
+        called = await script.receive()
+        script.send(
+            output(called, kind="text"),
+            output(called, kind="dance"),
+            output(called, kind="table", headers=["a"], rows=[[1]]),
             notification("command.output", {}),
             notification("task.update", {}),
-            output(asked, kind="text", content="good"),
-            answer(asked),
-            output(asked, kind="nothing"),
+            output(called, kind="text", content="good"),
+            response(called),
+            output(called, kind="nothing"),
         )
         assert [event async for event in run] == [Text("good")]
         assert run.skipped == 6
@@ -120,16 +120,16 @@ async def test_malformed_output_is_skipped_and_counted() -> None:
 
 async def test_output_of_another_run_is_separate_and_task_events_reach_every_subscriber() -> None:
     async with played() as (notes, script), notes.invoke_command("a") as a, notes.invoke_command("b") as b:
-        first, second = await script.hear(), await script.hear()
-        script.say(
+        first, second = await script.receive(), await script.receive()
+        script.send(
             output(second, kind="text", content="of b"),
             output(first, kind="text", content="of a"),
             notification("command.output", {"request_id": "nobody", "kind": "text", "content": "lost"}),
             notification("task.start", {"id": "1", "label": "of whom?"}),
             output(first, kind="done"),
             output(second, kind="done"),
-            answer(first),
-            answer(second),
+            response(first),
+            response(second),
         )
         assert [event async for event in a] == [Text("of a"), TaskStarted("1", "of whom?"), CommandDone()]
         assert [event async for event in b] == [Text("of b"), TaskStarted("1", "of whom?"), CommandDone()]
@@ -137,8 +137,8 @@ async def test_output_of_another_run_is_separate_and_task_events_reach_every_sub
 
 async def test_the_error_of_a_command_comes_after_its_output() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        script.say(output(asked, kind="text", content="a"), refusal(asked, 7, "no"))
+        called = await script.receive()
+        script.send(output(called, kind="text", content="a"), refusal(called, 7, "no"))
         assert await anext(run) == Text("a")
         with pytest.raises(RemoteError):
             await anext(run)
@@ -170,22 +170,22 @@ async def test_leaving_a_command_sends_a_cancellation() -> None:
 
 async def test_output_may_come_before_anything_was_awaited() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        script.say(output(asked, kind="text", content="early"))
-        script.say(answer(asked))
+        called = await script.receive()
+        script.send(output(called, kind="text", content="early"))
+        script.send(response(called))
         assert [event async for event in run] == [Text("early")]
 
 
 async def test_output_after_the_response_in_the_same_chunk_still_belongs_to_the_run() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        script.say(
-            output(asked, kind="text", content="before"),
-            answer(asked, 1),
-            output(asked, kind="text", content="after"),
+        called = await script.receive()
+        script.send(
+            output(called, kind="text", content="before"),
+            response(called, 1),
+            output(called, kind="text", content="after"),
             notification("task.done", {"id": "1"}),
             notification("command.output", {"request_id": "nobody", "kind": "text", "content": "lost"}),
-            output(asked, kind="done"),
+            output(called, kind="done"),
         )
         assert [event async for event in run] == [Text("before"), Text("after"), TaskEnded("1"), CommandDone()]
         assert await run.result() == 1
@@ -193,8 +193,8 @@ async def test_output_after_the_response_in_the_same_chunk_still_belongs_to_the_
 
 async def test_output_after_the_response_of_an_old_extension_is_waited_for_a_moment() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        script.say(answer(asked, 1))
+        called = await script.receive()
+        script.send(response(called, 1))
         events: list[Any] = []
 
         async def take() -> None:
@@ -203,48 +203,48 @@ async def test_output_after_the_response_of_an_old_extension_is_waited_for_a_mom
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(take)
             await settled()
-            script.say(output(asked, kind="text", content="late"))
+            script.send(output(called, kind="text", content="late"))
             await settled()
-            script.say(output(asked, kind="done"))
-        script.say(output(asked, kind="text", content="too late"))
+            script.send(output(called, kind="done"))
+        script.send(output(called, kind="text", content="too late"))
         assert [event async for event in run] == []
         assert events == [Text("late"), CommandDone()]
 
 
 async def test_a_function_for_events_that_never_come_is_refused() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
+        called = await script.receive()
         with pytest.raises(TypeError, match=r"a run of command\.invoke has no `TextDelta`; it has: CommandDone, "):
             run.on(TextDelta)
         run.on(Text, Gap)
         run.on(object)
-        script.say(answer(asked, 1))
+        script.send(response(called, 1))
         assert await run.result() == 1
 
 
 async def test_output_after_the_response_reaches_the_functions_of_a_class_and_comes_in_batches() -> None:
     async with played() as (notes, script):
         async with notes.invoke_command("x") as run:
-            asked = await script.hear()
+            called = await script.receive()
             seen: list[Text] = []
             run.on(Text)(seen.append)
-            script.say(answer(asked, 1), output(asked, kind="text", content="a"), output(asked, kind="done"))
+            script.send(response(called, 1), output(called, kind="text", content="a"), output(called, kind="done"))
             assert await run.result() == 1
             assert seen == [Text("a")]
         async with notes.invoke_command("y") as run:
-            asked = await script.hear()
-            script.say(
-                output(asked, kind="text", content="a"), answer(asked, 1), output(asked, kind="text", content="b")
+            called = await script.receive()
+            script.send(
+                output(called, kind="text", content="a"), response(called, 1), output(called, kind="text", content="b")
             )
             assert [batch async for batch in run.batches()] == [[Text("a"), Text("b")]]
 
 
 async def test_trailing_output_is_not_collected_unless_requested() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
-        script.say(answer(asked))
+        called = await script.receive()
+        script.send(response(called))
         await settled()
-        script.say(*[output(asked, kind="text", content="x") for _ in range(MAX_TRAILING + 5)])
+        script.send(*[output(called, kind="text", content="x") for _ in range(MAX_TRAILING + 5)])
         await settled()
         assert run.dropped == 5
         assert len(run.batch_nowait()) == MAX_TRAILING
@@ -253,10 +253,10 @@ async def test_trailing_output_is_not_collected_unless_requested() -> None:
 async def test_a_run_that_was_left_takes_nothing() -> None:
     async with played() as (notes, script):
         async with notes.invoke_command("x") as run:
-            asked = await script.hear()
-            script.say(answer(asked))
+            called = await script.receive()
+            script.send(response(called))
             assert [event async for event in run] == []
-        script.say(output(asked, kind="text", content="x"))
+        script.send(output(called, kind="text", content="x"))
         assert run.batch_nowait() == []
 
 
@@ -265,10 +265,10 @@ async def test_a_run_that_was_left_takes_nothing() -> None:
 
 async def test_the_deltas_of_a_response_come_as_classes_in_all_their_forms() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[user("hi")]) as answering:
-        asked = await script.hear()
-        assert asked["method"] == "provider.stream"
-        assert asked["params"]["model"] == "notes:local:small"
-        script.say(
+        called = await script.receive()
+        assert called["method"] == "provider.stream"
+        assert called["params"]["model"] == "notes:local:small"
+        script.send(
             notification(EVENT, {"type": "text", "delta": "a"}),
             notification(EVENT, {"type": "text", "text": "b"}),
             notification(EVENT, {"event": {"type": "thinking", "delta": "c"}}),
@@ -277,7 +277,7 @@ async def test_the_deltas_of_a_response_come_as_classes_in_all_their_forms() -> 
             notification(EVENT, {"type": "error", "message": "hm", "code": 5}),
             notification(EVENT, {"type": "dance"}),
             notification(EVENT, {"type": "done"}),
-            answer(asked, {"content": [{"type": "text", "text": "ab"}]}),
+            response(called, {"content": [{"type": "text", "text": "ab"}]}),
         )
         assert [event async for event in answering] == [
             TextDelta("a"),
@@ -294,17 +294,17 @@ async def test_the_deltas_of_a_response_come_as_classes_in_all_their_forms() -> 
 
 async def test_a_streamed_response_may_have_no_content() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
-        script.say(answer(await script.hear(), EMPTY))
+        script.send(response(await script.receive(), EMPTY))
         assert await answering.result() == ProviderResult(())
 
 
 async def test_each_delta_goes_to_the_function_of_its_class() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
-        asked = await script.hear()
+        called = await script.receive()
         said: list[str] = []
 
         @answering.on(TextDelta)
-        async def say(event: TextDelta) -> None:
+        async def send(event: TextDelta) -> None:
             await settled()
             said.append(event.text)
 
@@ -312,16 +312,16 @@ async def test_each_delta_goes_to_the_function_of_its_class() -> None:
         def end() -> None:
             said.append("end")
 
-        script.say(text("a"), notification(EVENT, {"type": "usage"}), text("b"))
-        script.say(notification(EVENT, {"type": "done"}), answer(asked, EMPTY))
+        script.send(text("a"), notification(EVENT, {"type": "usage"}), text("b"))
+        script.send(notification(EVENT, {"type": "done"}), response(called, EMPTY))
         assert await answering.result() == ProviderResult(())
         assert said == ["a", "b", "end"]
 
 
 async def test_events_after_a_response_belong_to_it_where_there_is_no_other() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
-        asked = await script.hear()
-        script.say(answer(asked, EMPTY), text("late"), notification(EVENT, {"type": "done"}))
+        called = await script.receive()
+        script.send(response(called, EMPTY), text("late"), notification(EVENT, {"type": "done"}))
         assert [event async for event in answering] == [TextDelta("late"), ProviderDone()]
 
 
@@ -356,14 +356,14 @@ async def test_where_events_cannot_be_distinguished_one_response_waits_for_the_o
                 events[name] += [event async for event in answering]
 
         tasks.start_soon(take, "a")
-        first = await script.hear()
+        first = await script.receive()
         tasks.start_soon(take, "b")
         await settled()
-        assert script.unheard() == []
-        script.say(text("a"), answer(first, EMPTY), text("a too"), notification(EVENT, {"type": "done"}))
-        second = await script.hear()
+        assert script.unread() == []
+        script.send(text("a"), response(first, EMPTY), text("a too"), notification(EVENT, {"type": "done"}))
+        second = await script.receive()
         assert second["params"]["messages"] == [{"role": "user", "content": "b"}]
-        script.say(text("b"), notification(EVENT, {"type": "done"}), answer(second, EMPTY))
+        script.send(text("b"), notification(EVENT, {"type": "done"}), response(second, EMPTY))
     assert events == {
         "a": [TextDelta("a"), TextDelta("a too"), ProviderDone()],
         "b": [TextDelta("b"), ProviderDone()],
@@ -373,12 +373,12 @@ async def test_where_events_cannot_be_distinguished_one_response_waits_for_the_o
 async def test_an_abandoned_response_is_waited_for_so_that_its_events_are_not_mixed_with_the_next() -> None:
     async with played() as (notes, script), anyio.create_task_group() as tasks:
         async with notes.stream("local", "small", messages=[user("a")]) as left:
-            first = await script.hear()
-            script.say(text("a"))
+            first = await script.receive()
+            script.send(text("a"))
             assert await anext(left) == TextDelta("a")
         with pytest.raises(LocalProtocolError):
             await left.result()
-        assert script.unheard() == []  # no cancellation: it would not be understood
+        assert script.unread() == []  # no cancellation: it would not be understood
         events: list[Any] = []
 
         async def take() -> None:
@@ -387,10 +387,10 @@ async def test_an_abandoned_response_is_waited_for_so_that_its_events_are_not_mi
 
         tasks.start_soon(take)
         await settled()
-        assert script.unheard() == []
-        script.say(*[text("a")] * 3, answer(first, EMPTY))
-        second = await script.hear()
-        script.say(text("b"), notification(EVENT, {"type": "done"}), answer(second, EMPTY))
+        assert script.unread() == []
+        script.send(*[text("a")] * 3, response(first, EMPTY))
+        second = await script.receive()
+        script.send(text("b"), notification(EVENT, {"type": "done"}), response(second, EMPTY))
     assert events == [TextDelta("b"), ProviderDone()]
 
 
@@ -398,11 +398,11 @@ async def test_an_abandoned_response_is_waited_for_so_that_its_events_are_not_mi
 async def test_a_response_that_was_left_may_end_in_any_way(ends: str) -> None:
     async with played() as (notes, script):
         async with notes.stream("local", "small", messages=[]):
-            asked = await script.hear()
+            called = await script.receive()
         if ends == "with an error":
-            script.say(refusal(asked, 7))
+            script.send(refusal(called, 7))
             async with notes.stream("local", "small", messages=[]) as answering:
-                script.say(answer(await script.hear(), EMPTY))
+                script.send(response(await script.receive(), EMPTY))
                 assert await answering.result() == ProviderResult(())
         else:
             script.leave()
@@ -414,11 +414,11 @@ async def test_a_response_does_not_wait_for_ever_for_another() -> None:
         played(timeouts=Timeouts(idle=0.02, shutdown=0.02)) as (notes, script),
         notes.stream("local", "small", messages=[], idle_timeout=60) as answering,
     ):
-        asked = await script.hear()
+        called = await script.receive()
         with pytest.raises(NotSent):
             async with notes.stream("local", "small", messages=[]):
                 pass
-        script.say(answer(asked, EMPTY))
+        script.send(response(called, EMPTY))
         assert await answering.result() == ProviderResult(())
 
 
@@ -428,7 +428,7 @@ async def test_a_stream_that_could_not_be_opened_blocks_no_other() -> None:
         with pytest.raises(BecketError):
             await unspeakable.__aenter__()
         async with notes.stream("local", "small", messages=[]) as answering:
-            script.say(answer(await script.hear(), EMPTY))
+            script.send(response(await script.receive(), EMPTY))
             assert await answering.result() == ProviderResult(())
 
 
@@ -439,10 +439,10 @@ async def test_commands_do_not_wait_for_each_other_nor_for_responses() -> None:
         notes.invoke_command("a"),
         notes.invoke_command("b"),
     ):
-        asked = [await script.hear() for _ in range(3)]
-        assert [one["method"] for one in asked] == ["provider.stream", "command.invoke", "command.invoke"]
-        for one in asked:
-            script.say(answer(one, EMPTY))
+        called = [await script.receive() for _ in range(3)]
+        assert [one["method"] for one in called] == ["provider.stream", "command.invoke", "command.invoke"]
+        for one in called:
+            script.send(response(one, EMPTY))
 
 
 # -- slow readers
@@ -483,10 +483,10 @@ async def test_without_credit_the_bounds_of_the_stream_decide() -> None:
         notes.stream("local", "small", messages=[]) as slow,
         notes.invoke_command("x", overflow=Overflow.DROP_OLDEST) as dropping,
     ):
-        first, second = await script.hear(), await script.hear()
-        script.say(*[text("x")] * 200)
-        script.say(*[output(second, kind="text", content=str(number)) for number in range(200)])
-        script.say(output(second, kind="done"), answer(first, EMPTY), answer(second))
+        first, second = await script.receive(), await script.receive()
+        script.send(*[text("x")] * 200)
+        script.send(*[output(second, kind="text", content=str(number)) for number in range(200)])
+        script.send(output(second, kind="done"), response(first, EMPTY), response(second))
         await settled()
         with pytest.raises(StreamOverrun):
             await slow.result()
@@ -519,13 +519,13 @@ async def test_a_run_is_opened_once() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
         with pytest.raises(LocalProtocolError):
             await run.__aenter__()
-        script.say(answer(await script.hear()))
+        script.send(response(await script.receive()))
         await run.result()
 
 
 async def test_a_run_ends_with_its_link() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        await script.hear()
+        await script.receive()
         script.leave()
         with pytest.raises(ConnectionError):
             await anext(run)
@@ -543,11 +543,11 @@ async def test_task_events_of_a_running_command_reach_every_subscriber() -> None
         notes.on(TaskStarted, TaskEnded)(first.append)
         notes.on(TaskStarted)(second.append)
         async with notes.invoke_command("x") as run:
-            asked = await script.hear()
-            script.say(
+            called = await script.receive()
+            script.send(
                 notification("task.start", {"id": "1", "label": "Indexing"}),
-                output(asked, kind="done"),
-                answer(asked),
+                output(called, kind="done"),
+                response(called),
                 notification("task.done", {"id": "1"}),
             )
             assert [event async for event in run] == [TaskStarted("1", "Indexing"), CommandDone(), TaskEnded("1")]
@@ -581,7 +581,7 @@ async def test_a_subscriber_that_fails_takes_nothing_from_the_others(caplog: pyt
             raise RuntimeError("a bug")
 
         notes.on(TaskStarted)(started.append)
-        script.say(notification("task.start", {"id": "1", "label": "Indexing"}))
+        script.send(notification("task.start", {"id": "1", "label": "Indexing"}))
         await settled()
     assert started == [TaskStarted("1", "Indexing")]
     assert "a bug" in caplog.text
@@ -589,12 +589,12 @@ async def test_a_subscriber_that_fails_takes_nothing_from_the_others(caplog: pyt
 
 async def test_all_functions_of_a_run_receive_the_events_of_their_class() -> None:
     async with played() as (notes, script), notes.invoke_command("x") as run:
-        asked = await script.hear()
+        called = await script.receive()
         texts: list[object] = []
         all_of_them: list[object] = []
         run.on(Text)(texts.append)
         run.on(object)(all_of_them.append)
-        script.say(output(asked, kind="text", content="a"), output(asked, kind="done"), answer(asked))
+        script.send(output(called, kind="text", content="a"), output(called, kind="done"), response(called))
         await run.result()
     assert texts == [Text("a")]
     assert all_of_them == [Text("a"), CommandDone()]

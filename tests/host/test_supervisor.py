@@ -1,4 +1,4 @@
-"""One extension that is looked after: its start, its end, its restarts and what becomes of the calls meanwhile."""
+"""One supervised extension: its start, its end, its restarts, and the calls meanwhile."""
 
 from __future__ import annotations
 
@@ -512,17 +512,17 @@ async def test_a_call_that_may_be_repeated_is_made_again_with_the_next_copy() ->
 
 @pytest.mark.parametrize(("restarts", "copies"), [(False, 1), (True, 2)])
 async def test_an_error_of_an_extension_ends_its_copy_only_if_configured(restarts: bool, copies: int) -> None:
-    asked: list[Extension] = []
+    called: list[Extension] = []
 
     async def fail(extension: Extension) -> None:
-        asked.append(extension)
+        called.append(extension)
         raise RemoteError(method="tool.call", code=-32000, message="no")
 
     async with staged(msgspec.structs.replace(QUICK, restarts_on_errors=restarts)) as stage:
         await stage.supervisor.start()
         with pytest.raises(RemoteError):
             await stage.supervisor.call(fail)
-        assert len(asked) == len(stage.copies) == copies
+        assert len(called) == len(stage.copies) == copies
 
 
 async def test_a_call_that_comes_while_a_dead_copy_is_cleared_away_waits_for_the_next() -> None:
@@ -828,19 +828,19 @@ async def test_a_stop_during_a_reload_wins() -> None:
 async def test_a_stop_and_a_reload_at_once_both_return_and_the_last_one_holds() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
-        asked: list[Callable[[], Any]] = []
+        called: list[Callable[[], Any]] = []
 
         async def ask(request: Callable[[], Any]) -> None:
-            asked.append(request)
+            called.append(request)
             try:
                 await request()
             except NotRunning:
-                assert asked[-1] == stage.supervisor.stop
+                assert called[-1] == stage.supervisor.stop
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, stage.supervisor.stop)
             tasks.start_soon(ask, stage.supervisor.reload)  # before the owner has heard of the stop
-        is_reloaded = asked[-1] == stage.supervisor.reload
+        is_reloaded = called[-1] == stage.supervisor.reload
         assert stage.supervisor.state is (ExtensionState.READY if is_reloaded else ExtensionState.STOPPED)
         assert len(stage.kinds(ExtensionStopped)) == 1
 

@@ -1,4 +1,4 @@
-"""A working copy holds what was approved and nothing else, may be written, and is discarded when it is not used."""
+"""A working copy has the approved files only, may be written, and is discarded when unused."""
 
 from __future__ import annotations
 

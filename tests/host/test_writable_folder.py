@@ -1,4 +1,4 @@
-"""Programs of other systems write beside themselves, as their own hosts allow: run by a user to whom modes apply."""
+"""Programs of other systems write in their own folder, as their hosts allow, without root."""
 
 from __future__ import annotations
 

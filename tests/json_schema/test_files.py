@@ -1,4 +1,4 @@
-"""The schema files are found, are schemas, and say what the wire says."""
+"""The schema files are found, are valid schemas, and match the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames that were made to keep a program busy: the largest at the default limits, and what becomes of each.
+"""Frames made to take long: the largest at the default limits, and the outcome of each.
 
 `python -m tests.jsonrpc.hostile_frames` prints how long each holds up a loop, the slowest first.
 """

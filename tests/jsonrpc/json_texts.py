@@ -1,4 +1,4 @@
-"""Texts that are JSON and texts that are not, by the rules of RFC 8259, each with a name that says what it tries.
+"""Valid and invalid JSON texts by the rules of RFC 8259, each with a name for what it tests.
 
 All stand in an array or an object, so that each can be the params of a request as it is. Where the RFC leaves the
 choice to the reader (surrogates without a partner, text that is not UTF-8, a byte order mark) becket refuses.

@@ -1,4 +1,4 @@
-"""What the tests of the connection speak with: a link's other end that writes and reads plain JSON."""
+"""The remote end of a link for the tests of the connection: writes and reads plain JSON."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def receive_request(connection: Connection, id: object = 1, **members: object) -
     return event
 
 
-def said(connection: Connection) -> list[Any]:
+def sent_messages(connection: Connection) -> list[Any]:
     """Returns what the link itself has answered since the last time."""
     return read(connection.data_to_send())
 

@@ -1,4 +1,4 @@
-"""What is held for a peer counts against a budget: requests being served, and responses of unfinished batches."""
+"""Bytes held for a peer count against a budget: running requests, and responses of unfinished batches."""
 
 from __future__ import annotations
 

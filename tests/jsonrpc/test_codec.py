@@ -1,4 +1,4 @@
-"""One frame becomes one message, whatever its bytes are; one message becomes one frame that any program can read."""
+"""One frame decodes to one message, whatever its bytes; one message encodes to one valid frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of one link: every call leaves them once, every request is answered at most once, and ids never cross."""
+"""The tables of one link: every call settles once, every request gets at most one response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.jsonrpc.links import (
     receive,
     receive_request,
     request,
-    said,
+    sent_messages,
     success,
 )
 
@@ -148,7 +148,7 @@ def test_a_response_that_cannot_be_understood_fails_its_call_and_the_link_lives(
     assert receive(connection, answer) == [opened]
     assert isinstance(opened.error, BadReply)
     assert opened.error.method == "echo"
-    assert said(connection) == []
+    assert sent_messages(connection) == []
     assert connection.violation is None
     assert connection.calls == {}
 
@@ -183,7 +183,7 @@ def test_a_second_response_is_dropped_and_counted() -> None:
     receive(connection, success(1))
     assert receive(connection, success(1)) == []
     assert connection.stray_responses == 1
-    assert said(connection) == []
+    assert sent_messages(connection) == []
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_response_to_an_id_that_was_never_issued_is_only_counted(answer: Any) 
     connection = link()
     assert receive(connection, answer) == []
     assert connection.stray_responses == 1
-    assert said(connection) == []
+    assert sent_messages(connection) == []
 
 
 @pytest.mark.parametrize("answer", [success, failure])
@@ -444,7 +444,7 @@ def test_an_id_that_is_in_flight_is_refused_and_the_first_is_unharmed() -> None:
     connection = link()
     first = receive_request(connection, 5)
     assert receive(connection, request(5)) == []
-    assert codes(said(connection)) == [(None, INVALID)]
+    assert codes(sent_messages(connection)) == [(None, INVALID)]
     assert read(connection.respond(first, b"1")) == [success(5, 1)]
 
 
@@ -452,7 +452,7 @@ def test_a_string_id_with_other_escapes_is_the_same_id() -> None:
     connection = link()
     receive(connection, '{"jsonrpc":"2.0","id":"A","method":"m"}')
     assert receive(connection, '{"jsonrpc":"2.0","id":"\\u0041","method":"m"}') == []
-    assert codes(said(connection)) == [(None, INVALID)]
+    assert codes(sent_messages(connection)) == [(None, INVALID)]
 
 
 def test_ids_that_only_look_alike_are_different_ones() -> None:
@@ -493,7 +493,7 @@ def test_a_refusal_never_responds_to_an_open_request_of_the_same_id(text: str) -
     connection = link(ping="$/ping")
     served = receive_request(connection, 5)
     assert receive(connection, text) == []
-    assert [id for id, _ in codes(said(connection))] == [None]
+    assert [id for id, _ in codes(sent_messages(connection))] == [None]
     assert read(connection.respond(served, b"1")) == [success(5, 1)]
 
 
@@ -505,7 +505,7 @@ def test_beyond_the_concurrency_limit_a_request_is_busy_at_once() -> None:
     first = receive_request(connection, 1)
     receive_request(connection, 2)
     assert receive(connection, request(3), request(4)) == []
-    assert codes(said(connection)) == [(3, 1002), (4, 1002)]
+    assert codes(sent_messages(connection)) == [(3, 1002), (4, 1002)]
     connection.respond(first, b"1")
     assert receive_request(connection, 5).id == b"5"
 
@@ -514,7 +514,7 @@ def test_ten_thousand_requests_leave_no_more_than_the_concurrency_limit() -> Non
     connection = link()
     events = receive(connection, *(request(n) for n in range(10_000)))
     assert len(events) == len(connection.requests) == 256
-    assert {code for _, code in codes(said(connection))} == {1002}
+    assert {code for _, code in codes(sent_messages(connection))} == {1002}
 
 
 def test_while_closing_requests_are_rejected_and_responses_still_arrive() -> None:
@@ -522,7 +522,7 @@ def test_while_closing_requests_are_rejected_and_responses_still_arrive() -> Non
     opened = call(connection)
     connection.begin_closing()
     assert receive(connection, request(1), success(1)) == [opened]
-    assert codes(said(connection)) == [(1, ERROR_CODES[Meaning.NOT_READY])]
+    assert codes(sent_messages(connection)) == [(1, ERROR_CODES[Meaning.NOT_READY])]
 
 
 # -- pings
@@ -532,13 +532,13 @@ def test_a_ping_gets_a_response_while_closing() -> None:
     connection = link(ping="$/ping")
     connection.begin_closing()
     assert receive(connection, request(1, "$/ping"), request(2)) == []
-    assert [answer["id"] for answer in said(connection) if "result" in answer] == [1]
+    assert [answer["id"] for answer in sent_messages(connection) if "result" in answer] == [1]
 
 
 def test_a_ping_gets_a_response_by_the_link_itself() -> None:
     connection = link(ping="$/ping")
     assert receive(connection, request(1, "$/ping"), request("a", "$/ping", params={})) == []
-    assert said(connection) == [success(1), success("a")]
+    assert sent_messages(connection) == [success(1), success("a")]
     assert connection.data_to_send() == b""
     assert connection.requests == {}
 
@@ -546,7 +546,7 @@ def test_a_ping_gets_a_response_by_the_link_itself() -> None:
 def test_a_ping_gets_a_response_however_many_requests_are_running() -> None:
     connection = link(ping="$/ping", limits={"inbound_requests": 0})
     receive(connection, request(1, "$/ping"))
-    assert said(connection) == [success(1)]
+    assert sent_messages(connection) == [success(1)]
 
 
 def test_a_link_without_pings_has_a_request_of_that_name() -> None:
@@ -561,7 +561,7 @@ def test_a_notification_is_an_event_and_never_gets_a_response() -> None:
     (event,) = receive(connection, notification("tick", params={"n": 1}))
     assert isinstance(event, NotificationMessage)
     assert event.method == "tick"
-    assert said(connection) == []
+    assert sent_messages(connection) == []
 
 
 def test_a_notification_is_a_frame_without_an_id() -> None:
@@ -581,7 +581,7 @@ def test_events_come_in_the_order_of_arrival() -> None:
 # -- notifications that belong to somebody
 
 
-def told(n: int) -> dict[str, object]:
+def tick(n: int) -> dict[str, object]:
     return notification("tick", params={"n": n})
 
 
@@ -589,7 +589,7 @@ def test_a_subscribed_notification_goes_directly_to_its_subscriber() -> None:
     connection = link()
     seen: list[bytes] = []
     connection.direct_handlers = {"tick": lambda params: seen.append(bytes(params or b""))}
-    assert receive(connection, *(told(n) for n in range(100))) == []
+    assert receive(connection, *(tick(n) for n in range(100))) == []
     assert seen == [b'{"n":%d}' % n for n in range(100)]
 
 
@@ -602,7 +602,7 @@ def test_subscribed_and_other_notifications_preserve_their_order() -> None:
     seen: list[object] = []
     connection.set_receiver(Taker())
     connection.direct_handlers = {"tick": lambda params: seen.append("claimed")}
-    connection.receive(b"".join(frame(message) for message in (told(1), notification("other"), told(2))))
+    connection.receive(b"".join(frame(message) for message in (tick(1), notification("other"), tick(2))))
     assert seen == ["claimed", "other", "claimed"]
 
 
@@ -611,7 +611,7 @@ def test_frames_wait_their_turn_when_the_turn_is_over() -> None:
     seen: list[object] = []
     connection.direct_handlers = {"tick": seen.append}
     connection.should_yield = lambda: True
-    receive(connection, *(told(n) for n in range(100)))
+    receive(connection, *(tick(n) for n in range(100)))
     assert 0 < len(seen) < 100
     while not connection.resume_receiving():
         pass
@@ -623,8 +623,8 @@ def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
     seen: list[object] = []
     connection.direct_handlers = {"tick": lambda params: seen.append(bytes(params or b""))}
     connection.should_yield = lambda: True
-    receive(connection, *(told(n) for n in range(30)))
-    connection.queue_frames(connection.framing.feed(frame(told(30))))
+    receive(connection, *(tick(n) for n in range(30)))
+    connection.queue_frames(connection.framing.feed(frame(tick(30))))
     while not connection.resume_receiving():
         pass
     assert seen == [b'{"n":%d}' % n for n in range(31)]
@@ -690,7 +690,7 @@ def test_a_cancellation_that_names_no_open_request_is_ignored(params: str) -> No
     served = receive_request(connection, 5)
     assert receive(connection, f'{{"jsonrpc":"2.0","method":"$/cancelRequest","params":{params}}}') == []
     assert not served.is_cancelled
-    assert [id for id, _ in codes(said(connection))] == ([None] if "ud800" in params else [])
+    assert [id for id, _ in codes(sent_messages(connection))] == ([None] if "ud800" in params else [])
 
 
 def test_a_cancellation_of_bytes_that_are_not_text_is_ignored() -> None:
@@ -755,7 +755,7 @@ def test_a_cancellation_as_a_request_is_a_request_like_any_other() -> None:
 def test_a_bad_message_gets_a_response_and_the_link_lives(text: str, answer: object) -> None:
     connection = link()
     assert receive(connection, text) == []
-    assert codes(said(connection)) == [answer]
+    assert codes(sent_messages(connection)) == [answer]
     assert connection.violation is None
     assert receive_request(connection, 5).id == b"5"
 
@@ -764,14 +764,14 @@ def test_bad_json_ends_the_link_where_the_dialect_says_so() -> None:
     connection = link(bad_json_is_fatal=True)
     assert receive(connection, "{", "[") == []
     assert isinstance(connection.violation, BadMessage)
-    assert said(connection) == []
+    assert sent_messages(connection) == []
 
 
 def test_a_message_that_is_json_does_not_end_the_link_even_there() -> None:
     connection = link(bad_json_is_fatal=True)
     receive(connection, "1")
     assert connection.violation is None
-    assert codes(said(connection)) == [(None, -32600)]
+    assert codes(sent_messages(connection)) == [(None, -32600)]
 
 
 def test_an_error_that_belongs_to_no_call_is_an_event() -> None:
@@ -844,7 +844,7 @@ def test_invalid_members_get_responses_with_the_others() -> None:
     connection = link()
     (served,) = receive(connection, [1, request(1), [], {"foo": "boo"}])
     assert isinstance(served, InboundRequest)
-    assert said(connection) == []
+    assert sent_messages(connection) == []
     ((*bad, good),) = read(connection.respond(served, b"1"))
     assert codes(bad) == [(None, -32600)] * 3
     assert good == success(1, 1)
@@ -853,7 +853,7 @@ def test_invalid_members_get_responses_with_the_others() -> None:
 def test_a_batch_of_nothing_but_bad_members_gets_a_response_at_once() -> None:
     connection = link()
     receive(connection, [1, 2, 3])
-    (answers,) = said(connection)
+    (answers,) = sent_messages(connection)
     assert codes(answers) == [(None, -32600)] * 3
 
 
@@ -867,7 +867,7 @@ def test_a_batch_of_one_gets_a_response_with_a_batch_of_one() -> None:
 def test_an_empty_batch_and_a_large_one_are_one_error_each() -> None:
     connection = link()
     assert receive(connection, [], [request(n) for n in range(51)], [1] * 20_000) == []
-    assert codes(said(connection)) == [(None, -32600), (None, 1004), (None, 1004)]
+    assert codes(sent_messages(connection)) == [(None, -32600), (None, 1004), (None, 1004)]
 
 
 def test_responses_in_a_batch_settle_their_calls_and_get_no_response() -> None:
@@ -885,7 +885,7 @@ def test_stray_responses_in_a_batch_are_counted() -> None:
     connection = link()
     assert receive(connection, [success(99), failure(98), {"jsonrpc": "2.0", "id": 97, "error": 5}]) == []
     assert connection.stray_responses == 3
-    assert said(connection) == []
+    assert sent_messages(connection) == []
 
 
 def test_pings_duplicates_and_refusals_are_part_of_the_batch() -> None:
@@ -933,7 +933,7 @@ def test_responses_too_large_together_become_errors_each() -> None:
 def test_errors_too_large_together_become_one() -> None:
     connection = link(limits={"frame": 400})
     connection.receive(frame([1] * 10))
-    assert codes(said(connection)) == [(None, TOO_LARGE)]
+    assert codes(sent_messages(connection)) == [(None, TOO_LARGE)]
 
 
 # -- batches of ours

@@ -17,9 +17,9 @@ from becket.jsonrpc.connection import CancelRequested, CancelResponse, InboundRe
 from becket.jsonrpc.messages import Failure, NotificationMessage
 
 WINDOW = 3
-OURS = 777  # the number of errors that a handler chose
+OWN_CODE = 777  # the number of errors that a handler chose
 REFUSALS = {-32700, -32600, 1002, 1004, 1005}  # what a link answers by itself
-SIDES = st.sampled_from([0, 1])
+ENDS = st.sampled_from([0, 1])
 NONSENSE = [
     "{",
     "1",
@@ -46,7 +46,7 @@ NONSENSE = [
 ]
 
 
-class Side:
+class End:
     """One end, and what the model knows of it."""
 
     def __init__(self, framing: FramingFactory, rule: CancelResponse) -> None:
@@ -97,12 +97,12 @@ class Links(RuleBasedStateMachine):
     def join(self, framing: FramingFactory, rule: CancelResponse, is_calm: bool) -> None:
         self.rule = rule
         self.is_calm = is_calm
-        self.sides = [Side(framing, rule), Side(framing, rule)]
+        self.sides = [End(framing, rule), End(framing, rule)]
         self.now = 0.0
         self.tokens = 0
         self.has_nonsense = False
 
-    def new_call(self, side: Side, timeout: float) -> tuple[OutboundCall, bytes]:
+    def new_call(self, side: End, timeout: float) -> tuple[OutboundCall, bytes]:
         self.tokens += 1
         call = OutboundCall("echo", Waiter(), deadline=self.now + timeout, timeout=timeout)
         side.kept.append(call)
@@ -112,7 +112,7 @@ class Links(RuleBasedStateMachine):
 
     # -- what a program does
 
-    @rule(at=SIDES, timeout=st.sampled_from([1.0, 5.0, 1e9]), count=st.integers(1, WINDOW + 1))
+    @rule(at=ENDS, timeout=st.sampled_from([1.0, 5.0, 1e9]), count=st.integers(1, WINDOW + 1))
     def call(self, at: int, timeout: float, count: int) -> None:
         side = self.sides[at]
         if side.is_open:
@@ -122,7 +122,7 @@ class Links(RuleBasedStateMachine):
             with pytest.raises(ConnectionLost):
                 side.connection.open_call(OutboundCall("echo", Waiter()), None)
 
-    @rule(at=SIDES, count=st.integers(1, 3), notes=st.integers(0, 1))
+    @rule(at=ENDS, count=st.integers(1, 3), notes=st.integers(0, 1))
     def batch(self, at: int, count: int, notes: int) -> None:
         side = self.sides[at]
         if side.is_open:
@@ -131,25 +131,25 @@ class Links(RuleBasedStateMachine):
             side.told += notes
             side.write(side.connection.open_batch(calls, told))
 
-    @rule(at=SIDES)
+    @rule(at=ENDS)
     def notify(self, at: int) -> None:
         side = self.sides[at]
         if side.is_open:
             side.write(side.connection.encode_notification("tick", b"[%d]" % side.told))
             side.told += 1
 
-    @rule(at=SIDES, pick=st.integers(0), ending=st.sampled_from(["answer", "refuse", "forget", "twice"]))
+    @rule(at=ENDS, pick=st.integers(0), ending=st.sampled_from(["answer", "refuse", "forget", "twice"]))
     def finish(self, at: int, pick: int, ending: str) -> None:
         side = self.sides[at]
         if ending == "twice":
             if side.served:
                 done = side.served[pick % len(side.served)]
                 assert side.connection.respond(done, b"0") == b""
-                assert side.connection.reject(done, RpcError(OURS)) == b""
+                assert side.connection.reject(done, RpcError(OWN_CODE)) == b""
         elif side.serving:
             self.close_request(side, side.serving.pop(pick % len(side.serving)), ending)
 
-    def close_request(self, side: Side, request: InboundRequest, ending: str) -> None:
+    def close_request(self, side: End, request: InboundRequest, ending: str) -> None:
         connection = side.connection
         side.served.append(request)
         token = bytes(request.params or b"[0]")[1:-1]
@@ -158,11 +158,11 @@ class Links(RuleBasedStateMachine):
         elif request.is_cancelled and self.rule == "answered" and ending != "answer":
             side.write(connection.reject(request, RequestCancelled()))
         elif ending == "refuse":
-            side.write(connection.reject(request, RpcError(OURS, token.decode())))
+            side.write(connection.reject(request, RpcError(OWN_CODE, token.decode())))
         else:
             side.write(connection.respond(request, token))
 
-    @rule(at=SIDES, pick=st.integers(0))
+    @rule(at=ENDS, pick=st.integers(0))
     def cancel(self, at: int, pick: int) -> None:
         side = self.sides[at]
         if side.open:
@@ -181,7 +181,7 @@ class Links(RuleBasedStateMachine):
                 call.error = CallTimeout(call.method, call.timeout)
                 side.settle(call)
 
-    @rule(at=SIDES, is_serious=st.sampled_from([False, False, True]))
+    @rule(at=ENDS, is_serious=st.sampled_from([False, False, True]))
     def leave(self, at: int, is_serious: bool) -> None:
         if is_serious:
             self.close(at)
@@ -199,12 +199,12 @@ class Links(RuleBasedStateMachine):
     # -- what a pipe does
 
     @precondition(lambda self: not self.is_calm)
-    @rule(at=SIDES, text=st.sampled_from(NONSENSE))
+    @rule(at=ENDS, text=st.sampled_from(NONSENSE))
     def talk_nonsense(self, at: int, text: str) -> None:
         self.has_nonsense = True
         self.sides[at].sent += self.sides[at].encode(text.encode())
 
-    @rule(to=SIDES, size=st.integers(1, 150) | st.just(10**9))
+    @rule(to=ENDS, size=st.integers(1, 150) | st.just(10**9))
     def deliver(self, to: int, size: int) -> None:
         receiver, sender = self.sides[to], self.sides[1 - to]
         chunk, sender.sent = sender.sent[:size], sender.sent[size:]
@@ -215,7 +215,7 @@ class Links(RuleBasedStateMachine):
         receiver.write(receiver.connection.data_to_send())
         assert receiver.connection.violation is None
 
-    def take(self, receiver: Side, sender: Side, event: Any) -> None:
+    def take(self, receiver: End, sender: End, event: Any) -> None:
         match event:
             case InboundRequest():
                 receiver.asked[event.id.decode()] += 1
@@ -236,7 +236,7 @@ class Links(RuleBasedStateMachine):
             case _:
                 raise AssertionError(event)
 
-    def check_outcome(self, side: Side, call: OutboundCall) -> None:
+    def check_outcome(self, side: End, call: OutboundCall) -> None:
         token = side.tokens[id(call)]
         match call.error:
             case None:
@@ -256,7 +256,7 @@ class Links(RuleBasedStateMachine):
 
     @invariant()
     @precondition(lambda self: hasattr(self, "sides"))
-    def the_tables_are_what_the_model_says(self) -> None:
+    def the_tables_match_the_model(self) -> None:
         for side in self.sides:
             assert set(map(id, side.connection.calls.values())) == set(side.open)
             assert set(map(id, side.connection.requests.values())) == set(map(id, side.serving))
@@ -275,7 +275,7 @@ class Links(RuleBasedStateMachine):
 
     @invariant()
     @precondition(lambda self: hasattr(self, "sides"))
-    def nothing_is_answered_that_was_not_asked(self) -> None:
+    def every_response_has_a_request(self) -> None:
         if not self.has_nonsense:
             for side, other in (self.sides, self.sides[::-1]):
                 assert all(id in {call.id.decode() for call in other.kept} for id in side.answered)

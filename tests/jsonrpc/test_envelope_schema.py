@@ -1,4 +1,4 @@
-"""The schema of the envelope and the codec say the same of a message, but for a few habits of others that are read."""
+"""The envelope schema and the codec accept the same messages, but for a few known deviations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short way and the careful way come to the same: a space, which sends a frame the careful way, changes nothing."""
+"""The fast path and the parser give the same result; a space, which selects the parser, changes nothing."""
 
 from __future__ import annotations
 

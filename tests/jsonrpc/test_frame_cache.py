@@ -1,4 +1,4 @@
-"""What stands before the params of notifications is remembered within bounds, and always right."""
+"""Cached prefixes of notifications are bounded and correct."""
 
 from __future__ import annotations
 

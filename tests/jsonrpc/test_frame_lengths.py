@@ -1,4 +1,4 @@
-"""Frames without params or a result, in which another member is just as long: its length does not tell them apart."""
+"""Frames without params or a result whose other members have the same length are distinguished."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_a_request_that_is_a_response_too_is_refused(member: str) -> None:
 @pytest.mark.parametrize("id", [1, 12, 123, 1234, 12345])
 async def test_a_request_under_the_name_of_a_subscribed_event_gets_a_response_whatever_its_id(id: int) -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": object}):
-        await script.hear()
-        script.say({"jsonrpc": "2.0", "id": id, "method": "tick"})
-        assert (await script.hear())["id"] == id
+        await script.receive()
+        script.send({"jsonrpc": "2.0", "id": id, "method": "tick"})
+        assert (await script.receive())["id"] == id
 
 
 async def test_a_response_with_a_one_digit_error_code_is_an_error() -> None:
@@ -55,5 +55,5 @@ async def test_a_response_with_a_one_digit_error_code_is_an_error() -> None:
                 await peer.call("q")
 
         tasks.start_soon(call)
-        asked = await script.hear()
-        script.say({"jsonrpc": "2.0", "id": asked["id"], "error": 5})
+        called = await script.receive()
+        script.send({"jsonrpc": "2.0", "id": called["id"], "error": 5})

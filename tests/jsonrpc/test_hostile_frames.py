@@ -1,4 +1,4 @@
-"""Frames that were made to keep a program busy are refused before they do. How long they take is printed elsewhere."""
+"""Frames made to take long are refused early. `hostile_frames` prints how long they take."""
 
 from __future__ import annotations
 

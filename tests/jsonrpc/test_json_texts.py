@@ -1,4 +1,4 @@
-"""What is JSON is taken with its meaning, what is not is refused: as params, as a result, alone and within a batch."""
+"""Valid JSON is accepted, invalid JSON is refused: as params, as a result, alone and within a batch."""
 
 from __future__ import annotations
 

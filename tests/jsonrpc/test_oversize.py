@@ -1,4 +1,4 @@
-"""A message above the frame limit is read piece by piece: its id is that of its top-level object, or none."""
+"""A message above the frame limit is scanned in chunks: its id is that of its top-level object, or none."""
 
 from __future__ import annotations
 

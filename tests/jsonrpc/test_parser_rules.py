@@ -1,4 +1,4 @@
-"""What the fast path relies on in msgspec. A version of it that does otherwise must not pass unseen."""
+"""The behaviour of msgspec that the fast path relies on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as other systems write them, and what they make of ours."""
+"""Messages in the wire formats of other systems, read and written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
-from tests.jsonrpc.links import call, failure, notification, receive, receive_request, request, said, success
+from tests.jsonrpc.links import call, failure, notification, receive, receive_request, request, sent_messages, success
 
 from becket.errors import LocalProtocolError, Meaning, MethodNotFound, RemoteError, RpcError
 from becket.framing import ContentLength, JsonLines, SkippedFrame
@@ -228,7 +228,7 @@ def test_a_call_that_gets_a_response_as_most_are_is_settled() -> None:
 def test_an_invalid_message_is_counted_and_gets_no_response() -> None:
     connection = link(ERROR_FIRST)
     events = receive(connection, "nonsense", "[]", {"id": "x", "method": "m"}, {"jsonrpc": "2.0"}, {}, "5")
-    assert said(connection) == []
+    assert sent_messages(connection) == []
     assert connection.invalid_messages == 6
     assert connection.violation is None
     assert len(events) == 3  # the first, the second and the fourth
@@ -251,7 +251,7 @@ def test_garbage_that_ends_the_link_still_does() -> None:
 def test_garbage_gets_a_response_unless_configured_otherwise() -> None:
     connection = link(ERROR_FIRST, rejects_invalid=True)
     receive(connection, "5")
-    assert [answer["error"]["code"] for answer in said(connection)] == [-32600]
+    assert [answer["error"]["code"] for answer in sent_messages(connection)] == [-32600]
 
 
 def test_responses_without_a_request_are_only_counted() -> None:

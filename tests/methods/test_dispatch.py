@@ -1,4 +1,4 @@
-"""What a handler raises and returns becomes an answer, and nothing else of it reaches the other side."""
+"""The result or exception of a handler becomes a response, and nothing else of it is sent."""
 
 from __future__ import annotations
 

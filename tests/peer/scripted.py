@@ -1,4 +1,4 @@
-"""The other side of a link, played by a test: it hears every message of the peer, and says whatever it likes."""
+"""A remote peer played by a test: it receives every message of the peer, and sends any bytes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def notification(method: str, params: object = None) -> Message:
     return {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
 
 
-def answer(asked: Message, result: object = None) -> Message:
-    return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+def response(called: Message, result: object = None) -> Message:
+    return {"jsonrpc": "2.0", "id": called["id"], "result": result}
 
 
-def refusal(asked: Message, code: int, message: str = "no", **more: object) -> Message:
-    return {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": message, **more}}
+def refusal(called: Message, code: int, message: str = "no", **more: object) -> Message:
+    return {"jsonrpc": "2.0", "id": called["id"], "error": {"code": code, "message": message, **more}}
 
 
 TURNS = 20  # of the loop; a message in memory needs two or three, and an answer as many
@@ -64,29 +64,29 @@ class Script:
         self.is_paused = False
         self.is_closed = False
         self._framing = ContentLength(Limits())
-        self._heard: list[Any] = []
+        self._received: list[Any] = []
         self._next = 0
         self._more = anyio.Event()
         self._receiver: Receiver
 
     # -- what the test does
 
-    def say(self, *messages: object) -> None:
+    def send(self, *messages: object) -> None:
         """Says these messages, which arrive in one piece."""
         self._receiver.data_received(b"".join(frame(message) for message in messages))
 
-    async def hear(self) -> Any:
+    async def receive(self) -> Any:
         """Returns the next message that the peer has sent, once it has."""
         with anyio.fail_after(60):
-            while self._next == len(self._heard):
+            while self._next == len(self._received):
                 self._more = anyio.Event()
                 await self._more.wait()
         self._next += 1
-        return self._heard[self._next - 1]
+        return self._received[self._next - 1]
 
-    def unheard(self) -> list[Any]:
+    def unread(self) -> list[Any]:
         """Returns what the peer has sent and nobody has heard yet."""
-        rest, self._next = self._heard[self._next :], len(self._heard)
+        rest, self._next = self._received[self._next :], len(self._received)
         return rest
 
     def make_room(self) -> None:
@@ -106,7 +106,7 @@ class Script:
     def write(self, data: bytes) -> None:
         for body in self._framing.feed(data):
             assert isinstance(body, bytes | memoryview | bytearray)
-            self._heard.append(json.loads(bytes(body)))
+            self._received.append(json.loads(bytes(body)))
             self._more.set()
 
     def pause(self) -> None:

@@ -1,4 +1,4 @@
-"""Tasks of asyncio go on at the end of the callback that wakes them, and all that asyncio does with a future works."""
+"""Tasks resume at the end of the callback that wakes them, and waiters are full asyncio futures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import anyio
 import pytest
-from tests.peer.scripted import answer, frame, request
+from tests.peer.scripted import frame, request, response
 
 from becket import Limits, Peer
 from becket.peer.loops._asyncio_fast import FastFuture, InlineWakeups
@@ -480,17 +480,17 @@ async def test_frames_of_tasks_resumed_in_one_turn_are_sent_together(monkeypatch
         async with Peer.over(transport) as peer:
             tasks = await begun(*[call_twice() for _ in range(3)])
             await asyncio.sleep(0)
-            asked = messages(theirs.recv(4096))
+            called = messages(theirs.recv(4096))
             writes: list[bytes] = []
             has_written = asyncio.Event()
 
             def write(data: bytes) -> None:
                 writes.append(data)
-                theirs.send(b"".join(frame(answer(one)) for one in messages(data)))
+                theirs.send(b"".join(frame(response(one)) for one in messages(data)))
                 has_written.set()
 
             monkeypatch.setattr(transport, "write", write)
-            theirs.send(b"".join(frame(answer(one)) for one in asked))
+            theirs.send(b"".join(frame(response(one)) for one in called))
             await has_written.wait()
             assert [one["method"] for one in messages(b"".join(writes))] == ["second"] * 3
             assert len(writes) == 1
@@ -525,9 +525,9 @@ def test_messages_after_a_handler_that_exits_the_program_are_not_lost(
         peer = loop.run_until_complete(connect())
         call = loop.create_task(peer.call("call"))
         loop.run_until_complete(turns())
-        (asked,) = messages(theirs.recv(4096))
+        (called,) = messages(theirs.recv(4096))
         asks = [request(id, "leave" if id % 2 else "stay") for id in range(1, 7)]
-        theirs.send(b"".join(frame(one) for one in [*asks, answer(asked, "it is me")]))
+        theirs.send(b"".join(frame(one) for one in [*asks, response(called, "it is me")]))
         for _ in range(3):
             with pytest.raises(KeyboardInterrupt):
                 loop.run_until_complete(turns())

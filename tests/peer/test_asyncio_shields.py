@@ -1,4 +1,4 @@
-"""Tasks of asyncio are cancelled where no shielded scope of anyio keeps it off, however they wait."""
+"""Tasks of asyncio are cancelled unless a shielded scope of anyio prevents it, however they wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child whose bytes are no frames is lost at once with the reason, and ended; what it said before is heard."""
+"""Invalid frames of a child end the link with the reason, and the child; earlier messages are delivered."""
 
 from __future__ import annotations
 

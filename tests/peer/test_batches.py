@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec import Struct
-from tests.peer.scripted import answer, notification, refusal, request, scripted, settled
+from tests.peer.scripted import notification, refusal, request, response, scripted, settled
 
 from becket import (
     BadReply,
@@ -78,11 +78,11 @@ async def test_a_batch_is_one_frame_and_its_responses_may_come_in_any_order() ->
             outcomes.extend(await peer.batch([BatchCall("a", [1]), BatchCall("b"), BatchCall("c"), BatchNotify("d")]))
 
         tasks.start_soon(ask)
-        a, b, c, d = await script.hear()
+        a, b, c, d = await script.receive()
         assert [message["method"] for message in (a, b, c, d)] == ["a", "b", "c", "d"]
         assert "id" not in d
-        script.say([answer(c, 3), refusal(a, 1)])
-        script.say(answer(b, 2))
+        script.send([response(c, 3), refusal(a, 1)])
+        script.send(response(b, 2))
 
     assert isinstance(outcomes[0], RemoteError)
     assert outcomes[1:] == [2, 3]
@@ -91,7 +91,7 @@ async def test_a_batch_is_one_frame_and_its_responses_may_come_in_any_order() ->
 async def test_a_batch_of_notifications_alone_waits_for_nothing() -> None:
     async with scripted() as (peer, script):
         assert await peer.batch([BatchNotify("a"), BatchNotify("b", {"x": 1})]) == []
-        assert await script.hear() == [notification("a"), notification("b", {"x": 1})]
+        assert await script.receive() == [notification("a"), notification("b", {"x": 1})]
 
 
 async def test_an_empty_batch_is_refused_before_anything_is_sent() -> None:
@@ -100,7 +100,7 @@ async def test_an_empty_batch_is_refused_before_anything_is_sent() -> None:
             await peer.batch([])
         with pytest.raises(LocalProtocolError):
             await peer.batch([BatchCall("x", object())])
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_peer_that_refuses_the_batch_as_a_whole_fails_each_of_its_calls_and_no_other() -> None:
@@ -114,12 +114,12 @@ async def test_a_peer_that_refuses_the_batch_as_a_whole_fails_each_of_its_calls_
             outcomes.append(await peer.call("alone"))
 
         tasks.start_soon(ask)
-        await script.hear()
+        await script.receive()
         tasks.start_soon(call)
-        alone = await script.hear()
-        script.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no batches here"}})
+        alone = await script.receive()
+        script.send({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no batches here"}})
         await settled()
-        script.say(answer(alone, "answered"))
+        script.send(response(alone, "answered"))
 
     assert [outcome.meaning for outcome in outcomes[:2]] == [Meaning.INVALID_REQUEST] * 2
     assert outcomes[2] == "answered"
@@ -133,9 +133,9 @@ async def test_calls_of_a_batch_without_a_response_time_out_alone() -> None:
             outcomes.extend(await peer.batch([BatchCall("a"), BatchCall("b")], timeout=0.05))
 
         tasks.start_soon(ask)
-        a, b = await script.hear()
-        script.say([answer(a, 1)])
-        assert (await script.hear())["params"] == {"id": b["id"]}
+        a, b = await script.receive()
+        script.send([response(a, 1)])
+        assert (await script.receive())["params"] == {"id": b["id"]}
 
     assert (outcomes[0], type(outcomes[1])) == (1, CallTimeout)
 
@@ -145,12 +145,12 @@ async def test_leaving_a_batch_cancels_its_pending_calls() -> None:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(peer.batch, [BatchCall("a"), BatchCall("b"), BatchCall("c")])
-                a, b, c = await script.hear()
-                script.say([answer(b)])
+                a, b, c = await script.receive()
+                script.send([response(b)])
                 scope.cancel()
 
-        assert [(await script.hear())["params"]["id"] for _ in range(2)] == [a["id"], c["id"]]
-        script.say([answer(a), answer(c)])
+        assert [(await script.receive())["params"]["id"] for _ in range(2)] == [a["id"], c["id"]]
+        script.send([response(a), response(c)])
         assert not peer.is_closed
 
 
@@ -164,8 +164,8 @@ async def test_a_link_that_ends_settles_the_calls_of_a_batch() -> None:
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask, peer)
-                a, _ = await script.hear()
-                script.say(answer(a, 1))
+                a, _ = await script.receive()
+                script.send(response(a, 1))
                 script.leave()
         assert outcomes[0] == 1
         assert isinstance(outcomes[1], ConnectionLost)
@@ -188,20 +188,20 @@ async def test_a_batch_beyond_the_limit_of_the_remote_peer_is_refused_by_it_for_
 async def test_a_batch_waits_for_a_slot_like_any_call_and_frees_it() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "first")
-        first = await script.hear()
+        first = await script.receive()
         tasks.start_soon(peer.batch, [BatchCall("a"), BatchCall("b")])
         await settled()
         with pytest.raises(Busy):
             await peer.batch([BatchCall("c")], timeout=0.01)
         tasks.start_soon(peer.call, "last")
         await settled()
-        assert script.unheard() == []
-        script.say(answer(first))
-        a, b = await script.hear()
-        script.say([answer(b), answer(a)])
-        last = await script.hear()
+        assert script.unread() == []
+        script.send(response(first))
+        a, b = await script.receive()
+        script.send([response(b), response(a)])
+        last = await script.receive()
         assert last["method"] == "last"
-        script.say(answer(last))
+        script.send(response(last))
 
 
 # -- theirs
@@ -219,11 +219,11 @@ async def test_an_incoming_batch_gets_a_response_in_one_frame_when_the_last_hand
             await release.wait()
             return "slow"
 
-        script.say([request(1, "slow"), request(2, "quick", [1]), notification("tell", [2]), request(3, "missing"), 5])
+        script.send([request(1, "slow"), request(2, "quick", [1]), notification("tell", [2]), request(3, "missing"), 5])
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
         release.set()
-        answers = {message["id"]: message for message in await script.hear()}
+        answers = {message["id"]: message for message in await script.receive()}
 
     assert told == [[2]]
     assert answers[1]["result"] == "slow"
@@ -236,10 +236,10 @@ async def test_a_batch_of_notifications_never_gets_a_response() -> None:
     async with scripted() as (peer, script):
         told: list[Any] = []
         peer.on("tell")(lambda params: told.append(params))
-        script.say([notification("tell", [1]), notification("missing"), notification("tell", [2])])
+        script.send([notification("tell", [1]), notification("missing"), notification("tell", [2])])
         await settled()
 
-        assert (told, script.unheard()) == ([[1], [2]], [])
+        assert (told, script.unread()) == ([[1], [2]], [])
 
 
 async def test_a_member_of_a_batch_may_be_cancelled_and_call_back() -> None:
@@ -253,12 +253,12 @@ async def test_a_member_of_a_batch_may_be_cancelled_and_call_back() -> None:
         async def back(_: Any, ctx: Context) -> Any:
             return await ctx.call("host/x")
 
-        script.say([request(1, "wait"), request(2, "back")])
-        asked = await script.hear()
-        assert asked["method"] == "host/x"
-        script.say(answer(asked, "from the host"))
-        script.say(notification("$/cancelRequest", {"id": 1}))
-        answers = {message["id"]: message for message in await script.hear()}
+        script.send([request(1, "wait"), request(2, "back")])
+        called = await script.receive()
+        assert called["method"] == "host/x"
+        script.send(response(called, "from the host"))
+        script.send(notification("$/cancelRequest", {"id": 1}))
+        answers = {message["id"]: message for message in await script.receive()}
 
     assert answers[1]["error"]["code"] == -32800
     assert answers[2]["result"] == "from the host"

@@ -1,4 +1,4 @@
-"""How many bytes are held for the other side at once, whatever holds them: handlers, consent, batches, waiting work."""
+"""The bytes that are held for a remote peer at once: in handlers, prompts, batches and queues."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CONTAINERS: list[Any] = [{}] * 270  # 1,000 bytes, and 64 for each value
 WRITE = Method("memory.append", Any, bool, requires="memory.write")
 
 
-async def heard(script: Script, count: int) -> dict[int, Any]:
+async def receive_responses(script: Script, count: int) -> dict[int, Any]:
     """Returns the next responses: the number of each error, or the result, by id."""
     found: dict[int, Any] = {}
     for _ in range(count):
-        response = await script.hear()
+        response = await script.receive()
         found[response["id"]] = response["error"]["code"] if "error" in response else response["result"]
     return found
 
@@ -53,24 +53,24 @@ async def test_a_request_that_does_not_fit_beside_those_being_served_is_busy_at_
     slow = Slow()
     async with scripted(limits=LIMITS) as (peer, script):
         peer.handle("slow")(slow.serve)
-        script.say(*(request(id, "slow", params) for id in range(5)))
-        assert await heard(script, 5 - fit) == dict.fromkeys(range(fit, 5), BUSY)
+        script.send(*(request(id, "slow", params) for id in range(5)))
+        assert await receive_responses(script, 5 - fit) == dict.fromkeys(range(fit, 5), BUSY)
         await settled()
         assert slow.running == fit
         slow.may_end.set()
-        assert await heard(script, fit) == dict.fromkeys(range(fit), len(params))
-        script.say(request(9, "slow", params))
-        assert await heard(script, 1) == {9: len(params)}
+        assert await receive_responses(script, fit) == dict.fromkeys(range(fit), len(params))
+        script.send(request(9, "slow", params))
+        assert await receive_responses(script, 1) == {9: len(params)}
 
 
 async def test_one_request_always_fits_an_empty_budget() -> None:
     slow = Slow()
     async with scripted(limits=Limits(frame=20_000, inbound_bytes=1)) as (peer, script):
         peer.handle("slow")(slow.serve)
-        script.say(request(1, "slow", ["😀" + "a" * 19_000]), request(2, "slow", TEXT))
-        assert await heard(script, 1) == {2: BUSY}
+        script.send(request(1, "slow", ["😀" + "a" * 19_000]), request(2, "slow", TEXT))
+        assert await receive_responses(script, 1) == {2: BUSY}
         slow.may_end.set()
-        assert await heard(script, 1) == {1: 1}
+        assert await receive_responses(script, 1) == {1: 1}
 
 
 async def test_requests_of_functions_in_threads_count() -> None:
@@ -83,19 +83,19 @@ async def test_requests_of_functions_in_threads_count() -> None:
 
     async with scripted(limits=LIMITS) as (peer, script):
         peer.handle("slow", thread=True)(wait)
-        script.say(*(request(id, "slow", TEXT) for id in range(3)))
-        assert await heard(script, 1) == {2: BUSY}
+        script.send(*(request(id, "slow", TEXT) for id in range(3)))
+        assert await receive_responses(script, 1) == {2: BUSY}
         with anyio.fail_after(60):
             await started.wait()
         may_end.set()
-        assert await heard(script, 2) == {0: 1, 1: 1}
+        assert await receive_responses(script, 2) == {0: 1, 1: 1}
 
 
 async def test_functions_that_return_at_once_are_never_busy() -> None:
     async with scripted(limits=LIMITS) as (peer, script):
         peer.handle("size")(lambda params: len(params[0]))
-        script.say(*(request(id, "size", TEXT) for id in range(20)))
-        assert await heard(script, 20) == dict.fromkeys(range(20), 15_000)
+        script.send(*(request(id, "size", TEXT) for id in range(20)))
+        assert await receive_responses(script, 20) == dict.fromkeys(range(20), 15_000)
 
 
 async def test_requests_that_wait_for_consent_count() -> None:
@@ -108,12 +108,12 @@ async def test_requests_that_wait_for_consent_count() -> None:
     gate = Gate("notes", Grants(), asks=True)
     async with scripted(limits=LIMITS, gate=gate, ask=ask) as (peer, script):
         peer.handle(WRITE)(lambda params: True)
-        script.say(*(request(id, "memory.append", TEXT) for id in range(4)))
-        assert await heard(script, 2) == {2: BUSY, 3: BUSY}
+        script.send(*(request(id, "memory.append", TEXT) for id in range(4)))
+        assert await receive_responses(script, 2) == {2: BUSY, 3: BUSY}
         may_answer.set()
-        assert await heard(script, 2) == {0: True, 1: True}
-        script.say(request(5, "memory.append", TEXT))
-        assert await heard(script, 1) == {5: True}
+        assert await receive_responses(script, 2) == {0: True, 1: True}
+        script.send(request(5, "memory.append", TEXT))
+        assert await receive_responses(script, 1) == {5: True}
 
 
 async def test_a_request_that_is_cancelled_or_refused_counts_no_more() -> None:
@@ -124,18 +124,18 @@ async def test_a_request_that_is_cancelled_or_refused_counts_no_more() -> None:
         peer.handle(WRITE)(slow.serve)
         peer.handle("typed")(typed)
         for id in range(10):
-            script.say(request(id, "slow", TEXT))
+            script.send(request(id, "slow", TEXT))
             await settled()
-            script.say(notification("$/cancelRequest", {"id": id}))
-            assert await heard(script, 1) == {id: ERROR_CODES[Meaning.CANCELLED]}
-            script.say(request(id, "typed", TEXT))
-            assert await heard(script, 1) == {id: ERROR_CODES[Meaning.INVALID_PARAMS]}
-        script.say(request(20, "memory.append", TEXT))
+            script.send(notification("$/cancelRequest", {"id": id}))
+            assert await receive_responses(script, 1) == {id: ERROR_CODES[Meaning.CANCELLED]}
+            script.send(request(id, "typed", TEXT))
+            assert await receive_responses(script, 1) == {id: ERROR_CODES[Meaning.INVALID_PARAMS]}
+        script.send(request(20, "memory.append", TEXT))
         await settled()
         gate.revoke("memory.write")
-        assert await heard(script, 1) == {20: ERROR_CODES[Meaning.PERMISSION_DENIED]}
-        script.say(request(21, "slow", TEXT), request(22, "slow", TEXT), request(23, "slow", TEXT))
-        assert await heard(script, 1) == {23: BUSY}
+        assert await receive_responses(script, 1) == {20: ERROR_CODES[Meaning.PERMISSION_DENIED]}
+        script.send(request(21, "slow", TEXT), request(22, "slow", TEXT), request(23, "slow", TEXT))
+        assert await receive_responses(script, 1) == {23: BUSY}
 
 
 async def typed(params: list[int]) -> None: ...
@@ -151,12 +151,12 @@ async def test_a_function_that_has_responded_still_holds_its_params() -> None:
     async with scripted(limits=LIMITS) as (peer, script):
         peer.handle("accept")(accept)
         peer.handle("small")(lambda: "ok")
-        script.say(*(request(id, "accept", TEXT) for id in range(3)))
-        assert await heard(script, 3) == {0: "accepted", 1: "accepted", 2: BUSY}
+        script.send(*(request(id, "accept", TEXT) for id in range(3)))
+        assert await receive_responses(script, 3) == {0: "accepted", 1: "accepted", 2: BUSY}
         slow.may_end.set()
         await settled()
-        script.say(request(4, "accept", TEXT), request(5, "accept", TEXT))
-        assert await heard(script, 2) == {4: "accepted", 5: "accepted"}
+        script.send(request(4, "accept", TEXT), request(5, "accept", TEXT))
+        assert await receive_responses(script, 2) == {4: "accepted", 5: "accepted"}
 
 
 async def test_responses_wait_in_a_batch_only_as_far_as_they_fit() -> None:
@@ -165,10 +165,10 @@ async def test_responses_wait_in_a_batch_only_as_far_as_they_fit() -> None:
         peer.handle("slow")(slow.serve)
         peer.handle("large")(lambda: "a" * 15_000)
         for id in (10, 20, 30):
-            script.say([request(id, "large"), request(id + 1, "slow", [])])
+            script.send([request(id, "large"), request(id + 1, "slow", [])])
         await settled()
         slow.may_end.set()
-        batches = [await script.hear() for _ in range(3)]
+        batches = [await script.receive() for _ in range(3)]
         results = {one["id"]: one.get("result") for batch in batches for one in batch}
         assert results == {10: "a" * 15_000, 20: "a" * 15_000, 30: None, 11: 0, 21: 0, 31: 0}
         refused = next(one for batch in batches for one in batch if one["id"] == 30)
@@ -182,14 +182,14 @@ async def test_links_that_share_a_budget_are_busy_together_and_a_link_that_ends_
         peer.handle("slow")(slow.serve)
         async with scripted(budget=budget) as (other, second):
             other.handle("slow")(slow.serve)
-            second.say(request(1, "slow", TEXT), request(2, "slow", TEXT))
-            script.say(request(1, "slow", TEXT))
-            response = await script.hear()
+            second.send(request(1, "slow", TEXT), request(2, "slow", TEXT))
+            script.send(request(1, "slow", TEXT))
+            response = await script.receive()
             assert response["error"]["code"] == BUSY
             assert "for all" in response["error"]["message"]
-        script.say(request(2, "slow", TEXT))
+        script.send(request(2, "slow", TEXT))
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
         assert budget.used == 15_000 + len('[""]') + 2 * 64
 
 
@@ -203,8 +203,8 @@ async def test_notifications_that_wait_for_their_handler_take_no_more_memory_tha
 
     async with scripted() as (peer, script):
         peer.on("event")(take)
-        script.say(notification("event", ["a"]), notification("event", ["b"]), notification("event", [3]))
-        script.say(notification("event", ["c"]))
+        script.send(notification("event", ["a"]), notification("event", ["b"]), notification("event", [3]))
+        script.send(notification("event", ["c"]))
         may_go_on.set()
         await settled()
     assert seen == [["a"], ["b"], ["c"]]

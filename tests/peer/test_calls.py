@@ -10,7 +10,7 @@ import anyio
 import pytest
 import trio
 from msgspec import Struct
-from tests.peer.scripted import answer, refusal, request, scripted, settled
+from tests.peer.scripted import refusal, request, response, scripted, settled
 from tests.peer.starting import ready_child
 
 from becket import (
@@ -60,9 +60,9 @@ async def test_a_result_is_decoded_as_the_requested_type() -> None:
 async def test_params_that_are_absent_are_absent_on_the_wire() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "x")
-        asked = await script.hear()
-        assert asked == {"jsonrpc": "2.0", "id": 1, "method": "x"}
-        script.say(answer(asked))
+        called = await script.receive()
+        assert called == {"jsonrpc": "2.0", "id": 1, "method": "x"}
+        script.send(response(called))
 
 
 async def test_responses_may_come_in_any_order() -> None:
@@ -74,8 +74,8 @@ async def test_responses_may_come_in_any_order() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         for number in range(5):
             tasks.start_soon(call, peer, number)
-        asked = [await script.hear() for _ in range(5)]
-        script.say(*[answer(one, one["params"]) for one in reversed(asked)])
+        called = [await script.receive() for _ in range(5)]
+        script.send(*[response(one, one["params"]) for one in reversed(called)])
 
     assert results == {number: [number] for number in range(5)}
 
@@ -171,11 +171,11 @@ async def test_a_timed_out_call_sends_a_cancellation() -> None:
     async with scripted() as (peer, script):
         with pytest.raises(CallTimeout) as caught:
             await peer.call("slow", timeout=0.01)
-        asked = await script.hear()
+        called = await script.receive()
 
         assert (caught.value.method, caught.value.seconds) == ("slow", 0.01)
         assert isinstance(caught.value, TimeoutError)
-        assert (await script.hear())["params"] == {"id": asked["id"]}
+        assert (await script.receive())["params"] == {"id": called["id"]}
 
 
 async def test_a_link_that_the_remote_peer_closes_is_lost() -> None:
@@ -235,7 +235,7 @@ async def test_a_call_without_room_in_the_send_queue_in_time_is_busy_and_never_s
         with pytest.raises(Busy) as caught:
             await peer.call("x", ["y" * 200], timeout=0.01)
 
-        assert (caught.value.limit, script.unheard()) == (1000, [])
+        assert (caught.value.limit, script.unread()) == (1000, [])
 
 
 async def test_a_call_is_sent_as_soon_as_the_send_queue_has_room() -> None:
@@ -285,9 +285,9 @@ async def test_a_malformed_response_is_a_bad_response_and_the_link_lives(malform
             assert await peer.call("y") == "fine"
 
         tasks.start_soon(call)
-        asked = await script.hear()
-        script.say({"jsonrpc": "2.0", "id": asked["id"], **malformed})
-        script.say(answer(await script.hear(), "fine"))
+        called = await script.receive()
+        script.send({"jsonrpc": "2.0", "id": called["id"], **malformed})
+        script.send(response(await script.receive(), "fine"))
 
 
 @pytest.mark.parametrize(
@@ -299,14 +299,14 @@ async def test_params_that_json_cannot_encode_are_refused_before_anything_is_sen
             with pytest.raises(LocalProtocolError):
                 await ask("x", params)
 
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_params_beyond_the_frame_limit_are_refused_before_anything_is_sent() -> None:
     async with scripted(limits=Limits(frame=1000)) as (peer, script):
         with pytest.raises(LocalProtocolError):
             await peer.call("x", ["y" * 2000])
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_result_beyond_the_frame_limit_is_an_error_that_says_so() -> None:
@@ -327,16 +327,16 @@ async def test_an_unknown_error_number_is_preserved() -> None:
             assert (caught.value.code, caught.value.meaning, caught.value.message) == (-32099, None, "odd")
 
         tasks.start_soon(call)
-        script.say(refusal(await script.hear(), -32099, "odd"))
+        script.send(refusal(await script.receive(), -32099, "odd"))
 
 
 async def test_an_error_that_belongs_to_no_call_is_logged_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "x")
-        asked = await script.hear()
+        called = await script.receive()
         with caplog.at_level("WARNING", "becket.peer"):
-            script.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "what was that?"}})
-        script.say(answer(asked))
+            script.send({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "what was that?"}})
+        script.send(response(called))
 
     [record] = [record for record in caplog.records if record.name == "becket.peer"]
     assert "what was that?" in record.getMessage()
@@ -350,17 +350,17 @@ async def test_calls_beyond_the_concurrency_limit_wait_for_a_slot_and_leave_in_o
         for number in range(6):
             tasks.start_soon(peer.call, "x", [number])
             await settled()
-        in_flight = [await script.hear(), await script.hear()]
-        assert script.unheard() == []
+        in_flight = [await script.receive(), await script.receive()]
+        assert script.unread() == []
         order: list[int] = []
         for _ in range(4):
-            asked = in_flight.pop()
-            order += asked["params"]
-            script.say(answer(asked))
-            in_flight.append(await script.hear())
-        for asked in in_flight:
-            order += asked["params"]
-            script.say(answer(asked))
+            called = in_flight.pop()
+            order += called["params"]
+            script.send(response(called))
+            in_flight.append(await script.receive())
+        for called in in_flight:
+            order += called["params"]
+            script.send(response(called))
 
     assert order == [1, 2, 3, 4, 0, 5]
 
@@ -376,13 +376,13 @@ async def test_a_handler_of_the_same_chunk_does_not_overtake_calls_that_wait_for
         await settled()
         tasks.start_soon(peer.call, "second")
         await settled()
-        first = await script.hear()
-        script.say(answer(first), request(7, "call back"))
+        first = await script.receive()
+        script.send(response(first), request(7, "call back"))
         order: list[str] = []
         for _ in range(2):
-            asked = await script.hear()
-            order.append(asked["method"])
-            script.say(answer(asked))
+            called = await script.receive()
+            order.append(called["method"])
+            script.send(response(called))
 
     assert order == ["second", "back"]
 
@@ -400,9 +400,9 @@ async def test_a_caller_that_calls_again_at_once_does_not_overtake_waiting_calls
                 await settled()
             order = []
             for _ in range(9):
-                asked = await script.hear()
-                order.append(asked["method"])
-                script.say(answer(asked))
+                called = await script.receive()
+                order.append(called["method"])
+                script.send(response(called))
 
     assert order == ["a", "b", "c"] * 3
 
@@ -410,18 +410,18 @@ async def test_a_caller_that_calls_again_at_once_does_not_overtake_waiting_calls
 async def test_a_call_that_gets_no_slot_in_time_is_busy_and_never_sent() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "first")
-        asked = await script.hear()
+        called = await script.receive()
         with anyio.fail_after(60), pytest.raises(Busy) as caught:
             await peer.call("second", timeout=0.01)
 
-        assert (caught.value.limit, script.unheard()) == (1, [])
-        script.say(answer(asked))
+        assert (caught.value.limit, script.unread()) == (1, [])
+        script.send(response(called))
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_for_a_slot_leaves_the_slot_to_the_next() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "first")
-        asked = await script.hear()
+        called = await script.receive()
         scope = anyio.CancelScope()
 
         async def give_up() -> None:
@@ -434,17 +434,17 @@ async def test_a_call_that_is_cancelled_while_it_waits_for_a_slot_leaves_the_slo
         await settled()
         scope.cancel()
         await settled()
-        script.say(answer(asked))
+        script.send(response(called))
 
-        third = await script.hear()
+        third = await script.receive()
         assert third["method"] == "third"
-        script.say(answer(third))
+        script.send(response(third))
 
 
 async def test_a_call_that_is_cancelled_when_it_has_just_got_its_slot_hands_it_on() -> None:
     async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "first")
-        asked = await script.hear()
+        called = await script.receive()
         scope = anyio.CancelScope()
 
         async def give_up() -> None:
@@ -455,12 +455,12 @@ async def test_a_call_that_is_cancelled_when_it_has_just_got_its_slot_hands_it_o
         await settled()
         tasks.start_soon(peer.call, "third")
         await settled()
-        script.say(answer(asked))
+        script.send(response(called))
         scope.cancel()  # before the one that was woken could go on
 
-        while (heard := await script.hear())["method"] != "third":
+        while (heard := await script.receive())["method"] != "third":
             assert heard["method"] in ("given up", "$/cancelRequest")  # on trio it may have left already
-        script.say(answer(heard))
+        script.send(response(heard))
 
 
 async def test_a_slot_is_free_again_however_its_call_is_abandoned() -> None:
@@ -483,15 +483,15 @@ async def test_a_slot_is_free_again_however_its_call_is_abandoned() -> None:
                     await give_up(peer)
 
             tasks.start_soon(run, peer, scope, give_up)
-            assert (await script.hear())["method"] == "x"
+            assert (await script.receive())["method"] == "x"
             tasks.start_soon(peer.call, "next")
             await settled()
             scope.cancel()
 
-            assert (await script.hear())["method"] == "$/cancelRequest"
-            asked = await script.hear()
-            assert asked["method"] == "next"
-            script.say(answer(asked))
+            assert (await script.receive())["method"] == "$/cancelRequest"
+            called = await script.receive()
+            assert called["method"] == "next"
+            script.send(response(called))
 
 
 async def test_a_slot_that_is_waited_for_by_many_goes_to_each_when_calls_time_out() -> None:
@@ -585,15 +585,15 @@ async def test_a_notification_is_handled_and_never_gets_a_response() -> None:
         await peer.notify("tell", {"a": 1})
         peer.notify_nowait("tell")
 
-        assert await script.hear() == {"jsonrpc": "2.0", "method": "tell", "params": {"a": 1}}
-        assert await script.hear() == {"jsonrpc": "2.0", "method": "tell"}
+        assert await script.receive() == {"jsonrpc": "2.0", "method": "tell", "params": {"a": 1}}
+        assert await script.receive() == {"jsonrpc": "2.0", "method": "tell"}
 
 
 async def test_a_notification_is_sent_although_it_is_not_awaited() -> None:
     async with scripted() as (peer, script):
         peer.notify("tell")  # type: ignore[unused-awaitable, unused-ignore]
 
-        assert (await script.hear())["method"] == "tell"
+        assert (await script.receive())["method"] == "tell"
 
 
 async def test_a_task_group_can_start_a_notification() -> None:
@@ -603,7 +603,7 @@ async def test_a_task_group_can_start_a_notification() -> None:
                 tasks.start_soon(peer.notify, "tell", [1])
                 tasks.start_soon(peer.notify, "tell", [2])
 
-        assert [(await script.hear())["params"] for _ in range(2)] == [[1], [2]]
+        assert [(await script.receive())["params"] for _ in range(2)] == [[1], [2]]
 
 
 async def test_a_nursery_of_trio_can_start_a_notification(anyio_backend_name: str) -> None:
@@ -614,7 +614,7 @@ async def test_a_nursery_of_trio_can_start_a_notification(anyio_backend_name: st
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(peer.notify, "tell", [1])
 
-        assert (await script.hear())["params"] == [1]
+        assert (await script.receive())["params"] == [1]
 
 
 async def test_a_task_of_asyncio_can_be_made_of_a_notification(anyio_backend_name: str) -> None:
@@ -625,7 +625,7 @@ async def test_a_task_of_asyncio_can_be_made_of_a_notification(anyio_backend_nam
             await asyncio.create_task(peer.notify("tell", [1]))
             await asyncio.gather(peer.notify("tell", [2]), peer.notify("tell", [3]))
 
-        assert [(await script.hear())["params"] for _ in range(3)] == [[1], [2], [3]]
+        assert [(await script.receive())["params"] for _ in range(3)] == [[1], [2], [3]]
 
 
 async def test_a_task_group_that_is_cancelled_ends_although_it_has_started_a_notification() -> None:
@@ -636,7 +636,7 @@ async def test_a_task_group_that_is_cancelled_ends_although_it_has_started_a_not
                 tasks.cancel_scope.cancel()
                 await anyio.sleep_forever()
 
-        assert (await script.hear())["method"] == "tell"  # sent when it was called
+        assert (await script.receive())["method"] == "tell"  # sent when it was called
 
 
 async def test_a_handler_can_start_its_notifications_in_a_task_group() -> None:
@@ -661,7 +661,7 @@ async def test_notify_nowait_is_busy_when_the_queue_is_full() -> None:
         with pytest.raises(Busy) as caught:
             peer.notify_nowait("tell", ["x" * 100])
 
-        assert (caught.value.limit, script.unheard()) == (1000, [])
+        assert (caught.value.limit, script.unread()) == (1000, [])
 
 
 async def test_awaiting_a_notification_waits_while_the_remote_peer_is_behind() -> None:

@@ -1,4 +1,4 @@
-"""Leaving a call's scope ends it at both ends; what crosses on the way is dropped and counts against nobody."""
+"""Leaving a call's scope cancels it at both ends; messages that cross are dropped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import anyio.from_thread
 import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
-from tests.peer.scripted import answer, notification, request, scripted, settled
+from tests.peer.scripted import notification, request, response, scripted, settled
 
 from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
 from becket.jsonrpc.connection import CancellationFormat
@@ -103,12 +103,12 @@ async def test_the_late_response_to_a_cancelled_call_is_not_counted_as_a_violati
         for _ in range(3):
             with anyio.move_on_after(0.01):
                 await peer.call("x")
-            asked = await script.hear()
-            assert (await script.hear())["params"] == {"id": asked["id"]}
-            script.say(answer(asked, "too late"))
+            called = await script.receive()
+            assert (await script.receive())["params"] == {"id": called["id"]}
+            script.send(response(called, "too late"))
 
         assert not peer.is_closed
-        script.say(answer({"id": 4711}))  # to nothing that was ever asked
+        script.send(response({"id": 4711}))  # to nothing that was ever asked
         assert peer.is_closed
 
 
@@ -144,7 +144,7 @@ async def test_every_cancellation_of_asyncio_cancels_a_call() -> None:
         for pending in last:
             pending.cancel()
         await settled()
-        heard = script.unheard()
+        heard = script.unread()
 
     assert [message["method"] for message in heard] == [word for name in "abcd" for word in (name, "$/cancelRequest")]
 
@@ -161,14 +161,14 @@ async def test_a_cancellation_before_the_handler_has_begun_means_that_it_never_r
             nonlocal has_begun
             has_begun = True
 
-        script.say(request(1, "x"), cancel(1))
+        script.send(request(1, "x"), cancel(1))
 
-        answer = await script.hear()
+        response = await script.receive()
         # Where tasks start eagerly, it has begun before the cancellation is read, and is through.
-        is_cancelled = answer.get("error", {}).get("code") == CANCELLED
+        is_cancelled = response.get("error", {}).get("code") == CANCELLED
         assert is_cancelled is not has_begun
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_cancellation_right_behind_its_request_ends_the_handler_at_its_first_wait_at_the_latest() -> None:
@@ -181,9 +181,9 @@ async def test_a_cancellation_right_behind_its_request_ends_the_handler_at_its_f
             await anyio.lowlevel.checkpoint()
             seen.append("gone on")
 
-        script.say(request(1, "x"), cancel(1))
+        script.send(request(1, "x"), cancel(1))
 
-        assert (await script.hear())["error"]["code"] == CANCELLED
+        assert (await script.receive())["error"]["code"] == CANCELLED
         await settled()
     assert "gone on" not in seen
 
@@ -192,12 +192,12 @@ async def test_a_cancellation_in_the_same_chunk_as_its_request_does_not_affect_a
     async with scripted() as (peer, script):
         peer.handle("plain")(lambda: "answered")
         peer.on("told")(lambda: None)
-        script.say(
+        script.send(
             request(1, "plain"), cancel(1), request(2, "missing"), cancel(2), request(3, "told"), cancel(3),
             request(4, "plain"),
         )  # fmt: skip
 
-        heard = [await script.hear() for _ in range(4)]
+        heard = [await script.receive() for _ in range(4)]
         assert [message["id"] for message in heard] == [1, 2, 3, 4]
         assert [message.get("result") for message in heard] == ["answered", None, None, "answered"]
 
@@ -218,18 +218,18 @@ async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled
             ran.append("work")
 
         try:
-            script.say(notification("hold"))
+            script.send(notification("hold"))
             with anyio.fail_after(60):
                 await running.wait()
-            script.say(request(1, "work"))
+            script.send(request(1, "work"))
             await settled()
-            script.say(cancel(1))
-            refused = await script.hear()
+            script.send(cancel(1))
+            refused = await script.receive()
             assert (refused["id"], refused["error"]["code"]) == (1, CANCELLED)
         finally:
             release.set()
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
 
     assert ran == []
 
@@ -245,11 +245,11 @@ async def test_a_handler_that_swallows_the_cancellation_responds_normally() -> N
                 return "done all the same"
             raise AssertionError
 
-        script.say(request(1, "x"))
+        script.send(request(1, "x"))
         await settled()
-        script.say(cancel(1))
+        script.send(cancel(1))
 
-        assert (await script.hear())["result"] == "done all the same"
+        assert (await script.receive())["result"] == "done all the same"
 
 
 class Steps:
@@ -283,18 +283,18 @@ async def test_a_shielded_part_of_a_handler_is_finished_before_it_is_cancelled(w
         async def x() -> None:
             await steps.critical(within=within)
 
-        script.say(request(1, "x"))
+        script.send(request(1, "x"))
         await settled()
-        script.say(cancel(1))
+        script.send(cancel(1))
         await settled()
-        script.say(cancel(1))  # which changes nothing
+        script.send(cancel(1))  # which changes nothing
         assert steps.seen == ["begun 0"]
         for event in steps.go_on:
             event.set()
             await settled()
 
         assert steps.seen == ["begun 0", "done 0", "begun 1", "done 1", "cancelled"]
-        assert (await script.hear())["error"]["code"] == CANCELLED
+        assert (await script.receive())["error"]["code"] == CANCELLED
 
 
 @pytest.mark.parametrize("is_told", [False, True])
@@ -302,7 +302,7 @@ async def test_a_shielded_part_of_a_handler_is_finished_though_the_link_has_ende
     steps = Steps()
     async with scripted() as (peer, script):
         (peer.on if is_told else peer.handle)("x")(steps.critical)
-        script.say(notification("x") if is_told else request(1, "x"))
+        script.send(notification("x") if is_told else request(1, "x"))
         await settled()
         script.leave()
         await settled()
@@ -325,13 +325,13 @@ async def test_a_handler_that_never_waits_again_after_its_shielded_part_responds
                 await go_on.wait()
             return "finished"
 
-        script.say(request(1, "x"))
+        script.send(request(1, "x"))
         await settled()
-        script.say(cancel(1))
+        script.send(cancel(1))
         await settled()
         go_on.set()
 
-        assert (await script.hear())["result"] == "finished"
+        assert (await script.receive())["result"] == "finished"
 
 
 async def test_on_asyncio_a_handler_is_cancelled_once_for_each_cancellation(anyio_backend_name: str) -> None:
@@ -351,11 +351,11 @@ async def test_on_asyncio_a_handler_is_cancelled_once_for_each_cancellation(anyi
                     seen.append("cleans up")
             return "in order"
 
-        script.say(request(1, "x"))
+        script.send(request(1, "x"))
         await settled()
-        script.say(cancel(1))
+        script.send(cancel(1))
 
-        assert (await script.hear())["result"] == "in order"
+        assert (await script.receive())["result"] == "in order"
     assert seen == ["cleans up"] * 3
 
 
@@ -369,11 +369,11 @@ async def test_a_handler_may_respond_to_a_cancellation_with_its_own_error() -> N
             finally:
                 raise ValueError("could not roll back")
 
-        script.say(request(1, "x"))
+        script.send(request(1, "x"))
         await settled()
-        script.say(cancel(1))
+        script.send(cancel(1))
 
-        assert (await script.hear())["error"]["code"] == -32603
+        assert (await script.receive())["error"]["code"] == -32603
 
 
 async def test_a_function_in_a_thread_sees_that_it_was_cancelled_and_its_result_is_sent() -> None:
@@ -389,13 +389,13 @@ async def test_a_function_in_a_thread_sees_that_it_was_cancelled_and_its_result_
             assert ctx.is_cancelled
             return "as far as it got"
 
-        script.say(request(1, "work"))
+        script.send(request(1, "work"))
         with anyio.fail_after(60):
             await began.wait()
-        script.say(cancel(1))
+        script.send(cancel(1))
         cancelled.set()
 
-        assert (await script.hear())["result"] == "as far as it got"
+        assert (await script.receive())["result"] == "as far as it got"
 
 
 async def test_a_thread_sees_that_its_link_has_ended() -> None:
@@ -444,14 +444,14 @@ async def test_a_cancellation_that_names_no_request_is_ignored(params: object) -
             return "waited"
 
         release = anyio.Event()
-        script.say(request(1, "wait"))
+        script.send(request(1, "wait"))
         await settled()
-        script.say(notification("$/cancelRequest", params))
+        script.send(notification("$/cancelRequest", params))
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
         release.set()
 
-        assert (await script.hear())["result"] == "waited"
+        assert (await script.receive())["result"] == "waited"
 
 
 async def test_a_storm_of_cancellations_is_bounded_and_cancels_once() -> None:
@@ -467,21 +467,21 @@ async def test_a_storm_of_cancellations_is_bounded_and_cancels_once() -> None:
                 raise
             raise AssertionError
 
-        script.say(request(1, "wait"))
+        script.send(request(1, "wait"))
         await settled()
-        script.say(*[cancel(1)] * 1000, *[cancel(id) for id in range(1000)])
+        script.send(*[cancel(1)] * 1000, *[cancel(id) for id in range(1000)])
 
-        assert (await script.hear())["error"]["code"] == CANCELLED
-        script.say(cancel(1))
+        assert (await script.receive())["error"]["code"] == CANCELLED
+        script.send(cancel(1))
         await settled()
-        assert (cancellations, script.unheard()) == ([1], [])
+        assert (cancellations, script.unread()) == ([1], [])
 
 
 async def test_a_request_as_a_cancellation_is_an_unknown_method() -> None:
     async with scripted() as (_, script):
-        script.say(request(1, "$/cancelRequest", {"id": 1}))
+        script.send(request(1, "$/cancelRequest", {"id": 1}))
 
-        assert (await script.hear())["error"]["code"] == -32601
+        assert (await script.receive())["error"]["code"] == -32601
 
 
 # -- handlers that cancel themselves
@@ -502,9 +502,9 @@ async def test_a_handler_that_is_cancelled_by_its_own_program_gets_a_response() 
                     await anyio.sleep_forever()
                 raise RemoteError(method="x", code=1, message="gave up")
 
-            script.say(request(1, "x"))
+            script.send(request(1, "x"))
 
-            assert (await script.hear())["error"]["code"] in (CANCELLED, -32603)
+            assert (await script.receive())["error"]["code"] in (CANCELLED, -32603)
 
 
 def asyncio_runs() -> bool:
@@ -533,26 +533,26 @@ async def test_a_dialect_may_leave_a_cancelled_request_without_a_response() -> N
         async def never() -> None:
             await anyio.sleep_forever()
 
-        script.say(request(1, "wait"))
+        script.send(request(1, "wait"))
         await settled()
-        script.say(notification("notifications/cancelled", {"requestId": 1}))
+        script.send(notification("notifications/cancelled", {"requestId": 1}))
         with anyio.fail_after(60):
             await ended.wait()
-        script.say(request(2, "never"), notification("notifications/cancelled", {"requestId": 2}))
-        script.say(request(1, "missing"))  # the id is free again
+        script.send(request(2, "never"), notification("notifications/cancelled", {"requestId": 2}))
+        script.send(request(1, "missing"))  # the id is free again
 
-        assert (await script.hear())["error"]["code"] == -32601
+        assert (await script.receive())["error"]["code"] == -32601
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_cancellation_is_sent_as_the_dialect_defines_it() -> None:
     async with scripted(dialect=MCP_LIKE) as (peer, script):
         with anyio.move_on_after(0.01):
             await peer.call("x")
-        asked = await script.hear()
+        called = await script.receive()
 
-        assert await script.hear() == notification("notifications/cancelled", {"requestId": asked["id"]})
+        assert await script.receive() == notification("notifications/cancelled", {"requestId": called["id"]})
 
 
 async def test_a_dialect_may_let_the_handler_decide_when_to_end() -> None:
@@ -566,26 +566,26 @@ async def test_a_dialect_may_let_the_handler_decide_when_to_end() -> None:
             await look_again.wait()
             return "cancelled" if ctx.is_cancelled else "finished"
 
-        script.say(request(1, "prompt"))
+        script.send(request(1, "prompt"))
         with anyio.fail_after(60):
             await began.wait()
-        script.say(notification("session/cancel", {"id": 1}))
+        script.send(notification("session/cancel", {"id": 1}))
         await settled()
-        assert script.unheard() == []
+        assert script.unread() == []
         look_again.set()
 
-        assert (await script.hear())["result"] == "cancelled"
+        assert (await script.receive())["result"] == "cancelled"
 
 
 async def test_a_dialect_without_a_cancel_method_ends_the_call_locally() -> None:
     async with scripted(dialect=SPEECHLESS, limits=Limits(stray_replies=0)) as (peer, script):
         with anyio.move_on_after(0.01):
             await peer.call("x")
-        asked = await script.hear()
+        called = await script.receive()
         await settled()
 
-        assert script.unheard() == []
-        script.say(answer(asked))
+        assert script.unread() == []
+        script.send(response(called))
         assert not peer.is_closed
 
 
@@ -612,12 +612,12 @@ async def test_a_cancelled_caller_gets_only_its_cancellation() -> None:
 
         assert isinstance(outcome[0], anyio.get_cancelled_exc_class())
         with pytest.raises(RemoteError) as caught:  # whereas one that is still wanted is told
-            await answered_with_cancelled(left, right)
+            await responds_with_cancelled(left, right)
 
     assert caught.value.meaning is Meaning.CANCELLED
 
 
-async def answered_with_cancelled(left: Peer, right: Peer) -> None:
+async def responds_with_cancelled(left: Peer, right: Peer) -> None:
     from becket.errors import RequestCancelled
 
     @right.handle("refuse")

@@ -1,4 +1,4 @@
-"""How the end of a child is noticed, and what its callers learn of it."""
+"""How the exit of a child is noticed, and the errors of its callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What closing means for everything that is under way on a link, at both ends."""
+"""Closing a link with calls, handlers and streams under way, at both ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import pytest
-from tests.peer.scripted import Script, answer, notification, request, scripted, settled
+from tests.peer.scripted import Script, notification, request, response, scripted, settled
 
 from becket import BatchCall, ConnectionLost, Context, DisconnectReason, Limits, Peer
 from becket.testing import memory_pair, memory_transports
@@ -32,7 +32,7 @@ async def call_with_events(peer: Peer) -> None:
     await peer.call("x", on={"tick": lambda _: None})
 
 
-async def ask_batch(peer: Peer) -> None:
+async def call_batch(peer: Peer) -> None:
     [outcome] = await peer.batch([BatchCall("x")])
     raise outcome
 
@@ -43,7 +43,7 @@ WAYS: dict[str, Way] = {
     "call without a deadline": lambda peer: peer.call("x", timeout=None),
     "call with events": call_with_events,
     "stream": open_stream,
-    "batch": ask_batch,
+    "batch": call_batch,
 }
 
 
@@ -167,7 +167,7 @@ async def test_closing_cancels_every_handler_whose_clean_up_runs() -> None:
             finally:
                 ended.append("told")
 
-        script.say(request(1, "wait", ["a"]), request(2, "wait", ["b"]), notification("told"), notification("told"))
+        script.send(request(1, "wait", ["a"]), request(2, "wait", ["b"]), notification("told"), notification("told"))
         await settled()
         with anyio.fail_after(60):
             await peer.aclose()
@@ -246,8 +246,8 @@ async def test_a_request_during_the_final_flush_is_rejected() -> None:
         tasks.start_soon(peer.aclose)
         await settled()
         assert not script.is_closed
-        script.say(request(1, "x"))
-        assert (await script.hear())["error"]["code"] == 1005
+        script.send(request(1, "x"))
+        assert (await script.receive())["error"]["code"] == 1005
         script.make_room()
 
 
@@ -273,8 +273,8 @@ async def test_a_response_in_the_same_chunk_as_the_end_settles_its_call() -> Non
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
-            asked = await script.hear()
-            script.say(answer(asked, "in time"))
+            called = await script.receive()
+            script.send(response(called, "in time"))
             script.leave()
 
     assert results == ["in time"]
@@ -405,9 +405,9 @@ async def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
-                await script.hear()
+                await script.receive()
                 script.queued = 0
-                script.say(notification("tick", [0]), notification("tick", [1]))
-                script.say(*(notification("tick", [number]) for number in range(2, 10)))
+                script.send(notification("tick", [0]), notification("tick", [1]))
+                script.send(*(notification("tick", [number]) for number in range(2, 10)))
 
     assert told == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Values of types with a conversion of their own go over a link as that conversion says, in both directions."""
+"""Values of types with their own conversion are converted in both directions of a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What crosses on a link: answers and ends, many large answers, callers that leave, words that were not agreed on."""
+"""Messages that cross on a link: responses and the end, large responses, cancelled callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time and depth travel with a call where both sides know the words: deadlines shrink, depth is bounded."""
+"""Deadline and depth are sent with a call if announced: deadlines shrink, depth is bounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from tests.peer.scripted import answer, notification, request, scripted
+from tests.peer.scripted import notification, request, response, scripted
 
 from becket import CallTimeout, Context, Limits, Meaning, Peer, RemoteError
 from becket.testing import memory_pair, run_in_virtual_time
@@ -28,35 +28,35 @@ def meta_of(message: dict[str, Any]) -> dict[str, Any]:
 async def test_the_timeout_of_a_call_is_sent_with_it() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: peer.call("x", {"a": 1}, timeout=2.5))
-        asked = await script.hear()
-        assert 2000 < meta_of(asked)["timeout_ms"] <= 2500
-        assert asked["params"]["a"] == 1
-        script.say(answer(asked))
+        called = await script.receive()
+        assert 2000 < meta_of(called)["timeout_ms"] <= 2500
+        assert called["params"]["a"] == 1
+        script.send(response(called))
 
 
 async def test_a_call_without_a_deadline_is_sent_without_meta() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: peer.call("x", timeout=None))
-        asked = await script.hear()
-        assert "params" not in asked
-        script.say(answer(asked))
+        called = await script.receive()
+        assert "params" not in called
+        script.send(response(called))
 
 
 async def test_params_by_position_have_no_room_for_meta_and_are_unchanged() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "x", [1])
-        asked = await script.hear()
-        assert asked["params"] == [1]
-        script.say(answer(asked))
+        called = await script.receive()
+        assert called["params"] == [1]
+        script.send(response(called))
 
 
 async def test_no_deadline_is_sent_without_the_feature() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         peer.limit_features(frozenset({"cancel", "progress"}))
         tasks.start_soon(peer.call, "x")
-        asked = await script.hear()
-        assert "params" not in asked
-        script.say(answer(asked))
+        called = await script.receive()
+        assert "params" not in called
+        script.send(response(called))
 
 
 async def test_a_handler_knows_how_much_time_is_left() -> None:
@@ -111,11 +111,11 @@ async def test_a_handler_ends_at_its_deadline_without_a_cancellation() -> None:
             finally:
                 ended.set()
 
-        script.say(request(1, "wait", {"_meta": {"becket": {"timeout_ms": 10}}}))
+        script.send(request(1, "wait", {"_meta": {"becket": {"timeout_ms": 10}}}))
         with anyio.fail_after(60):
             await ended.wait()
 
-        assert (await script.hear())["error"]["code"] == 1001
+        assert (await script.receive())["error"]["code"] == 1001
 
 
 async def test_a_nested_call_ends_with_the_deadline_of_the_request_that_it_belongs_to() -> None:
@@ -130,12 +130,12 @@ async def test_a_nested_call_ends_with_the_deadline_of_the_request_that_it_belon
                 outcomes.append(error)
                 raise
 
-        script.say(request(1, "outer", {"_meta": {"becket": {"timeout_ms": 50}}}))
-        inner = await script.hear()
+        script.send(request(1, "outer", {"_meta": {"becket": {"timeout_ms": 50}}}))
+        inner = await script.receive()
         assert 0 < meta_of(inner)["timeout_ms"] <= 50
         assert meta_of(inner)["parent"] == 1
-        assert (await script.hear())["method"] == "$/cancelRequest"
-        refused = await script.hear()
+        assert (await script.receive())["method"] == "$/cancelRequest"
+        refused = await script.receive()
         assert (refused["id"], "error" in refused) == (1, True)
 
     assert isinstance(outcomes[0], CallTimeout | anyio.get_cancelled_exc_class())
@@ -156,11 +156,11 @@ async def test_a_request_within_a_call_lasts_no_longer_than_the_call_whatever_it
             await peer.call("outer", timeout=10)
 
         tasks.start_soon(call)
-        outer = await script.hear()
+        outer = await script.receive()
         meta = {"parent": outer["id"]} | ({} if timeout_ms is None else {"timeout_ms": timeout_ms})
-        script.say(request(1, "inner", {"_meta": {"becket": meta}}))
-        await script.hear()
-        script.say(answer(outer))
+        script.send(request(1, "inner", {"_meta": {"becket": meta}}))
+        await script.receive()
+        script.send(response(outer))
     assert left[0] <= (5.1 if timeout_ms == 5_000 else 10.1)
 
 
@@ -174,14 +174,14 @@ async def test_a_nonsensical_deadline_is_ignored() -> None:
 
         odd: list[Any] = [10**15, "soon", None, {}, 1.5, True]
         for id, timeout in enumerate(odd):
-            script.say(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
-            heard = await script.hear()
+            script.send(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
+            heard = await script.receive()
             assert (heard["id"], "result" in heard or heard["error"]["code"] == -32602) == (id, True)
         for id, timeout in enumerate([0, -5, -(10**30), 10**400], start=100):
-            script.say(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
-            assert (await script.hear())["id"] == id  # refused or served, but answered
-        script.say(request(200, "x"))
-        assert (await script.hear())["result"] == "served"
+            script.send(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
+            assert (await script.receive())["id"] == id  # refused or served, but answered
+        script.send(request(200, "x"))
+        assert (await script.receive())["result"] == "served"
 
 
 # -- what belongs to a request, and what does not
@@ -200,15 +200,15 @@ async def test_a_task_that_outlives_its_request_is_not_bound_by_it_any_more() ->
             await release.wait()
             await peer.call("later", {}, timeout=60)
 
-        script.say(request(1, "start", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
-        assert (await script.hear())["result"] == "started"
+        script.send(request(1, "start", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
+        assert (await script.receive())["result"] == "started"
         release.set()
-        asked = await script.hear()
+        called = await script.receive()
 
-        assert meta_of(asked).get("parent") is None
-        assert meta_of(asked).get("depth", 0) == 0
-        assert meta_of(asked)["timeout_ms"] > 30_000
-        script.say(answer(asked))
+        assert meta_of(called).get("parent") is None
+        assert meta_of(called).get("depth", 0) == 0
+        assert meta_of(called)["timeout_ms"] > 30_000
+        script.send(response(called))
 
 
 async def test_a_notification_that_arrives_while_a_request_is_served_does_not_belong_to_it() -> None:
@@ -226,15 +226,15 @@ async def test_a_notification_that_arrives_while_a_request_is_served_does_not_be
             async def told() -> None:
                 await inner.call("from a notification", {}, timeout=60)
 
-            inner_script.say(notification("told"))
-            first = await inner_script.hear()
-            inner_script.say(answer(first))
+            inner_script.send(notification("told"))
+            first = await inner_script.receive()
+            inner_script.send(response(first))
             assert meta_of(first).get("parent") is None
             assert meta_of(first).get("depth", 0) == 0
             return "opened"
 
-        script.say(request(1, "open", {"_meta": {"becket": {"timeout_ms": 5000, "depth": 7}}}))
-        assert (await script.hear()).get("result") == "opened"
+        script.send(request(1, "open", {"_meta": {"becket": {"timeout_ms": 5000, "depth": 7}}}))
+        assert (await script.receive()).get("result") == "opened"
         await opened[0].__aexit__(None, None, None)
 
 
@@ -248,12 +248,12 @@ async def test_a_nested_call_on_another_link_has_the_depth_but_no_parent_there()
         async def relay() -> Any:
             return await other.call("x", {})
 
-        script.say(request("r", "relay", {"_meta": {"becket": {"timeout_ms": 5000, "depth": 4}}}))
-        asked = await other_script.hear()
-        assert (meta_of(asked)["depth"], "parent" in meta_of(asked)) == (5, False)
-        assert meta_of(asked)["timeout_ms"] <= 5000
-        other_script.say(answer(asked, "relayed"))
-        assert (await script.hear())["result"] == "relayed"
+        script.send(request("r", "relay", {"_meta": {"becket": {"timeout_ms": 5000, "depth": 4}}}))
+        called = await other_script.receive()
+        assert (meta_of(called)["depth"], "parent" in meta_of(called)) == (5, False)
+        assert meta_of(called)["timeout_ms"] <= 5000
+        other_script.send(response(called, "relayed"))
+        assert (await script.receive())["result"] == "relayed"
 
 
 async def test_a_nested_call_names_the_request_that_it_belongs_to() -> None:
@@ -268,12 +268,12 @@ async def test_a_nested_call_names_the_request_that_it_belongs_to() -> None:
                 tasks.start_soon(peer.call, "a", {})
                 tasks.start_soon(peer.call, "b", {})
 
-        script.say(request("abc", "outer", {"_meta": {"becket": {"depth": 1}}}))
+        script.send(request("abc", "outer", {"_meta": {"becket": {"depth": 1}}}))
         for _ in range(2):
-            asked = await script.hear()
-            assert (meta_of(asked)["parent"], meta_of(asked)["depth"]) == ("abc", 2)
-            script.say(answer(asked))
-        assert (await script.hear())["id"] == "abc"
+            called = await script.receive()
+            assert (meta_of(called)["parent"], meta_of(called)["depth"]) == ("abc", 2)
+            script.send(response(called))
+        assert (await script.receive())["id"] == "abc"
 
 
 # -- depth
@@ -306,10 +306,10 @@ async def test_calls_within_calls_are_refused_beyond_the_limit_and_work_at_every
 async def test_a_depth_beyond_the_limit_is_also_refused_by_the_receiver() -> None:
     async with scripted(dialect="native", limits=Limits(call_depth=3)) as (peer, script):
         peer.handle("x")(lambda: "served")
-        script.say(request(1, "x", {"_meta": {"becket": {"depth": 3}}}))
-        assert (await script.hear())["result"] == "served"
-        script.say(request(2, "x", {"_meta": {"becket": {"depth": 4}}}))
-        assert (await script.hear())["error"]["code"] == 1002
+        script.send(request(1, "x", {"_meta": {"becket": {"depth": 3}}}))
+        assert (await script.receive())["result"] == "served"
+        script.send(request(2, "x", {"_meta": {"becket": {"depth": 4}}}))
+        assert (await script.receive())["error"]["code"] == 1002
 
 
 # -- an hour in a moment

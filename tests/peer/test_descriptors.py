@@ -1,4 +1,4 @@
-"""A peer takes descriptors wherever it takes names: they say what is sent, what comes back and how long it may take."""
+"""A peer takes descriptors instead of names: they define params, results, events and timeouts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import anyio
 import msgspec
 import pytest
 from msgspec import Raw, Struct
-from tests.peer.scripted import answer, notification, scripted
+from tests.peer.scripted import notification, response, scripted
 
 from becket import BadReply, CallTimeout, Context, Gap, InvalidParams, Limits, Meaning, RemoteError
 from becket.methods.descriptors import Method, Notification
@@ -52,10 +52,10 @@ async def test_a_call_uses_the_params_and_result_types_of_its_descriptor() -> No
 async def test_a_method_without_params_sends_no_params() -> None:
     async with scripted() as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, STOP)
-        asked = await script.hear()
-        assert asked["method"] == "stop"
-        assert "params" not in asked
-        script.say(answer(asked, None))
+        called = await script.receive()
+        assert called["method"] == "stop"
+        assert "params" not in called
+        script.send(response(called, None))
 
 
 async def test_a_response_that_is_not_of_the_described_type_is_a_bad_response() -> None:
@@ -137,11 +137,11 @@ async def test_a_notification_is_sent_by_its_descriptor() -> None:
 
 async def test_the_events_of_a_described_stream_are_decoded_as_its_types() -> None:
     async with scripted() as (peer, script), peer.stream(TICKS, Add(1, 2)) as run:
-        asked = await script.hear()
-        assert (asked["method"], asked["params"]) == ("ticks", {"a": 1, "b": 2})
-        script.say(notification("tick", {"n": 1}))
-        script.say(notification("tick", {"n": 2}))
-        script.say(answer(asked, {"total": 3}))
+        called = await script.receive()
+        assert (called["method"], called["params"]) == ("ticks", {"a": 1, "b": 2})
+        script.send(notification("tick", {"n": 1}))
+        script.send(notification("tick", {"n": 2}))
+        script.send(response(called, {"total": 3}))
 
         assert [event async for event in run] == [Tick(1), Tick(2)]
         assert await run.result() == Sum(3)
@@ -159,11 +159,11 @@ async def test_only_events_that_belong_to_a_call_come_with_it() -> None:
         peer.stream(own_ticks, Add(1)) as one,
         peer.stream(own_ticks, Add(2)) as two,
     ):
-        first, second = await script.hear(), await script.hear()
+        first, second = await script.receive(), await script.receive()
         for number in (2, 1, 3, 2):
-            script.say(notification("tick", {"n": number}))
-        script.say(answer(first, {"total": 1}))
-        script.say(answer(second, {"total": 2}))
+            script.send(notification("tick", {"n": number}))
+        script.send(response(first, {"total": 1}))
+        script.send(response(second, {"total": 2}))
 
         assert [event async for event in one] == [Tick(1)]
         assert [event async for event in two] == [Tick(2), Tick(2)]
@@ -171,10 +171,10 @@ async def test_only_events_that_belong_to_a_call_come_with_it() -> None:
 
 async def test_an_event_that_cannot_be_decoded_is_skipped() -> None:
     async with scripted() as (peer, script), peer.stream(TICKS, Add(1)) as run:
-        asked = await script.hear()
+        called = await script.receive()
         for params in ({"n": 1}, {"n": "two"}, {}, {"n": 3}):
-            script.say(notification("tick", params))
-        script.say(answer(asked, {"total": 1}))
+            script.send(notification("tick", params))
+        script.send(response(called, {"total": 1}))
 
         assert [event async for event in run if not isinstance(event, Gap)] == [Tick(1), Tick(3)]
         assert await run.result() == Sum(1)

@@ -1,4 +1,4 @@
-"""Handlers that answer before they end: what the caller gets, what becomes of the rest, what still ends them."""
+"""Handlers that respond before they return: the response, and what still ends them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.peer.scripted import answer, in_virtual_time, notification, request, scripted, settled
+from tests.peer.scripted import in_virtual_time, notification, request, response, scripted, settled
 
 from becket import ConnectionLost, Context, Limits, Meaning
 from becket.errors import LocalProtocolError, RpcError, Unencodable
@@ -40,13 +40,13 @@ async def test_a_coroutine_responds_and_continues() -> None:
             ended.set()
             return "dropped"
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == {"accepted": True}
-        script.say(answer(await script.hear()))
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == {"accepted": True}
+        script.send(response(await script.receive()))
         with anyio.fail_after(60):
             await ended.wait()
         await settled()
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 async def test_a_plain_function_responds_before_its_later_notifications() -> None:
@@ -59,12 +59,12 @@ async def test_a_plain_function_responds_before_its_later_notifications() -> Non
             peer.notify_nowait("after")
             return "dropped"
 
-        script.say(request(1, "work"), request(2, "work"))
-        heard = [await script.hear() for _ in range(6)]
+        script.send(request(1, "work"), request(2, "work"))
+        heard = [await script.receive() for _ in range(6)]
         await settled()
         said = [message.get("method", message.get("result")) for message in heard]
         assert said == ["before", "accepted", "after"] * 2
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 async def test_a_function_in_a_worker_responds_and_continues() -> None:
@@ -77,10 +77,10 @@ async def test_a_function_in_a_worker_responds_and_continues() -> None:
             assert may_end.wait(5)
             return "dropped"
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
         may_end.set()
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 async def test_a_function_in_a_worker_gets_the_error_of_its_response() -> None:
@@ -95,9 +95,9 @@ async def test_a_function_in_a_worker_gets_the_error_of_its_response() -> None:
                 ctx.respond("again")
             return "dropped"
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
-    assert script.unheard() == []
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
+    assert script.unread() == []
 
 
 async def test_a_response_is_null_unless_a_value_is_given() -> None:
@@ -108,8 +108,8 @@ async def test_a_response_is_null_unless_a_value_is_given() -> None:
             ctx.respond()
             return "dropped"
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) is None
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) is None
 
 
 async def test_responding_twice_is_refused() -> None:
@@ -124,11 +124,11 @@ async def test_responding_twice_is_refused() -> None:
             except LocalProtocolError as error:
                 errors.append(error)
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
         await settled()
     assert "work was answered already" in str(errors[0])
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 async def test_a_handler_that_has_ended_cannot_respond_any_more() -> None:
@@ -140,8 +140,8 @@ async def test_a_handler_that_has_ended_cannot_respond_any_more() -> None:
             contexts.append(ctx)
             return "returned"
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "returned"
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "returned"
         with pytest.raises(LocalProtocolError, match="answered already"):
             contexts[0].respond("late")
 
@@ -155,8 +155,8 @@ async def test_a_result_that_json_cannot_encode_is_refused_and_another_may_be_gi
                 ctx.respond(float("nan"))
             ctx.respond("accepted")
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
 
 
 async def test_responding_to_a_notification_is_refused() -> None:
@@ -170,10 +170,10 @@ async def test_responding_to_a_notification_is_refused() -> None:
             except LocalProtocolError as error:
                 errors.append(error)
 
-        script.say(notification("told"))
+        script.send(notification("told"))
         await settled()
     assert "notification" in str(errors[0])
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 async def test_responding_on_a_lost_link_is_refused() -> None:
@@ -188,7 +188,7 @@ async def test_responding_on_a_lost_link_is_refused() -> None:
             except ConnectionLost as error:
                 errors.append(error)
 
-        script.say(request(1, "work"))
+        script.send(request(1, "work"))
         await settled()
     assert len(errors) == 1
 
@@ -207,12 +207,12 @@ async def test_members_of_a_batch_that_respond_early_get_responses_with_the_othe
         async def other() -> str:
             return "done"
 
-        script.say([request(1, "work"), request(2, "other"), request(3, "work")])
-        heard = await script.hear()
+        script.send([request(1, "work"), request(2, "other"), request(3, "work")])
+        heard = await script.receive()
         assert {member["id"]: member["result"] for member in heard} == {1: "accepted", 2: "done", 3: "accepted"}
         ended.set()
         await settled()
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 @pytest.mark.parametrize("dialect", ["plain", "native"])
@@ -269,15 +269,15 @@ async def test_an_error_after_the_response_is_logged_and_not_sent(
             "worker": lambda: peer.handle("work", thread=True)(work),
         }
         handlers[kind]()
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
         peer.handle("end")(lambda _: None)
         with anyio.fail_after(60):
             while not caplog.records:
                 await settled()
-        script.say(request(2, "end"))
-        assert (await script.hear())["id"] == 2
-    assert script.unheard() == []
+        script.send(request(2, "end"))
+        assert (await script.receive())["id"] == 2
+    assert script.unread() == []
     (record,) = caplog.records
     assert "'work' failed after its response" in record.getMessage()
     assert record.exc_info is not None
@@ -297,14 +297,14 @@ async def test_a_request_that_got_a_response_cannot_be_cancelled_by_its_id() -> 
             await may_end.wait()
             seen.append(ctx.is_cancelled)
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
-        script.say(notification("$/cancelRequest", {"id": 1}))
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
+        script.send(notification("$/cancelRequest", {"id": 1}))
         await settled()
         may_end.set()
         await settled()
     assert seen == [False]
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 async def test_the_id_of_a_finished_request_may_be_used_again_while_its_function_runs() -> None:
@@ -322,16 +322,16 @@ async def test_the_id_of_a_finished_request_may_be_used_again_while_its_function
             await anyio.sleep_forever()
 
         for number in (1, 2):
-            script.say(request(7, "work", {"n": number}))
-            assert await script.hear() == answer({"id": 7}, number)
-        script.say(request(7, "wait"))
+            script.send(request(7, "work", {"n": number}))
+            assert await script.receive() == response({"id": 7}, number)
+        script.send(request(7, "wait"))
         await settled()
         may_end.set()
         await settled()
         assert sorted(ended) == [1, 2]
-        assert script.unheard() == []  # they answered nothing in the name of the one that waits
-        script.say(notification("$/cancelRequest", {"id": 7}))
-        assert (await script.hear())["error"]["code"] == -32800
+        assert script.unread() == []  # they answered nothing in the name of the one that waits
+        script.send(notification("$/cancelRequest", {"id": 7}))
+        assert (await script.receive())["error"]["code"] == -32800
 
 
 async def test_a_function_that_continues_counts_among_the_running_requests_until_it_ends() -> None:
@@ -343,14 +343,14 @@ async def test_a_function_that_continues_counts_among_the_running_requests_until
             ctx.respond("accepted")
             await may_end.wait()
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
-        script.say(request(2, "work"))
-        assert (await script.hear())["error"]["code"] == 1002
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
+        script.send(request(2, "work"))
+        assert (await script.receive())["error"]["code"] == 1002
         may_end.set()
         await settled()
-        script.say(request(3, "work"))
-        assert result_of(await script.hear()) == "accepted"
+        script.send(request(3, "work"))
+        assert result_of(await script.receive()) == "accepted"
 
 
 async def test_a_coroutine_that_has_responded_ends_with_its_link() -> None:
@@ -366,8 +366,8 @@ async def test_a_coroutine_that_has_responded_ends_with_its_link() -> None:
                 assert ctx.is_cancelled
                 ended.set()
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
         script.leave()
         with anyio.fail_after(60):
             await ended.wait()
@@ -384,8 +384,8 @@ async def test_a_worker_that_has_responded_sees_that_its_link_has_ended() -> Non
             assert left.wait(5)
             seen.append(ctx.is_cancelled)
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
         script.leave()
         left.set()
     with anyio.fail_after(60):
@@ -408,13 +408,13 @@ async def test_a_revoked_permission_ends_a_handler_that_has_responded() -> None:
             finally:
                 ended.set()
 
-        script.say(request(1, "write"))
-        assert result_of(await script.hear()) is None
+        script.send(request(1, "write"))
+        assert result_of(await script.receive()) is None
         gate.revoke("memory.write")
         with anyio.fail_after(60):
             await ended.wait()
         await settled()
-    assert script.unheard() == []
+    assert script.unread() == []
 
 
 @in_virtual_time
@@ -430,11 +430,11 @@ def test_the_callers_deadline_does_not_end_a_handler_that_has_responded(run: Any
                 await anyio.sleep(60)
                 remaining.append(ctx.remaining())
 
-            script.say(request(1, "work", {"_meta": {"becket": {"timeout_ms": 20_000}}}))
-            assert result_of(await script.hear()) == "accepted"
+            script.send(request(1, "work", {"_meta": {"becket": {"timeout_ms": 20_000}}}))
+            assert result_of(await script.receive()) == "accepted"
             await anyio.sleep(61)
         assert remaining == [20, inf]
-        assert script.unheard() == []
+        assert script.unread() == []
 
     run(main)
 
@@ -447,11 +447,11 @@ async def test_calls_after_the_response_still_belong_to_the_request() -> None:
             ctx.respond("accepted")
             await ctx.call("more")
 
-        script.say(request("a", "work"))
-        assert result_of(await script.hear()) == "accepted"
-        asked = await script.hear()
-        assert asked["params"]["_meta"]["becket"]["depth"] == 1
-        script.say(answer(asked))
+        script.send(request("a", "work"))
+        assert result_of(await script.receive()) == "accepted"
+        called = await script.receive()
+        assert called["params"]["_meta"]["becket"]["depth"] == 1
+        script.send(response(called))
 
 
 async def test_events_after_the_response_bear_the_mark_of_their_request() -> None:
@@ -462,6 +462,6 @@ async def test_events_after_the_response_bear_the_mark_of_their_request() -> Non
             ctx.respond("accepted")
             await ctx.notify("tick", {})
 
-        script.say(request(1, "work"))
-        assert result_of(await script.hear()) == "accepted"
-        assert (await script.hear())["params"]["_meta"]["becket"]["parent"] == 1
+        script.send(request(1, "work"))
+        assert result_of(await script.receive()) == "accepted"
+        assert (await script.receive())["params"]["_meta"]["becket"]["parent"] == 1

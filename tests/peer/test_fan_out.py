@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.peer.scripted import Message, answer, notification, scripted, settled
+from tests.peer.scripted import Message, notification, response, scripted, settled
 
 from becket import Context
 from becket.testing import memory_pair
@@ -26,12 +26,12 @@ async def test_a_handler_also_receives_the_events_of_a_running_call() -> None:
     handled: list[int] = []
     async with scripted() as (peer, script):
         peer.on("tick")(lambda params: handled.append(params["n"]))
-        script.say(tick(0))
+        script.send(tick(0))
         async with peer.stream("x", events={"tick": Tick}) as run:
-            asked = await script.hear()
-            script.say(tick(1), answer(asked), tick(2))
+            called = await script.receive()
+            script.send(tick(1), response(called), tick(2))
             assert [event.n async for event in run] == [1]
-        script.say(tick(3))
+        script.send(tick(3))
 
     assert handled == [0, 1, 2, 3]
 
@@ -44,8 +44,8 @@ async def test_all_calls_and_the_handler_receive_an_event() -> None:
             peer.stream("a", events={"tick": Tick}) as a,
             peer.stream("b", events={"tick": Tick}) as b,
         ):
-            first, second = await script.hear(), await script.hear()
-            script.say(tick(1), answer(first), answer(second))
+            first, second = await script.receive(), await script.receive()
+            script.send(tick(1), response(first), response(second))
 
             assert [event.n async for event in a] == [event.n async for event in b] == handled == [1]
 
@@ -53,14 +53,14 @@ async def test_all_calls_and_the_handler_receive_an_event() -> None:
 async def test_a_handler_that_is_registered_during_a_call_receives_what_follows() -> None:
     handled: list[int] = []
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
-        asked = await script.hear()
-        script.say(tick(1))
+        called = await script.receive()
+        script.send(tick(1))
         await settled()
         peer.on("tick")(lambda params: handled.append(params["n"]))
-        script.say(tick(2))
+        script.send(tick(2))
         await settled()
         peer.methods.remove("tick")
-        script.say(tick(3), answer(asked))
+        script.send(tick(3), response(called))
 
         assert [event.n async for event in run] == [1, 2, 3]
         assert handled == [2]
@@ -110,7 +110,7 @@ async def test_a_handler_that_fails_disturbs_no_call(caplog: pytest.LogCaptureFi
         def fail(_: Any) -> None:
             raise RuntimeError("a bug")
 
-        script.say(tick(1), tick(2), answer(await script.hear(), "done"))
+        script.send(tick(1), tick(2), response(await script.receive(), "done"))
         assert [event.n async for event in run] == [1, 2]
         assert await run.result() == "done"
     assert "a bug" in caplog.text
@@ -125,7 +125,7 @@ async def test_a_handler_knows_whether_a_call_has_received_the_notification_too(
             streamed.append(ctx.is_streamed)
 
         async with peer.stream("x", events={"tick": Tick}) as run:
-            script.say(tick(1), answer(await script.hear()), tick(2))
+            script.send(tick(1), response(await script.receive()), tick(2))
             await run.result()
         await settled()
     assert streamed == [True, False]
@@ -135,9 +135,9 @@ async def test_a_handler_that_is_registered_unless_streamed_receives_only_the_re
     handled: list[int] = []
     async with scripted() as (peer, script):
         peer.methods.on("tick", unless_streamed=True)(lambda params: handled.append(params["n"]))
-        script.say(tick(0))
+        script.send(tick(0))
         async with peer.stream("x", events={"tick": Tick}) as run:
-            script.say(tick(1), answer(await script.hear()), tick(2))
+            script.send(tick(1), response(await script.receive()), tick(2))
             assert [event.n async for event in run] == [1]
     assert handled == [0, 2]
 
@@ -148,6 +148,6 @@ async def test_all_functions_of_a_stream_receive_the_events_of_their_class() -> 
         second: list[Tick] = []
         run.on(Tick)(first.append)
         run.on(Tick)(second.append)
-        script.say(tick(1), answer(await script.hear()))
+        script.send(tick(1), response(await script.receive()))
         await run.result()
     assert first == second == [Tick(1)]

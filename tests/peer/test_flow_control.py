@@ -1,4 +1,4 @@
-"""What happens when one side is slower than the other: memory stays bounded, callers are told, and nothing locks up."""
+"""A peer that is slower than the other: memory stays bounded, callers are busy, nothing deadlocks."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ async def test_two_peers_that_flood_each_other_over_narrow_sockets_never_lock_up
             for peer in (one, other):
 
                 @peer.handle("echo")
-                async def answer(params: Any) -> Any:
+                async def response(params: Any) -> Any:
                     await anyio.lowlevel.checkpoint()
                     return params
 
@@ -298,9 +298,9 @@ async def test_responses_are_sent_together_while_the_rest_of_a_chunk_is_processe
 
         @peer.handle("x")
         def handle(params: list[int]) -> None:
-            left.append(len(script.unheard()))
+            left.append(len(script.unread()))
 
-        script.say(*({"jsonrpc": "2.0", "id": n, "method": "x", "params": [n]} for n in range(64)))
+        script.send(*({"jsonrpc": "2.0", "id": n, "method": "x", "params": [n]} for n in range(64)))
 
     writes = [count for count in left if count]
     assert left[0] == 0

@@ -1,4 +1,4 @@
-"""What a handler may look like, what it gets, and what becomes of what it returns or raises."""
+"""The forms of a handler, its arguments, and its results and exceptions."""
 
 from __future__ import annotations
 
@@ -375,7 +375,7 @@ async def test_a_notification_never_gets_a_response_whatever_its_outcome(caplog:
             told.append("unreachable")
 
         with caplog.at_level(logging.CRITICAL, "becket.peer"):
-            script.say(
+            script.send(
                 notification("request", [1]),
                 notification("missing"),
                 notification("fails"),
@@ -385,15 +385,15 @@ async def test_a_notification_never_gets_a_response_whatever_its_outcome(caplog:
         await settled()
 
         assert told == [[1], "failed", {"a": 2}]
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_request_to_a_notification_handler_is_refused() -> None:
     async with scripted() as (peer, script):
         peer.on("told")(lambda: pytest.fail("it was run"))
-        script.say(request(1, "told"))
+        script.send(request(1, "told"))
 
-        assert (await script.hear())["error"]["code"] == -32600
+        assert (await script.receive())["error"]["code"] == -32600
 
 
 async def test_the_context_of_a_notification_cannot_report() -> None:
@@ -425,9 +425,9 @@ async def test_the_context_has_the_id_of_the_request(id: object) -> None:
         def tell(_: Any, ctx: Context) -> object:
             return ctx.id
 
-        script.say(request(id, "id"))
+        script.send(request(id, "id"))
 
-        assert await script.hear() == {"jsonrpc": "2.0", "id": id, "result": id}
+        assert await script.receive() == {"jsonrpc": "2.0", "id": id, "result": id}
 
 
 # -- threads

@@ -155,8 +155,8 @@ async def test_an_event_that_is_abandoned_while_it_waits_for_credit_leaves_nothi
 
             grown.append(await growth_of(send_and_leave))
 
-        script.say(request(1, "ticks", {"_meta": {"becket": {"credit": 0}}}))
-        assert (await script.hear())["id"] == 1
+        script.send(request(1, "ticks", {"_meta": {"becket": {"credit": 0}}}))
+        assert (await script.receive())["id"] == 1
     assert grown[0] < MOST / 4
 
 

@@ -1,4 +1,4 @@
-"""Mistakes of whoever begins are told as what they are, at once."""
+"""Common mistakes of users raise clear errors at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told is handled one at a time, in order; answers and requests wait for nobody."""
+"""Notifications are handled one at a time, in order; responses and requests do not wait for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import pytest
-from tests.peer.scripted import answer, notification, request, scripted, settled
+from tests.peer.scripted import notification, request, response, scripted, settled
 
 from becket import ConnectionLost, DisconnectReason, Limits, Method, Peer
 from becket.conversion.custom_type import CustomType
@@ -27,13 +27,13 @@ async def interleave(steps: list[str], name: str) -> None:
 
 async def test_requests_run_at_once_where_notifications_would_wait_for_each_other() -> None:
     """The steps of the same function interleave when it is asked for, and stay whole when it is told."""
-    asked: list[str] = []
+    called: list[str] = []
     told: list[str] = []
     async with memory_pair() as (left, right):
 
         @right.handle("ask")
         async def ask(params: list[str]) -> None:
-            await interleave(asked, params[0])
+            await interleave(called, params[0])
 
         @right.on("tell")
         async def tell(params: list[str]) -> None:
@@ -46,8 +46,8 @@ async def test_requests_run_at_once_where_notifications_would_wait_for_each_othe
                     tasks.start_soon(left.call, "ask", [name])
             await settled()
 
-    assert sorted(asked) == sorted(told)
-    assert asked != sorted(asked)  # they can interleave
+    assert sorted(called) == sorted(told)
+    assert called != sorted(called)  # they can interleave
     assert told == sorted(told)
 
 
@@ -96,7 +96,7 @@ async def test_a_response_overtakes_a_handler_that_hangs() -> None:
             await anyio.sleep_forever()
 
         @left.handle("asked")
-        async def asked() -> None:
+        async def called() -> None:
             await anyio.sleep_forever()
 
         async with anyio.create_task_group() as tasks:
@@ -135,9 +135,9 @@ async def test_a_notification_handler_starts_before_the_handler_of_a_later_reque
     async with scripted() as (peer, script):
         peer.on("tell")(lambda: steps.append("told"))
         peer.handle("ask")(lambda: steps.append("asked"))
-        script.say(notification("tell"), request(1, "ask"), notification("tell"), request(2, "ask"))
+        script.send(notification("tell"), request(1, "ask"), notification("tell"), request(2, "ask"))
 
-        assert [(await script.hear())["id"] for _ in range(2)] == [1, 2]
+        assert [(await script.receive())["id"] for _ in range(2)] == [1, 2]
 
     assert steps == ["told", "asked", "told", "asked"]
 
@@ -177,7 +177,7 @@ async def test_a_notification_handler_that_is_cancelled_does_not_stop_later_ones
                 task.cancel()
                 await task  # raises the cancellation of somebody else, as only asyncio does
 
-        script.say(*[notification("tell", [number]) for number in range(5)])
+        script.send(*[notification("tell", [number]) for number in range(5)])
         with anyio.fail_after(60):
             while len(told) < 5:
                 await anyio.lowlevel.checkpoint()
@@ -203,7 +203,7 @@ async def test_too_many_notifications_for_a_handler_that_hangs_end_the_link() ->
         async def tell() -> None:
             await anyio.sleep_forever()
 
-        script.say(*[notification("tell")] * 30)
+        script.send(*[notification("tell")] * 30)
         with anyio.fail_after(60):
             lost = await peer.wait_closed()
 
@@ -219,10 +219,10 @@ async def test_the_bytes_of_notifications_that_were_handled_do_not_count_any_mor
             nonlocal handled
             handled += 1
             if handled < 200:  # the next is there before this one is done: the queue is short, and never empty
-                script.say(notification("tell", ["x" * 100]))
+                script.send(notification("tell", ["x" * 100]))
             await anyio.lowlevel.checkpoint()
 
-        script.say(notification("tell", ["x" * 100]))
+        script.send(notification("tell", ["x" * 100]))
         with anyio.fail_after(60):
             while handled < 200 and not peer.is_closed:
                 await anyio.lowlevel.checkpoint()
@@ -248,8 +248,8 @@ async def test_a_response_behind_the_notification_that_ends_the_link_still_settl
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
-                asked = await script.hear()
-                script.say(*[notification("tell")] * 100, answer(asked, "answered"))
+                called = await script.receive()
+                script.send(*[notification("tell")] * 100, response(called, "answered"))
 
     assert outcomes in (["answered"], [DisconnectReason.REMOTE_VIOLATION])
 
@@ -270,7 +270,7 @@ async def test_one_link_that_is_flooded_leaves_the_loop_to_another() -> None:
             nonlocal flooded
             flooded += 1
 
-        script.say(*[notification("flood")] * 3000)
+        script.send(*[notification("flood")] * 3000)
         assert 0 < flooded < 3000
         assert script.is_paused
         await left.call("echo", [1])
@@ -317,14 +317,14 @@ async def test_ten_thousand_requests_at_once_are_served_up_to_the_limit_and_the_
 
         go_on = anyio.Event()
         for start in range(0, 10_000, 100):
-            script.say(*[request(id, "wait") for id in range(start, start + 100)])
+            script.send(*[request(id, "wait") for id in range(start, start + 100)])
         with anyio.fail_after(60):
-            refused = [await script.hear() for _ in range(10_000 - 256)]
+            refused = [await script.receive() for _ in range(10_000 - 256)]
         await settled()
-        assert (running, script.unheard()) == (256, [])
+        assert (running, script.unread()) == (256, [])
         assert {message["error"]["code"] for message in refused} == {1002}
         go_on.set()
-        assert {(await script.hear())["result"] for _ in range(256)} == {"waited"}
+        assert {(await script.receive())["result"] for _ in range(256)} == {"waited"}
 
 
 async def test_functions_in_threads_run_at_once() -> None:

@@ -151,7 +151,7 @@ async def test_a_request_on_an_oversize_line_is_rejected_under_its_own_id() -> N
 
 
 @asynccontextmanager
-async def answered_at_length(dialect: str) -> AsyncGenerator[Peer, None]:
+async def responds_at_length(dialect: str) -> AsyncGenerator[Peer, None]:
     """Yields a peer with a small frame limit; the one behind it has that of the dialect."""
     ours, theirs = memory_transports()
     async with Peer.over(ours, limits=LIMITS, dialect=dialect) as peer, Peer.over(theirs, dialect=dialect) as other:
@@ -164,7 +164,7 @@ async def answered_at_length(dialect: str) -> AsyncGenerator[Peer, None]:
 @pytest.mark.loops
 @pytest.mark.parametrize("dialect", ["plain", "native", "lsp", "mcp"])
 async def test_the_rule_holds_in_the_dialects_of_json_rpc(dialect: str) -> None:
-    async with answered_at_length(dialect) as peer:
+    async with responds_at_length(dialect) as peer:
         with pytest.raises(BadReply):
             await peer.call("large")
         assert await peer.call("echo", {"a": 1}) == {"a": 1}
@@ -172,7 +172,7 @@ async def test_the_rule_holds_in_the_dialects_of_json_rpc(dialect: str) -> None:
 
 @pytest.mark.loops
 async def test_the_dialect_of_another_system_applies_its_own_rule() -> None:
-    async with answered_at_length("synaps") as peer:
+    async with responds_at_length("synaps") as peer:
         with pytest.raises(ConnectionLost):
             await peer.call("large")
 

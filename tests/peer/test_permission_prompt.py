@@ -1,4 +1,4 @@
-"""Who may call what on a link: its gate decides before a request is looked at, and a person may be asked."""
+"""Permissions on a link: its gate decides before params are decoded, and may prompt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Note(Struct, frozen=True):
 
 WRITE = Method("memory.append", Note, bool, requires="memory.write")
 OPEN = Method("open", Note, bool)
-TOLD = Notification("widget", Note, requires="memory.write")
+WIDGET = Notification("widget", Note, requires="memory.write")
 
 
 def gate(*allow: str, **options: Any) -> Gate:
@@ -98,11 +98,11 @@ async def test_a_notification_without_permission_is_dropped() -> None:
     heard: list[Note] = []
     async with scripted(gate=gate("memory.read")) as (peer, script):
 
-        @peer.on(TOLD)
+        @peer.on(WIDGET)
         def take(note: Note) -> None:
             heard.append(note)
 
-        script.say(notification("widget", {"text": "x"}))
+        script.send(notification("widget", {"text": "x"}))
         await settled()
     assert heard == []
 
@@ -111,11 +111,11 @@ async def test_a_notification_with_permission_is_handled() -> None:
     heard: list[Note] = []
     async with scripted(gate=gate("memory.write")) as (peer, script):
 
-        @peer.on(TOLD)
+        @peer.on(WIDGET)
         def take(note: Note) -> None:
             heard.append(note)
 
-        script.say(notification("widget", {"text": "x"}))
+        script.send(notification("widget", {"text": "x"}))
         await settled()
     assert heard == [Note("x")]
 
@@ -164,13 +164,13 @@ async def test_a_plain_prompt_function_runs_in_its_own_thread() -> None:
 
 
 @pytest.mark.parametrize("is_plain", [False, True])
-@pytest.mark.parametrize("answer", [1, "yes", [True], None])
-async def test_a_decision_that_is_not_true_denies(answer: Any, is_plain: bool) -> None:
+@pytest.mark.parametrize("response", [1, "yes", [True], None])
+async def test_a_decision_that_is_not_true_denies(response: Any, is_plain: bool) -> None:
     async def ask(question: str, decision: Decision) -> bool:
-        return answer  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
 
     def ask_plainly(question: str, decision: Decision) -> bool:
-        return answer  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
 
     options = {"gate": gate(asks=True), "ask": ask_plainly if is_plain else ask}
     async with memory_pair(right_options=options) as (left, right):
@@ -219,12 +219,12 @@ async def test_consent_for_an_extension_is_not_consent_for_the_caller_that_it_ac
 
 async def test_many_requests_cause_one_prompt() -> None:
     questions = 0
-    asked, answered = anyio.Event(), anyio.Event()
+    called, answered = anyio.Event(), anyio.Event()
 
     async def ask(question: str, decision: Decision) -> bool:
         nonlocal questions
         questions += 1
-        asked.set()
+        called.set()
         await answered.wait()
         return False
 
@@ -242,7 +242,7 @@ async def test_many_requests_cause_one_prompt() -> None:
             async with anyio.create_task_group() as tasks:
                 for _ in range(100):
                     tasks.start_soon(write)
-                await asked.wait()
+                await called.wait()
                 await settled()
                 answered.set()
             for _ in range(100):
@@ -302,11 +302,11 @@ async def test_invalid_params_are_refused_after_the_prompt() -> None:
 
 
 async def test_a_caller_that_leaves_does_not_close_the_prompt_for_the_others() -> None:
-    asked, answered = anyio.Event(), anyio.Event()
+    called, answered = anyio.Event(), anyio.Event()
     served: list[str] = []
 
     async def ask(question: str, decision: Decision) -> bool:
-        asked.set()
+        called.set()
         await answered.wait()
         return True
 
@@ -326,7 +326,7 @@ async def test_a_caller_that_leaves_does_not_close_the_prompt_for_the_others() -
                         await left.call(WRITE, Note("first"))
 
                 tasks.start_soon(leave)
-                await asked.wait()
+                await called.wait()
                 tasks.start_soon(left.call, WRITE, Note("second"))
                 await settled()
                 leaving.cancel()
@@ -336,19 +336,19 @@ async def test_a_caller_that_leaves_does_not_close_the_prompt_for_the_others() -
 
 
 async def test_the_end_of_a_link_closes_its_prompts() -> None:
-    asked = anyio.Event()
+    called = anyio.Event()
     gatekeeper = gate(asks=True)
 
     async def ask(question: str, decision: Decision) -> bool:
-        asked.set()
+        called.set()
         await anyio.sleep_forever()
         return True
 
     async with scripted(gate=gatekeeper, ask=ask) as (peer, script):
         peer.handle(WRITE)(lambda note: True)
-        script.say(request(1, "memory.append", {"text": "x"}))
+        script.send(request(1, "memory.append", {"text": "x"}))
         with anyio.fail_after(60):
-            await asked.wait()
+            await called.wait()
     assert not gatekeeper.begin_prompt("memory.write")
 
 

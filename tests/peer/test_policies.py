@@ -1,4 +1,4 @@
-"""A policy takes its time for one call, and everything else on the link and on the loop goes on."""
+"""A slow policy delays only its own call; the rest of the link and of the loop continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Note(Struct, frozen=True):
 
 WRITE = Method("write", Note, str, requires="memory.write")
 READ = Method("read", Note, str, requires="memory.read")
-TOLD = Notification("told", Note, requires="memory.write")
+WIDGET = Notification("told", Note, requires="memory.write")
 PLAIN = Notification("plain", Note)
 
 
@@ -89,7 +89,7 @@ async def test_notifications_behind_a_slow_policy_keep_their_order(is_async: boo
     heard: list[str] = []
     done = anyio.Event()
     async with scripted(gate=gate(slow.policy)) as (peer, script):
-        peer.on(TOLD)(lambda note: heard.append(note.text))
+        peer.on(WIDGET)(lambda note: heard.append(note.text))
 
         @peer.on(PLAIN)
         def plain(note: Note) -> None:
@@ -97,11 +97,11 @@ async def test_notifications_behind_a_slow_policy_keep_their_order(is_async: boo
             if note.text == "last":
                 done.set()
 
-        script.say(notification("plain", {"text": "before"}))
-        script.say(notification("told", {"text": "first"}))
-        script.say(notification("plain", {"text": "second"}))
-        script.say(notification("told", {"text": "third"}))
-        script.say(notification("plain", {"text": "last"}))
+        script.send(notification("plain", {"text": "before"}))
+        script.send(notification("told", {"text": "first"}))
+        script.send(notification("plain", {"text": "second"}))
+        script.send(notification("told", {"text": "third"}))
+        script.send(notification("plain", {"text": "last"}))
         await settled()
         assert heard == ["before"]
         slow.let_go()
@@ -116,10 +116,10 @@ async def test_a_notification_that_the_policy_denies_is_dropped_and_later_ones_a
 
     heard: list[str] = []
     async with scripted(gate=gate(policy)) as (peer, script):
-        peer.on(TOLD)(lambda note: heard.append(note.text))
+        peer.on(WIDGET)(lambda note: heard.append(note.text))
         peer.on(PLAIN)(lambda note: heard.append(note.text))
-        script.say(notification("told", {"text": "refused"}))
-        script.say(notification("plain", {"text": "heard"}))
+        script.send(notification("told", {"text": "refused"}))
+        script.send(notification("plain", {"text": "heard"}))
         await settled()
     assert heard == ["heard"]
 
@@ -203,7 +203,7 @@ async def test_a_link_that_ends_while_a_policy_decides_leaves_nothing_behind(is_
     with anyio.fail_after(60):
         async with scripted(gate=gate(slow.policy)) as (peer, script):
             peer.handle(WRITE)(lambda note: note.text)
-            script.say(request(1, "write", {"text": "x"}))
+            script.send(request(1, "write", {"text": "x"}))
             await settled()
     slow.let_go()
 

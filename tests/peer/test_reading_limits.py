@@ -1,4 +1,4 @@
-"""What a link does with input that comes too slowly, too fast, or in one flood."""
+"""Input that comes too slowly, too fast, or in one flood."""
 
 from __future__ import annotations
 

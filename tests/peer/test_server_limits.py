@@ -1,4 +1,4 @@
-"""What a server on a socket takes from its clients: so many connections, and none that stays silent."""
+"""The limits of a socket server: connections, and the time to the first message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens to a link, each call settles exactly once, and nothing of it stays behind."""
+"""Whatever happens to a link, each call settles exactly once and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from becket.testing import (
 
 LIMITS = Limits(outbound_calls=3, inbound_requests=5)
 SECONDS = st.sampled_from([0.0, 0.5, 2.0, 30.0])
-SIDES = st.sampled_from([0, 1])
+ENDS = st.sampled_from([0, 1])
 METHODS = ["echo", "wait", "fail", "nest", "swallow", "stream", "events", "batch"]
 
 
-class Ask(Struct, frozen=True):
+class Call(Struct, frozen=True):
     """Starts a call."""
 
     side: int
@@ -75,8 +75,8 @@ class Release(Struct, frozen=True):
 
 
 STEPS = st.one_of(
-    st.builds(Ask, SIDES, st.sampled_from(METHODS), st.one_of(st.none(), SECONDS)),
-    st.builds(Ask, SIDES, st.sampled_from(METHODS), st.one_of(st.none(), SECONDS)),
+    st.builds(Call, ENDS, st.sampled_from(METHODS), st.one_of(st.none(), SECONDS)),
+    st.builds(Call, ENDS, st.sampled_from(METHODS), st.one_of(st.none(), SECONDS)),
     st.builds(Cancel, st.integers(0, 9)),
     st.builds(Turns, st.integers(0, 8)),
     st.builds(Sleep, SECONDS),
@@ -98,7 +98,7 @@ CUTS = st.one_of(
 class Record:
     """One call and what became of it."""
 
-    def __init__(self, number: int, ask: Ask) -> None:
+    def __init__(self, number: int, ask: Call) -> None:
         self.number = number
         self.ask = ask
         self.scope = anyio.CancelScope()
@@ -207,7 +207,7 @@ async def play(
             async with anyio.create_task_group() as tasks:
                 for step in steps:
                     match step:
-                        case Ask(side=side):
+                        case Call(side=side):
                             records.append(Record(len(records), step))
                             tasks.start_soon(records[-1].run, peers[side])
                         case Cancel(which=which):
@@ -266,9 +266,9 @@ MODEST = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow,
 
 @RUNNERS
 @MODEST
-@example([*[Ask(0, "wait", None)] * 3, Ask(0, "stream", None)], None, None, "plain")
+@example([*[Call(0, "wait", None)] * 3, Call(0, "stream", None)], None, None, "plain")
 @given(
-    st.lists(st.one_of(STEPS, STEPS, STEPS, st.builds(Close, SIDES)), max_size=25),
+    st.lists(st.one_of(STEPS, STEPS, STEPS, st.builds(Close, ENDS)), max_size=25),
     CUTS,
     CUTS,
     st.sampled_from(["plain", "native"]),

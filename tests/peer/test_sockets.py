@@ -1,4 +1,4 @@
-"""Peers over TCP and unix sockets: connecting, serving many at once, and how either side leaves."""
+"""Peers over TCP and unix sockets: connecting, serving many clients, and closing."""
 
 from __future__ import annotations
 

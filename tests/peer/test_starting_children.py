@@ -1,4 +1,4 @@
-"""How a child is started: what it is given, what it is not given, and what is said when it cannot be started."""
+"""How a child is started: descriptors, environment, program lookup, and errors."""
 
 from __future__ import annotations
 

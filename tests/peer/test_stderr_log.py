@@ -1,4 +1,4 @@
-"""What a child writes to its stderr: always read, bounded, and harmless wherever a person looks."""
+"""The stderr of a child: always read, bounded, and escaped."""
 
 from __future__ import annotations
 

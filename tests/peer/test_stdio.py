@@ -1,4 +1,4 @@
-"""A program on becket speaks over its own stdin and stdout, whatever these are and whatever it does to them."""
+"""A program on becket uses its own stdin and stdout, whatever kind of file they are."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ with connect_stdio() as peer:
     peer.serve()
 """
 
-FACES = {
+RUNTIMES = {
     "asyncio": ON_A_LOOP.format(backend="asyncio", options={}),
     "trio": ON_A_LOOP.format(backend="trio", options={}),
     "uvloop": ON_A_LOOP.format(backend="asyncio", options={"use_uvloop": True}),
@@ -89,10 +89,10 @@ def register(peer):
 """
 
 
-@pytest.fixture(params=list(FACES))
+@pytest.fixture(params=list(RUNTIMES))
 def command(request: pytest.FixtureRequest) -> list[str]:
     """Returns the command line of a program on each face of becket."""
-    return [sys.executable, "-c", HANDLERS + FACES[request.param]]
+    return [sys.executable, "-c", HANDLERS + RUNTIMES[request.param]]
 
 
 def request_of(id: int, method: str, params: object = None) -> bytes:

@@ -1,4 +1,4 @@
-"""How a child is ended: in order where it listens, by force where it does not, and never by hitting somebody else."""
+"""How a child is ended: orderly if it reads its stdin, killed otherwise, and no other process is hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that go wrong: a consumer that is too slow or leaves, a producer that dies, events that come too late."""
+"""Failures of streams: slow or leaving consumers, dying producers, late events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from tests.peer.scripted import answer, notification, scripted
+from tests.peer.scripted import notification, response, scripted
 from tests.peer.starting import QUICK
 
 from becket import BadReply, CallTimeout, ConnectionLost, Context, Limits, Overflow, Peer, PeerCrashed, StreamOverrun
@@ -90,9 +90,9 @@ async def test_events_that_a_consumer_has_read_no_longer_count_against_the_bytes
         peer.stream("x", events=TICK) as run,
         aclosing(run.batches()) as batches,
     ):
-        asked = await script.hear()
+        called = await script.receive()
         for number in range(50):
-            script.say(notification("tick", {"n": number, "text": "a" * 200}))
+            script.send(notification("tick", {"n": number, "text": "a" * 200}))
             match way:
                 case "one by one":
                     taken += (await anext(run))["n"] == number
@@ -100,7 +100,7 @@ async def test_events_that_a_consumer_has_read_no_longer_count_against_the_bytes
                     taken += len(await anext(batches))
                 case _:
                     taken += len(run.batch_nowait())
-        script.say(answer(asked, "end"))
+        script.send(response(called, "end"))
         with anyio.fail_after(60):
             assert await run.result() == "end"
     assert taken == 50
@@ -319,12 +319,12 @@ async def test_an_event_after_the_end_of_its_call_does_not_go_to_the_next_call()
     async with scripted(dialect="native") as (peer, script):
         for number in range(3):
             async with peer.stream("x", events=TICK, progress=Any) as run:
-                asked = await script.hear()
-                script.say(
-                    *(late(id, n) for id in range(1, asked["id"]) for n in range(2)),
-                    *(notification("$/progress", {"token": id, "value": {"n": -1}}) for id in range(1, asked["id"])),
-                    late(asked["id"], number),
-                    answer(asked),
+                called = await script.receive()
+                script.send(
+                    *(late(id, n) for id in range(1, called["id"]) for n in range(2)),
+                    *(notification("$/progress", {"token": id, "value": {"n": -1}}) for id in range(1, called["id"])),
+                    late(called["id"], number),
+                    response(called),
                 )
                 assert await numbers_of(run) == [number]
 

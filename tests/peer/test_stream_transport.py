@@ -1,4 +1,4 @@
-"""Peers over streams that a program brings itself, and what such a stream may do wrong."""
+"""Peers over custom streams, and the failures of such streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call and its events: who gets them, in which order, in which type, and what holds a producer back."""
+"""A call and its events: receivers, order, types, and credit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
-from tests.peer.scripted import Message, Script, answer, notification, request, scripted, settled
+from tests.peer.scripted import Message, Script, notification, request, response, scripted, settled
 
 from becket import (
     DIALECTS,
@@ -43,8 +43,8 @@ def tick(number: int) -> Message:
     return notification("tick", {"n": number})
 
 
-def progress(asked: Message, value: object) -> Message:
-    return notification("$/progress", {"token": asked["id"], "value": value})
+def progress(called: Message, value: object) -> Message:
+    return notification("$/progress", {"token": called["id"], "value": value})
 
 
 class Hasty(Script):
@@ -52,9 +52,9 @@ class Hasty(Script):
 
     def write(self, data: bytes) -> None:
         super().write(data)
-        for asked in self.unheard():
-            if "id" in asked:
-                self.say(tick(0), progress(asked, "p0"), tick(1), progress(asked, "p1"), answer(asked, "done"))
+        for called in self.unread():
+            if "id" in called:
+                self.send(tick(0), progress(called, "p0"), tick(1), progress(called, "p1"), response(called, "done"))
 
 
 # -- claimed in time
@@ -105,26 +105,26 @@ async def test_a_stream_gives_typed_events_in_order_and_then_the_result() -> Non
 async def test_several_kinds_of_events_keep_their_order_among_each_other() -> None:
     async with scripted() as (peer, script):
         async with peer.stream("x", events={"tick": Tick, "text": str}) as run:
-            asked = await script.hear()
-            script.say(tick(0), notification("other"), {"jsonrpc": "2.0", "method": "text", "params": ["a"]}, tick(1))
+            called = await script.receive()
+            script.send(tick(0), notification("other"), {"jsonrpc": "2.0", "method": "text", "params": ["a"]}, tick(1))
             with pytest.raises(BadReply):  # the params of a notification are never a plain string
                 [event async for event in run]
         async with peer.stream("x", events={"tick": Tick, "text": list[str]}) as run:
-            script.unheard()
-            asked = {"id": asked["id"] + 1}
-            script.say(tick(0), notification("text", ["a"]), tick(1), notification("text", ["b"]), answer(asked))
+            script.unread()
+            called = {"id": called["id"] + 1}
+            script.send(tick(0), notification("text", ["a"]), tick(1), notification("text", ["b"]), response(called))
 
             assert [event async for event in run] == [Tick(0), ["a"], Tick(1), ["b"]]
 
 
 async def test_batches_give_what_has_come_since_the_last_time() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
-        asked = await script.hear()
+        called = await script.receive()
         batches = run.batches()
-        script.say(tick(0), tick(1), tick(2))
+        script.send(tick(0), tick(1), tick(2))
         assert await anext(batches) == [Tick(0), Tick(1), Tick(2)]
-        script.say(tick(3))
-        script.say(tick(4), answer(asked, "done"))
+        script.send(tick(3))
+        script.send(tick(4), response(called, "done"))
         assert await anext(batches) == [Tick(3), Tick(4)]
         with pytest.raises(StopAsyncIteration):
             await anext(batches)
@@ -134,13 +134,13 @@ async def test_batches_give_what_has_come_since_the_last_time() -> None:
 async def test_available_events_can_be_read_without_waiting() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
         assert run.batch_nowait() == []
-        script.say(tick(0), tick(1))
+        script.send(tick(0), tick(1))
         assert run.batch_nowait() == [Tick(0), Tick(1)]
 
 
 async def test_events_before_an_undecodable_one_are_not_lost_in_its_batch() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
-        script.say(tick(0), tick(1), notification("tick", {"n": "two"}), tick(3))
+        script.send(tick(0), tick(1), notification("tick", {"n": "two"}), tick(3))
         batches = run.batches()
 
         assert await anext(batches) == [Tick(0), Tick(1)]
@@ -152,7 +152,7 @@ async def test_events_before_an_undecodable_one_are_not_lost_in_its_batch() -> N
 
 async def test_an_event_that_cannot_be_decoded_fails_the_call_although_its_response_is_there() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
-        script.say(notification("tick", {"n": "zero"}), tick(1), answer(await script.hear(), "done"))
+        script.send(notification("tick", {"n": "zero"}), tick(1), response(await script.receive(), "done"))
 
         with pytest.raises(BadReply):
             await anext(run)
@@ -165,7 +165,7 @@ async def test_an_event_that_cannot_be_decoded_fails_the_call_although_its_respo
 async def test_the_result_is_there_after_the_block_if_it_came_within() -> None:
     async with scripted() as (peer, script):
         async with peer.stream("x") as run:
-            script.say(answer(await script.hear(), "done"))
+            script.send(response(await script.receive(), "done"))
             assert [event async for event in run] == []
         assert await run.result() == "done"
 
@@ -173,17 +173,17 @@ async def test_the_result_is_there_after_the_block_if_it_came_within() -> None:
 async def test_the_result_of_a_stream_that_was_left_early_raises_an_error_that_says_so() -> None:
     async with scripted() as (peer, script):
         async with peer.stream("x") as run:
-            await script.hear()
+            await script.receive()
         with pytest.raises(LocalProtocolError):
             await run.result()
-        assert (await script.hear())["method"] == "$/cancelRequest"
+        assert (await script.receive())["method"] == "$/cancelRequest"
 
 
 async def test_a_stream_is_opened_once() -> None:
     async with scripted() as (peer, script):
         run = peer.stream("x")
         async with run:
-            await script.hear()
+            await script.receive()
         with pytest.raises(LocalProtocolError):
             async with run:
                 pass
@@ -303,10 +303,10 @@ async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
-            asked = await script.hear()
-            script.say(*map(tick, range(before + 3)))
-            assert (await script.hear())["method"] == "$/cancelRequest"
-            script.say(answer(asked, "too late"))
+            called = await script.receive()
+            script.send(*map(tick, range(before + 3)))
+            assert (await script.receive())["method"] == "$/cancelRequest"
+            script.send(response(called, "too late"))
 
     assert calls == list(range(before + 1))
 
@@ -365,8 +365,8 @@ async def test_events_that_come_with_the_end_of_the_link_are_dropped() -> None:
                 await peer.call("x", on={"tick": on_tick})
 
         tasks.start_soon(call)
-        await script.hear()
-        script.say(*map(tick, range(200)))
+        await script.receive()
+        script.send(*map(tick, range(200)))
 
     assert seen[:41] == list(range(41))
     assert len(seen) < 41 + 16  # the rest of a few that are handed out together
@@ -383,7 +383,7 @@ async def test_a_task_that_waits_for_an_event_ends_when_another_task_leaves_the_
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 await run.__aenter__()
-                await script.hear()
+                await script.receive()
                 tasks.start_soon(wait)
                 await anyio.wait_all_tasks_blocked()
                 await run.__aexit__()
@@ -402,9 +402,9 @@ async def test_one_undecodable_event_among_many_is_a_bad_response() -> None:
                 await peer.call("x", on={"tick": on_tick})
 
         tasks.start_soon(call)
-        await script.hear()
-        script.say(*map(tick, range(100)), {**tick(100), "params": {"n": "many"}}, tick(101))
-        assert (await script.hear())["method"] == "$/cancelRequest"
+        await script.receive()
+        script.send(*map(tick, range(100)), {**tick(100), "params": {"n": "many"}}, tick(101))
+        assert (await script.receive())["method"] == "$/cancelRequest"
 
     assert seen == list(range(100))
 
@@ -416,7 +416,7 @@ async def test_a_callback_with_too_many_parameters_is_refused_before_anything_is
         with pytest.raises(TypeError):
             await peer.call("x", on={"tick": on_tick})
 
-        assert script.unheard() == []
+        assert script.unread() == []
 
 
 async def test_a_call_with_callbacks_times_out_like_any_other() -> None:
@@ -426,8 +426,8 @@ async def test_a_call_with_callbacks_times_out_like_any_other() -> None:
         for callback in (on_tick, lambda: None):
             with pytest.raises(CallTimeout):
                 await peer.call("x", timeout=0.01, on={"tick": callback})
-            await script.hear()
-            assert (await script.hear())["method"] == "$/cancelRequest"
+            await script.receive()
+            assert (await script.receive())["method"] == "$/cancelRequest"
 
 
 # -- whom they belong to
@@ -436,8 +436,8 @@ async def test_a_call_with_callbacks_times_out_like_any_other() -> None:
 async def test_two_subscriptions_to_the_same_notification_both_get_it() -> None:
     ticks = {"tick": Tick}
     async with scripted() as (peer, script), peer.stream("a", events=ticks) as a, peer.stream("b", events=ticks) as b:
-        first, second = await script.hear(), await script.hear()
-        script.say(tick(0), answer(first), tick(1), answer(second))
+        first, second = await script.receive(), await script.receive()
+        script.send(tick(0), response(first), tick(1), response(second))
 
         assert [event.n async for event in a] == [0]
         assert [event.n async for event in b] == [0, 1]
@@ -445,8 +445,8 @@ async def test_two_subscriptions_to_the_same_notification_both_get_it() -> None:
 
 async def test_progress_goes_to_the_call_that_it_names_alone() -> None:
     async with scripted() as (peer, script), peer.stream("a") as one, peer.stream("b") as other:
-        first, second = await script.hear(), await script.hear()
-        script.say(progress(first, 1), progress(second, 2), progress(first, 3), answer(second), answer(first))
+        first, second = await script.receive(), await script.receive()
+        script.send(progress(first, 1), progress(second, 2), progress(first, 3), response(second), response(first))
 
         assert [event async for event in one] == [1, 3]
         assert [event async for event in other] == [2]
@@ -467,20 +467,20 @@ async def test_progress_goes_to_the_call_that_it_names_alone() -> None:
 )
 async def test_progress_that_names_no_call_is_ignored(params: object) -> None:
     async with scripted() as (peer, script):
-        script.say(notification("$/progress", params))
+        script.send(notification("$/progress", params))
         async with peer.stream("x") as run:
-            asked = await script.hear()
-            script.say(notification("$/progress", params), progress(asked, 1), answer(asked))
+            called = await script.receive()
+            script.send(notification("$/progress", params), progress(called, 1), response(called))
 
             assert [event async for event in run] == [1]
-        script.say(notification("$/progress", params), progress(asked, 2))
+        script.send(notification("$/progress", params), progress(called, 2))
         assert not peer.is_closed
 
 
 async def test_progress_without_a_value_is_null() -> None:
     async with scripted() as (peer, script), peer.stream("x") as run:
-        asked = await script.hear()
-        script.say(notification("$/progress", {"token": asked["id"]}), answer(asked))
+        called = await script.receive()
+        script.send(notification("$/progress", {"token": called["id"]}), response(called))
 
         assert [event async for event in run] == [None]
 
@@ -493,9 +493,9 @@ async def test_a_dialect_without_progress_refuses_before_anything_is_sent() -> N
         with pytest.raises(NotSupported):
             async with peer.stream("x"):
                 pass
-        assert script.unheard() == []
+        assert script.unread() == []
         async with peer.stream("x", events={"tick": Tick}) as run:
-            script.say(tick(0), answer(await script.hear()))
+            script.send(tick(0), response(await script.receive()))
             assert [event.n async for event in run] == [0]
 
 
@@ -520,12 +520,12 @@ async def test_a_handler_cannot_report_where_the_dialect_has_no_progress() -> No
 async def test_the_timeout_between_events_is_no_deadline_for_the_remote_peer() -> None:
     async with scripted(dialect="native") as (peer, script):
         async with peer.stream("x", {}, idle_timeout=30):
-            asked = await script.hear()
-            assert "timeout_ms" not in asked["params"]["_meta"]["becket"]
-        assert (await script.hear())["method"] == "$/cancelRequest"
+            called = await script.receive()
+            assert "timeout_ms" not in called["params"]["_meta"]["becket"]
+        assert (await script.receive())["method"] == "$/cancelRequest"
         async with peer.stream("x", {}, idle_timeout=30, timeout=20):
-            asked = await script.hear()
-            assert 10_000 < asked["params"]["_meta"]["becket"]["timeout_ms"] <= 20_000
+            called = await script.receive()
+            assert 10_000 < called["params"]["_meta"]["becket"]["timeout_ms"] <= 20_000
 
 
 async def test_a_stream_has_a_limit_in_all_if_it_is_given_one() -> None:
@@ -559,11 +559,11 @@ async def test_a_stream_within_a_request_ends_with_the_deadline_of_the_request_w
                 outcomes.append(error)
                 raise
 
-        script.say(request(1, "outer", {"_meta": {"becket": {"timeout_ms": 50}}}))
-        inner = await script.hear()
+        script.send(request(1, "outer", {"_meta": {"becket": {"timeout_ms": 50}}}))
+        inner = await script.receive()
         assert inner["params"]["_meta"]["becket"]["timeout_ms"] <= 50
-        script.say(tick(0))
-        heard = [await script.hear(), await script.hear()]
+        script.send(tick(0))
+        heard = [await script.receive(), await script.receive()]
 
     assert {message.get("method", message.get("id")) for message in heard} == {"$/cancelRequest", 1}
 
@@ -691,10 +691,10 @@ async def test_a_nonsensical_credit_grants_nothing(params: object) -> None:
                 sent.append(number)
             return "counted"
 
-        script.say(request(1, "count", {"_meta": {"becket": {"credit": 1}}}))
+        script.send(request(1, "count", {"_meta": {"becket": {"credit": 1}}}))
         await settled()
-        script.say(notification("$/credit", params))
+        script.send(notification("$/credit", params))
         await settled()
         assert sent == [0]
-        script.say(notification("$/credit", {"id": 1, "n": 2}))
-        assert [(await script.hear()).get("method") for _ in range(4)] == ["$/progress"] * 3 + [None]
+        script.send(notification("$/credit", {"id": 1, "n": 2}))
+        assert [(await script.receive()).get("method") for _ in range(4)] == ["$/progress"] * 3 + [None]

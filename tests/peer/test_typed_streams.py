@@ -1,4 +1,4 @@
-"""Streams by descriptor: which events are for which call, what happens to those that cannot be read, who takes them."""
+"""Streams by descriptor: the events of each call, undecodable events, and event functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec import Raw, Struct
-from tests.peer.scripted import answer, notification, scripted, settled
+from tests.peer.scripted import notification, response, scripted, settled
 
 from becket import Context
 from becket.conversion.decode import get_result_decoder
@@ -73,13 +73,13 @@ async def test_the_events_of_a_descriptor_come_as_its_classes_and_the_result_as_
 
 async def test_an_event_that_cannot_be_decoded_is_skipped_and_counted() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
-        asked = await script.hear()
-        script.say(
+        called = await script.receive()
+        script.send(
             notification("tick", {"n": "one"}),
             notification("tick", {"n": 1}),
             notification("tick", [1]),
             notification("tick"),
-            answer(asked, 1),
+            response(called, 1),
         )
         assert [event async for event in run] == [Tick(1)]
         assert run.skipped == 3
@@ -88,9 +88,9 @@ async def test_an_event_that_cannot_be_decoded_is_skipped_and_counted() -> None:
 
 async def test_events_that_cannot_be_decoded_are_skipped_in_batches_as_well() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
-        asked = await script.hear()
-        script.say(
-            notification("tick", {"n": 1}), notification("tick"), notification("tick", {"n": 2}), answer(asked, 1)
+        called = await script.receive()
+        script.send(
+            notification("tick", {"n": 1}), notification("tick"), notification("tick", {"n": 2}), response(called, 1)
         )
         assert [event async for batch in run.batches() for event in batch] == [Tick(1), Tick(2)]
         assert run.skipped == 1
@@ -98,7 +98,7 @@ async def test_events_that_cannot_be_decoded_are_skipped_in_batches_as_well() ->
 
 async def test_each_event_goes_to_the_function_of_its_class() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
-        asked = await script.hear()
+        called = await script.receive()
         seen: list[object] = []
 
         @run.on(Tick)
@@ -110,11 +110,11 @@ async def test_each_event_goes_to_the_function_of_its_class() -> None:
         def take_tock() -> None:
             seen.append("tock")
 
-        script.say(
+        script.send(
             notification("tick", {"n": 1}),
             notification("tock", {"type": "tock", "text": "x"}),
             notification("tick", {"n": 2}),
-            answer(asked, 3),
+            response(called, 3),
         )
         assert await run.result() == 3
         assert seen == [Tick(1), "tock", Tick(2)]
@@ -122,11 +122,11 @@ async def test_each_event_goes_to_the_function_of_its_class() -> None:
 
 async def test_events_without_a_function_are_skipped() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
-        asked = await script.hear()
+        called = await script.receive()
         seen: list[Tick] = []
         run.on(Tick)(seen.append)
-        script.say(
-            notification("tock", {"type": "tock", "text": "x"}), notification("tick", {"n": 2}), answer(asked, 3)
+        script.send(
+            notification("tock", {"type": "tock", "text": "x"}), notification("tick", {"n": 2}), response(called, 3)
         )
         assert await run.result() == 3
         assert seen == [Tick(2)]
@@ -134,12 +134,12 @@ async def test_events_without_a_function_are_skipped() -> None:
 
 async def test_a_stream_takes_only_the_events_that_its_reader_says_belong_to_it() -> None:
     async with scripted() as (peer, script), peer.stream(NAMED, Named("a")) as a, peer.stream(NAMED, Named("b")) as b:
-        asked = [await script.hear(), await script.hear()]
-        script.say(
+        called = [await script.receive(), await script.receive()]
+        script.send(
             notification("named", {"name": "b", "n": 1}),
             notification("named", {"name": "a", "n": 2}),
             notification("named", {"name": "nobody", "n": 3}),
-            *[answer(one, 0) for one in asked],
+            *[response(one, 0) for one in called],
         )
         assert [event async for event in a] == [Named("a", 2)]
         assert [event async for event in b] == [Named("b", 1)]
@@ -193,12 +193,12 @@ async def test_the_mark_of_an_event_is_removed_before_delivery(params: Any) -> N
 
 async def test_a_mark_under_another_name_is_understood() -> None:
     async with scripted(dialect="native") as (peer, script), peer.stream("count", events={"tick": Tick}) as run:
-        asked = await script.hear()
-        script.say(
-            notification("tick", {"n": 1, "_meta": {"becket": {"parent": asked["id"]}}}),
-            notification("tick", {"n": 2, "_meta": {"becket": {"parent": asked["id"] + 1}}}),
-            notification("tick", {"n": 3, "_meta": {"becket": {"parent": str(asked["id"])}}}),
-            answer(asked, 0),
+        called = await script.receive()
+        script.send(
+            notification("tick", {"n": 1, "_meta": {"becket": {"parent": called["id"]}}}),
+            notification("tick", {"n": 2, "_meta": {"becket": {"parent": called["id"] + 1}}}),
+            notification("tick", {"n": 3, "_meta": {"becket": {"parent": str(called["id"])}}}),
+            response(called, 0),
         )
         assert [event async for event in run] == [Tick(1)]
 
@@ -221,11 +221,11 @@ async def test_events_without_a_subscription_do_not_use_up_credit() -> None:
 
 async def test_ending_a_stream_raises_the_given_error_and_cancels_the_request() -> None:
     async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
-        asked = await script.hear()
-        script.say(notification("tick", {"n": 1}))
+        called = await script.receive()
+        script.send(notification("tick", {"n": 1}))
         await settled()
         run.close_with(PermissionDenied("providers.register"))
-        assert await script.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        assert await script.receive() == notification("$/cancelRequest", {"id": called["id"]})
         with pytest.raises(PermissionDenied):
             await anext(aiter(run))
         with pytest.raises(PermissionDenied):
@@ -237,5 +237,5 @@ async def test_ending_a_stream_that_was_not_opened_changes_nothing() -> None:
         run = peer.stream(COUNT, Count(1))
         run.close_with(PermissionDenied("providers.register"))
         async with run:
-            script.say(answer(await script.hear(), 3))
+            script.send(response(await script.receive(), 3))
             assert await run.result() == 3

@@ -1,4 +1,4 @@
-"""What a proof returns: the text of its section, and whether all that it is about holds."""
+"""The result of a proof: the text of its section, and whether it holds."""
 
 from __future__ import annotations
 

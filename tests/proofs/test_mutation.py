@@ -1,4 +1,4 @@
-"""What mutmut prints is read as it is meant, and the lists of the proof name what there is."""
+"""The output of mutmut is parsed, and the lists of the proof name existing files."""
 
 from __future__ import annotations
 

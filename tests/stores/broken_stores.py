@@ -16,7 +16,7 @@ from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import AppendCallback, Clock, Damage, Snapshot
 
 
-class AnswersWithoutAnId(InMemoryStore):
+class AcknowledgesWithoutAnId(InMemoryStore):
     def append(self, append: Append) -> Appended:
         return replace(super().append(append), id=None)
 
@@ -27,7 +27,7 @@ class CountsForEachTime(InMemoryStore):
         return replace(answer, id=answer.timestamp_ms)
 
 
-class TellsItsOwnTime(InMemoryStore):
+class UsesItsOwnTime(InMemoryStore):
     def append(self, append: Append) -> Appended:
         return replace(super().append(append), timestamp_ms=0)
 
@@ -140,7 +140,7 @@ class CountsCharacters(InMemoryStore):
             return super().append(replace(append, content=append.content[:1], tags=(), meta=None, idem=None))
 
 
-class KeepsBeforeItChecks(InMemoryStore):
+class StoresBeforeItChecks(InMemoryStore):
     """Counts what it has refused."""
 
     def append(self, append: Append) -> Appended:
@@ -177,7 +177,7 @@ class RefusesRepetitionsWhenFull(InMemoryStore):
         return super().append(append)
 
 
-class KeepsOneConfigForAll(InMemoryStore):
+class SharesOneConfig(InMemoryStore):
     def get_config(self, extension: str, key: str) -> ConfigValue:
         return super().get_config("all", key)
 
@@ -212,7 +212,7 @@ class ComparesWithTheStore(InMemoryStore):
         return super().set_config(extension, change)
 
 
-class RaisesWhereSomebodyWasFaster(InMemoryStore):
+class RaisesOnConflict(InMemoryStore):
     def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
         saved = super().set_config(extension, change)
         if not saved.ok:
@@ -220,7 +220,7 @@ class RaisesWhereSomebodyWasFaster(InMemoryStore):
         return saved
 
 
-class KeepsRevisionsOfWhatIsGone(InMemoryStore):
+class RetainsRevisionsOfDeletedKeys(InMemoryStore):
     def remove_config(self, extension: str, key: str, *, if_revision: int | None = None) -> ConfigSaved:
         saved = super().remove_config(extension, key, if_revision=if_revision)
         return replace(saved, revision=self._revision) if saved.revision == 0 and self._revision else saved
@@ -373,22 +373,22 @@ class StoresTuples(InMemoryStore):
         return [replace(record, meta=record.meta and msgspec.json.encode(record.meta)) for record in found]
 
 
-class NeverSaysDone(InMemoryStore):
+class NeverCallsBack(InMemoryStore):
     def append_nowait(self, append: Append, done: AppendCallback) -> None:
         super().append_nowait(append, lambda outcome: None)
 
 
-class SaysDoneTwice(InMemoryStore):
+class CallsBackTwice(InMemoryStore):
     def append_nowait(self, append: Append, done: AppendCallback) -> None:
         super().append_nowait(append, lambda outcome: (done(outcome), done(outcome)))
 
 
-class RaisesWhatItShouldTell(InMemoryStore):
+class RaisesInsteadOfCallingBack(InMemoryStore):
     def append_nowait(self, append: Append, done: AppendCallback) -> None:
         done(self.append(append))
 
 
-class DiesOfWhomItTells(InMemoryStore):
+class FailsWithItsSubscriber(InMemoryStore):
     def append_nowait(self, append: Append, done: AppendCallback) -> None:
         outcomes: list[Appended | BecketError] = []
         super().append_nowait(append, outcomes.append)
@@ -416,7 +416,7 @@ class TakesAnyNumberOfWords(InMemoryStore):
         return super().search(namespace, " ".join(text.split()[:64]), **options)
 
 
-class OnlySaysThatItForgets(InMemoryStore):
+class OnlyPretendsToForget(InMemoryStore):
     def forget(self, namespace: str, *, up_to: int | None = None) -> int:
         return len([record for record in self.query(Query(namespace)) if up_to is None or (record.id or 0) <= up_to])
 

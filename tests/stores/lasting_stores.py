@@ -1,4 +1,4 @@
-"""Stores that keep everything in one small file: one that keeps its promises, and some that each break one."""
+"""Stores in one small file: one that is correct, and some that each break one guarantee."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PickleStore(InMemoryStore):
         super().close()
 
 
-class LetsEverybodyIn(PickleStore):
+class AllowsSeveralProcesses(PickleStore):
     def _own(self) -> StoreLock | None:
         return None
 
@@ -126,7 +126,7 @@ class WritesWhenItIsClosed(PickleStore):
         super().close()
 
 
-class KeepsTwice(PickleStore):
+class StoresTwice(PickleStore):
     """Knows no key that was kept before the last tenth write, and so keeps its record again."""
 
     def state(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class KeepsTwice(PickleStore):
         super().__init__(path, limits, clock)
         if not was_left:
             for memory in self._memories.values():
-                memory.by_idem = {kept.idem: as_answer(kept) for kept in memory.records if kept.idem is not None}
+                memory.by_idem = {kept.idem: as_appended(kept) for kept in memory.records if kept.idem is not None}
 
 
 def without_keys(memory: NamespaceRecords) -> NamespaceRecords:
@@ -146,5 +146,5 @@ def without_keys(memory: NamespaceRecords) -> NamespaceRecords:
     return copy
 
 
-def as_answer(kept: Any) -> Appended:
+def as_appended(kept: Any) -> Appended:
     return Appended(True, kept.record.timestamp_ms, kept.record.id)

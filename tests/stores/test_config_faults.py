@@ -1,4 +1,4 @@
-"""Configuration under fire: writers that race, subscribers that come late or come back, and echoes. For every store."""
+"""Configuration under load: racing writers, late and returning subscribers. For every store."""
 
 from __future__ import annotations
 

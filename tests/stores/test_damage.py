@@ -1,4 +1,4 @@
-"""Damage is never silent: flipped bits, lost ends of a log, damaged rows, and what is still readable beside them."""
+"""Damage is never silent: flipped bits, lost ends of a log, damaged rows; the rest stays readable."""
 
 from __future__ import annotations
 

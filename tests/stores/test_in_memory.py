@@ -1,4 +1,4 @@
-"""What the store in memory does beyond the contract of stores, which `test_store_checks.py` holds it to."""
+"""Behaviour of the store in memory beyond `check_store`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look at a store from outside: who keeps how much, and single records, while somebody else owns it."""
+"""Reading a store from outside: usage and single records, while another process holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those who want to hear are told, and can neither break nor echo what they are told of."""
+"""Subscribers of a store are notified, and cannot break a change or cause endless ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check_persistent_store` passes what lasts, and says of everything else what it loses, and when."""
+"""`check_persistent_store` passes durable stores, and fails others with what they lose."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_a_store_that_lasts_passes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("open_store", "complaint"),
     [
-        (lasting.LetsEverybodyIn, "a second opening of an open store was answered"),
+        (lasting.AllowsSeveralProcesses, "a second opening of an open store was answered"),
         (lasting.CountsAnew, "was forgotten"),
         (lasting.ForgetsKeysWhenItIsClosed, "opened again: the answer to a repeated `idem`"),
         (lasting.ForgetsChangesWhenItIsClosed, "opened again: the changes"),
         (lasting.ForgetsSharesWhenItIsClosed, "opened again: an append beyond the quota was answered"),
         (lasting.LosesTheOldestWhenItIsClosed, "lasting conversation"),
         (lasting.WritesWhenItIsClosed, "acknowledged"),
-        (lasting.KeepsTwice, "when it is repeated"),
+        (lasting.StoresTwice, "when it is repeated"),
     ],
 )
 def test_the_failure_of_a_store_that_loses_data_names_the_loss(

@@ -1,4 +1,4 @@
-"""A recorded program, cut off at any moment, leaves what it synced, and of the rest any part."""
+"""A recorded program, cut off at any moment, leaves what it synced, and any part of the rest."""
 
 from __future__ import annotations
 

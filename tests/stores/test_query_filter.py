@@ -1,4 +1,4 @@
-"""What a query asks for, and which of the texts that a search has found are the best."""
+"""The conditions of a query, and the ranking of a search."""
 
 from __future__ import annotations
 

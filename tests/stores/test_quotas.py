@@ -1,4 +1,4 @@
-"""What a record or a value takes of an extension's share, and when that is used up."""
+"""The quota of an extension: the size of records and values, and its exhaustion."""
 
 from __future__ import annotations
 

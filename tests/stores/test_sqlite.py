@@ -1,4 +1,4 @@
-"""The store in a file keeps the contract of stores, groups commits, and answers only when the disk has it."""
+"""The SQLite store passes `check_store`, groups commits, and acknowledges only what is on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall a store: killed programs, power cuts, full and failing disks, hostile and hurried callers."""
+"""Faults of a store: killed programs, power cuts, full and failing disks, hostile callers."""
 
 from __future__ import annotations
 

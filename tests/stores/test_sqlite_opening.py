@@ -1,4 +1,4 @@
-"""A store is opened by one program at a time; what cannot be opened is explained, and nothing is ever overwritten."""
+"""A store is opened by one process at a time; failures are explained, and nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_store_is_in_use_although_its_holder_is_unknown(path: Path) -> None:
     [(None, False), pytest.param(os.getpid(), True, id="this program"), (1, True), (2**22 + 1, False)],
 )
 def test_only_an_owner_that_lives_is_named(pid: int | None, is_there: bool) -> None:
-    with somebody_else():
+    with another_user():
         assert lock.is_process_alive(pid) is is_there
 
 
@@ -194,7 +194,7 @@ def test_a_folder_instead_of_a_file_is_refused(path: Path) -> None:
 
 
 @contextmanager
-def somebody_else() -> Iterator[None]:
+def another_user() -> Iterator[None]:
     """Runs as a user who may not do everything."""
     if os.geteuid() != 0:
         yield
@@ -212,7 +212,7 @@ def test_a_folder_or_a_file_that_may_not_be_written_is_explained(filled: Path, f
     filled.with_name("store.lock").unlink()
     forbid(filled)
 
-    with somebody_else(), pytest.raises(StoreUnavailable) as caught:
+    with another_user(), pytest.raises(StoreUnavailable) as caught:
         open_light(filled)
     assert str(filled) in str(caught.value)
     assert "writ" in caught.value.hint
@@ -228,7 +228,7 @@ def test_a_file_that_may_not_be_read_is_explained(filled: Path) -> None:
     filled.with_name("store.lock").unlink()
     filled.chmod(0)
 
-    with somebody_else(), pytest.raises(StoreUnavailable) as caught:
+    with another_user(), pytest.raises(StoreUnavailable) as caught:
         open_light(filled)
     assert "cannot be opened" in caught.value.because
 

@@ -1,4 +1,4 @@
-"""What the writer makes of errors of SQLite, one kind after the other; those of real disks are elsewhere."""
+"""How the writer handles each kind of SQLite error; those of real disks are elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index finds all that has a text, whatever its letters, and what is not indexed yet is found all the same."""
+"""The index finds every record with a text, in any script, indexed or not yet."""
 
 from __future__ import annotations
 

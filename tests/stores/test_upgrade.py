@@ -1,4 +1,4 @@
-"""Stores of becket 0.1 are upgraded when they are opened: entirely or not at all, and a copy is kept meanwhile."""
+"""Stores of becket 0.1 are upgraded when they are opened, entirely or not at all, with a backup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual time: it passes when told to, and a loop that jumps keeps the order of its timers."""
+"""Virtual time moves only when it is advanced, and a loop that jumps preserves the order of timers."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Notes(ExtensionServer):
         await out.table(["file", "lines"], [["todo.md", "12"]])
 
     @provider("local", models=[Model("small", streaming=True)])
-    async def answer(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
+    async def response(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
         await out.text("good ")
         await out.text("day")
         return ProviderResult.of_text("good day")
@@ -150,10 +150,10 @@ async def test_a_command_puts_out_text_tables_and_tasks() -> None:
 async def test_a_model_responds_whole_and_in_deltas() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, _):
         assert await host.complete("local", "small", messages=[user("hi")]) == ProviderResult.of_text("good day")
-        async with host.stream("local", "small", messages=[user("hi")]) as answer:
-            events = [event async for event in answer if not isinstance(event, ProviderDone)]
+        async with host.stream("local", "small", messages=[user("hi")]) as response:
+            events = [event async for event in response if not isinstance(event, ProviderDone)]
         assert events == [TextDelta("good "), TextDelta("day")]
-        assert await answer.result() == ProviderResult.of_text("good day")
+        assert await response.result() == ProviderResult.of_text("good day")
 
 
 async def test_two_concurrent_responses_stay_separate() -> None:
@@ -162,8 +162,8 @@ async def test_two_concurrent_responses_stay_separate() -> None:
         host.stream("local", "small", messages=[user("hi")]) as one,
         host.stream("local", "small", messages=[user("hi")]) as other,
     ):
-        for answer in (one, other):
-            texts = [event.text async for event in answer if isinstance(event, TextDelta)]
+        for response in (one, other):
+            texts = [event.text async for event in response if isinstance(event, TextDelta)]
             assert texts == ["good ", "day"]
 
 

@@ -1,4 +1,4 @@
-"""What was said: calls, answers beside their calls, notifications, and whatever else came over the link."""
+"""Recorded conversations: calls with their responses, notifications, and other frames."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def call(at: float, to: LinkEnd, id: str, method: str = "add") -> FrameSent:
     return FrameSent(at, to, f'{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":[1]}}'.encode())
 
 
-def answer(at: float, to: LinkEnd, id: str) -> FrameSent:
+def response(at: float, to: LinkEnd, id: str) -> FrameSent:
     return FrameSent(at, to, f'{{"jsonrpc":"2.0","id":{id},"result":{{"a": 1}}}}'.encode())
 
 
 def test_a_response_is_put_beside_its_call() -> None:
     question = call(1.0, CHILD, "7")
-    asked, answered = steps(question, answer(1.5, HOST, "7"))
+    asked, answered = steps(question, response(1.5, HOST, "7"))
 
     assert asked == TranscriptStep(1, 1.0, StepKind.CALL, CHILD, "add", "7", None, len(question.body), "[1]")
     assert (answered.kind, answered.method, answered.id, answered.seconds) == (StepKind.RESPONSE, "add", "7", 0.5)
@@ -33,19 +33,19 @@ def test_both_peers_may_use_the_same_id_at_the_same_time() -> None:
     found = steps(
         call(0.0, CHILD, "1", "outer"),
         call(1.0, HOST, "1", "inner"),
-        answer(2.0, CHILD, "1"),
-        answer(4.0, HOST, "1"),
+        response(2.0, CHILD, "1"),
+        response(4.0, HOST, "1"),
     )
 
     assert [(step.method, step.seconds) for step in found[2:]] == [("inner", 1.0), ("outer", 4.0)]
 
 
 def test_an_id_is_the_same_however_it_is_escaped() -> None:
-    assert steps(call(0.0, CHILD, '"a"'), answer(1.0, HOST, '"\\u0061"'))[1].method == "add"
+    assert steps(call(0.0, CHILD, '"a"'), response(1.0, HOST, '"\\u0061"'))[1].method == "add"
 
 
 def test_a_response_to_no_call_stands_alone() -> None:
-    (found,) = steps(answer(0.0, HOST, "9"))
+    (found,) = steps(response(0.0, HOST, "9"))
 
     assert (found.method, found.seconds) == ("", None)
 

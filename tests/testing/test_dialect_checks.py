@@ -1,4 +1,4 @@
-"""A dialect is held against recorded conversations from both sides, and what differs is told to the byte."""
+"""`check_dialect` replays recorded conversations as host and as extension, and reports differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import trio
 from msgspec.structs import replace
-from tests.dialects.sketched import HELLO, SKETCHED, speak
+from tests.dialects.sketched import HELLO, SKETCHED, load_mapping_of_sketch
 from tests.peer.scripted import in_virtual_time
 
 from becket.contract.handshake import Initialized
@@ -75,11 +75,11 @@ def shake_hands(declared: dict[str, Any], features: list[str], offered: list[str
     return lines
 
 
-def tell_at_once() -> list[dict[str, Any]]:
+def describe_at_once() -> list[dict[str, Any]]:
     """Returns a handshake in which an extension tells what it is before it is asked."""
-    hello, answer, *_ = shake_hands({"tools": [TOOL]}, FEATURES)
-    answer["frame"]["result"]["info"] = {"build": {"backend": "cpu", "version": "2.0"}}
-    return [hello, answer]
+    hello, response, *_ = shake_hands({"tools": [TOOL]}, FEATURES)
+    response["frame"]["result"]["info"] = {"build": {"backend": "cpu", "version": "2.0"}}
+    return [hello, response]
 
 
 def meta(timeout: int, features: list[str] = FEATURES, **params: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def meta(timeout: int, features: list[str] = FEATURES, **params: Any) -> dict[st
     return {"params": members} if members else {}
 
 
-def say_goodbye(id: int) -> list[dict[str, Any]]:
+def shut_down(id: int) -> list[dict[str, Any]]:
     return [
         to_child(id=id, method="shutdown", **meta(500)),
         to_host(id=id, result=None),
@@ -129,7 +129,7 @@ TOOLS = conversation(
     to_host(method="widget.dismiss", params={"id": "w"}),
     to_host(method="own.news", params={"any": 1}),
     to_child(method="own.order", params={"any": 2}),
-    *say_goodbye(7),
+    *shut_down(7),
 )
 
 
@@ -150,7 +150,7 @@ async def test_the_time_that_a_busy_machine_takes_is_not_a_difference(monkeypatc
 async def test_a_timeout_that_differs_by_more_than_the_elapsed_time_is_reported(recorded: int) -> None:
     hello, welcome, ask, *rest = shake_hands({"tools": [TOOL]}, FEATURES)
     ask["frame"]["params"]["_meta"]["becket"]["timeout_ms"] = recorded
-    other = conversation(hello, welcome, ask, *rest, *say_goodbye(3))
+    other = conversation(hello, welcome, ask, *rest, *shut_down(3))
 
     with pytest.raises(AssertionError, match=f'"timeout_ms":{recorded}'):
         await check_dialect("native", [other])
@@ -158,12 +158,12 @@ async def test_a_timeout_that_differs_by_more_than_the_elapsed_time_is_reported(
 
 async def test_an_extension_that_describes_itself_at_once_passes_as_host_and_as_extension() -> None:
     call = to_child(id=2, method="tool.call", **meta(60000, name="echo", input={}), means={"result": "hi"})
-    told = conversation(*tell_at_once(), call, to_host(id=2, result="hi"), *say_goodbye(3))
+    told = conversation(*describe_at_once(), call, to_host(id=2, result="hi"), *shut_down(3))
 
     await check_dialect("native", [told])
 
 
-def ask_model(id: int, method: str, **more: Any) -> dict[str, Any]:
+def call_model(id: int, method: str, **more: Any) -> dict[str, Any]:
     request = {
         "provider_id": "local",
         "model_id": "small",
@@ -178,7 +178,7 @@ def ask_model(id: int, method: str, **more: Any) -> dict[str, Any]:
     return to_child(id=id, method=method, params=request, **more)
 
 
-def piece(**event: Any) -> dict[str, Any]:
+def delta_event(**event: Any) -> dict[str, Any]:
     return to_host(method="provider.stream.event", params=event)
 
 
@@ -187,15 +187,15 @@ def output(**event: Any) -> dict[str, Any]:
 
 
 STREAMS = [
-    ask_model(3, "provider.complete", means={"result": {"content": [{"type": "text", "text": "hi"}]}}),
+    call_model(3, "provider.complete", means={"result": {"content": [{"type": "text", "text": "hi"}]}}),
     to_host(id=3, result={"content": [{"type": "text", "text": "hi"}]}),
-    ask_model(4, "provider.stream", means={"result": {"content": []}}),
-    piece(type="text", delta="a"),
-    piece(type="thinking", delta="b"),
-    piece(type="tool_use", id="t", name="n", input={"x": 1}),
-    piece(type="usage", tokens=3),
-    piece(type="error", message="odd"),
-    piece(type="done"),
+    call_model(4, "provider.stream", means={"result": {"content": []}}),
+    delta_event(type="text", delta="a"),
+    delta_event(type="thinking", delta="b"),
+    delta_event(type="tool_use", id="t", name="n", input={"x": 1}),
+    delta_event(type="usage", tokens=3),
+    delta_event(type="error", message="odd"),
+    delta_event(type="done"),
     to_host(id=4, result={"content": []}),
     to_child(
         id=5, method="command.invoke", params={"command": "make", "args": ["all"], "request_id": "run-1"}, means={}
@@ -254,7 +254,7 @@ def sketched(*lines: dict[str, Any], **head: Any) -> Transcript:
     return conversation(*lines, framing="json-lines", **{"given": {"id": "demo"}, **head})
 
 
-GREETING = [
+HANDSHAKE = [
     to_child(id=1, method="hello", params={"you": "demo"}),
     to_host(id=1, result={"me": "demo", "tools": ["shout"], "hooks": ["before_tool_call"], "version": ""}),
     to_child(method="thanks"),
@@ -263,7 +263,7 @@ GREETING = [
 ]
 
 SKETCH = sketched(
-    *GREETING,
+    *HANDSHAKE,
     to_child(id=3, method="run", params=["shout", {"x": 1}], means={"result": "X"}),
     to_host(id=1, method="keep", params=["kept"]),
     to_child(id=1, result=5),
@@ -306,8 +306,8 @@ class GatheredHole:
         self._hole = params["hole"]
         self._last = Dug(0, 0)
 
-    def on_response(self, answer: msgspec.Raw) -> None:
-        if msgspec.json.decode(answer) != self._hole:
+    def on_response(self, response: msgspec.Raw) -> None:
+        if msgspec.json.decode(response) != self._hole:
             raise ValueError("another hole")
 
     def on_event(self, event: Dug) -> bool:
@@ -339,7 +339,7 @@ DIG: Stream[Any, Any, Any] = Stream(
 START_OF_ONES_OWN: Stream[Any, Any, Any] = Stream("start", Any, Any, events=DIG.events, gather=GatheredHole)
 
 
-def own_phrase(method: Stream[Any, Any, Any]) -> MethodMapping:
+def own_method(method: Stream[Any, Any, Any]) -> MethodMapping:
     return MethodMapping(
         encode_request=lambda params, _: WireRequest(method, params),
         wire_methods=lambda _: [method],
@@ -350,13 +350,13 @@ def own_phrase(method: Stream[Any, Any, Any]) -> MethodMapping:
     )
 
 
-def speak_of_holes() -> ContractMapping:
-    speech = speak()
-    own = {method.name: own_phrase(method) for method in (DIG, START_OF_ONES_OWN)}
+def load_hole_mapping() -> ContractMapping:
+    speech = load_mapping_of_sketch()
+    own = {method.name: own_method(method) for method in (DIG, START_OF_ONES_OWN)}
     return replace(speech, methods={**speech.methods, **own})
 
 
-DIGGING = replace(SKETCHED, load_mapping=speak_of_holes)
+DIGGING = replace(SKETCHED, load_mapping=load_hole_mapping)
 
 
 def dug(hole: int, depth: Any, failed: str = "") -> dict[str, Any]:
@@ -375,8 +375,8 @@ async def test_the_end_event_of_a_dialect_method_comes_after_its_acknowledgement
         dug(2, 0, "rock"),
     ]
 
-    await check_dialect(DIGGING, [sketched(*GREETING, *lines)])
-    early = sketched(*GREETING, lines[0], lines[2], lines[1], ours=["child"])
+    await check_dialect(DIGGING, [sketched(*HANDSHAKE, *lines)])
+    early = sketched(*HANDSHAKE, lines[0], lines[2], lines[1], ours=["child"])
     assert "entry 7: it wrote" in await problems_of(DIGGING, early)
 
 
@@ -388,7 +388,7 @@ async def test_an_extension_may_send_an_event_of_a_dialect_method_that_no_reader
         dug(1, 4),
     ]
 
-    await check_dialect(DIGGING, [sketched(*GREETING, *lines)])
+    await check_dialect(DIGGING, [sketched(*HANDSHAKE, *lines)])
 
 
 async def test_a_method_of_the_contract_may_be_handled_as_the_dialect_has_it() -> None:
@@ -403,7 +403,7 @@ async def test_a_method_of_the_contract_may_be_handled_as_the_dialect_has_it() -
     ]
     given = {"id": "demo", "handles": ["start", "never.asked"]}
 
-    await check_dialect(DIGGING, [sketched(*GREETING, *lines, given=given, ours=["child"])])
+    await check_dialect(DIGGING, [sketched(*HANDSHAKE, *lines, given=given, ours=["child"])])
 
 
 async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension() -> None:
@@ -411,16 +411,19 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
 
     def reply(initialized: Initialized, state: LinkState) -> Any:
         taken.append(state.own_methods)
-        return speak().server_handshake.encode_result(initialized, state)
+        return load_mapping_of_sketch().server_handshake.encode_result(initialized, state)
 
     dialect = replace(
         SKETCHED,
-        load_mapping=lambda: replace(speak(), server_handshake=replace(speak().server_handshake, encode_result=reply)),
+        load_mapping=lambda: replace(
+            load_mapping_of_sketch(),
+            server_handshake=replace(load_mapping_of_sketch().server_handshake, encode_result=reply),
+        ),
     )
     news = to_child(method="news", params={"any": 1})
     given = {"id": "demo", "handles": ["never.asked"]}
 
-    await check_dialect(dialect, [sketched(*GREETING, news, given=given, ours=["child"])])
+    await check_dialect(dialect, [sketched(*HANDSHAKE, news, given=given, ours=["child"])])
     assert taken == [{"thanks", "news", "never.asked"}]
 
 
@@ -436,9 +439,9 @@ async def test_a_response_that_no_extension_would_send_is_reported(
     said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conformance, "MESSAGE_TIMEOUT", 2.0)  # the second answer never comes
-    asked = to_child(id=3, method="dig", params={"hole": 1})
+    called = to_child(id=3, method="dig", params={"hole": 1})
 
-    problem = await problems_of(DIGGING, sketched(*GREETING, asked, *said, ours=["child"]))
+    problem = await problems_of(DIGGING, sketched(*HANDSHAKE, called, *said, ours=["child"]))
     assert problem.startswith("transcript 1, our extension, entry ")
 
 
@@ -449,7 +452,7 @@ async def test_an_event_of_a_contract_method_that_no_reader_takes_is_reported() 
         to_host(method="piece", params={"run": 1, "text": 5}),
     ]
 
-    problem = await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["child"]))
+    problem = await problems_of(SKETCHED, sketched(*HANDSHAKE, *lines, ours=["child"]))
     assert "entry 8: our extension cannot send this" in problem
 
 
@@ -486,7 +489,7 @@ async def test_the_given_settings_reach_the_handshake() -> None:
         yield WireRequest(HELLO, {"you": introduction.extension, "told": told})
         return HandshakeResult()
 
-    dialect = replace(SKETCHED, load_mapping=lambda: replace(speak(), client_handshake=greet))
+    dialect = replace(SKETCHED, load_mapping=lambda: replace(load_mapping_of_sketch(), client_handshake=greet))
     given = {"id": "demo", "extra": 20, "host": {"name": "h", "version": "1"}, "root": "/r", "config": {"a": 1}}
     frame = to_child(id=1, method="hello", params={"you": "demo", "told": [21, "h", "/r", {"a": 1}]})
 
@@ -495,9 +498,9 @@ async def test_the_given_settings_reach_the_handshake() -> None:
 
 
 async def test_a_permission_that_is_not_given_is_denied() -> None:
-    asked = to_host(id=1, method="memory.append", params={"namespace": "notes", "content": "x"})
+    called = to_host(id=1, method="memory.append", params={"namespace": "notes", "content": "x"})
     denied = to_child(id=1, error={"code": 1003, "message": "x"})
-    lines = [*shake_hands({}, []), asked, denied]
+    lines = [*shake_hands({}, []), called, denied]
 
     assert '"result"' in await problems_of(NATIVE, conversation(*lines, ours=["host"]))
     assert "memory.write" in await problems_of(NATIVE, conversation(*lines, ours=["host"], given={"grants": []}))
@@ -527,18 +530,18 @@ async def test_an_extension_that_refuses_a_host_says_so() -> None:
 
 async def test_bytes_between_the_frames_are_sent_as_they_were() -> None:
     stray = {"to": HOST, "stray": True, "text": "Hello!\n"}
-    asked = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
-    answer = to_host(id=3, result={"out": "X"})
+    called = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
+    response = to_host(id=3, result={"out": "X"})
     tolerant = replace(SKETCHED, framing=partial(JsonLines, skip_stray=True))
 
-    await check_dialect(tolerant, [sketched(*GREETING, stray, asked, answer, ours=["host"])])
-    ours = sketched(*GREETING, {"to": CHILD, "stray": True, "text": "x"}, ours=["host"])
+    await check_dialect(tolerant, [sketched(*HANDSHAKE, stray, called, response, ours=["host"])])
+    ours = sketched(*HANDSHAKE, {"to": CHILD, "stray": True, "text": "x"}, ours=["host"])
     assert "our end writes only messages" in await problems_of(SKETCHED, ours)
 
 
 async def test_a_call_may_be_cancelled_by_a_request_of_its_own() -> None:
     lines = [
-        *GREETING,
+        *HANDSHAKE,
         to_child(id=3, method="start", params={"run": 1, "what": "make", "with": []}),
         to_host(id=3, result={"run": 1}),
         to_child(id=4, method="stop", params={"run": 1}),
@@ -550,14 +553,14 @@ async def test_a_call_may_be_cancelled_by_a_request_of_its_own() -> None:
 
 
 async def test_a_host_that_closes_closes_for_the_extension() -> None:
-    await check_dialect(SKETCHED, [sketched(*GREETING, {"to": CHILD, "closed": True}, {"to": HOST, "closed": True})])
+    await check_dialect(SKETCHED, [sketched(*HANDSHAKE, {"to": CHILD, "closed": True}, {"to": HOST, "closed": True})])
 
 
 # -- what differs
 
 
 async def test_bytes_that_differ_are_reported_with_their_position() -> None:
-    changed = [*GREETING[:1], to_host(id=1, result={**GREETING[1]["frame"]["result"], "hooks": []}), *GREETING[2:]]
+    changed = [*HANDSHAKE[:1], to_host(id=1, result={**HANDSHAKE[1]["frame"]["result"], "hooks": []}), *HANDSHAKE[2:]]
     changed[2] = to_child(method="tanks")
 
     found = await problems_of(SKETCHED, sketched(*changed))
@@ -569,17 +572,21 @@ async def test_bytes_that_differ_are_reported_with_their_position() -> None:
 @in_virtual_time
 def test_a_missing_message_is_reported(run: Callable[..., None]) -> None:
     missing = to_host(method="piece", params={"run": 9, "text": "", "ended": True, "failed": ""})
-    answer = to_host(id=8, result=1)
+    response = to_host(id=8, result=1)
 
     async def main() -> None:
-        assert "entry 6: it did not write" in await problems_of(SKETCHED, sketched(*GREETING, answer, ours=["child"]))
-        assert "not recorded" not in await problems_of(SKETCHED, sketched(*GREETING, answer, missing, ours=["child"]))
+        assert "entry 6: it did not write" in await problems_of(
+            SKETCHED, sketched(*HANDSHAKE, response, ours=["child"])
+        )
+        assert "not recorded" not in await problems_of(
+            SKETCHED, sketched(*HANDSHAKE, response, missing, ours=["child"])
+        )
 
     run(main)
 
 
 async def test_a_message_beyond_the_recording_is_reported() -> None:
-    found = await problems_of(SKETCHED, sketched(*GREETING[:-2], ours=["host"]))
+    found = await problems_of(SKETCHED, sketched(*HANDSHAKE[:-2], ours=["host"]))
 
     assert found == (
         'transcript 1, our host, at the end: it wrote {"jsonrpc":"2.0","id":2,"method":"extras"}, which is not recorded'
@@ -602,7 +609,7 @@ async def test_frames_that_are_not_text_are_shown_as_bytes() -> None:
 
 
 async def test_an_extension_never_writes_an_invalid_message() -> None:
-    transcript = sketched(*GREETING, {"to": HOST, "frame": [1]}, ours=["child"])
+    transcript = sketched(*HANDSHAKE, {"to": HOST, "frame": [1]}, ours=["child"])
 
     assert "our extension would not write it" in await problems_of(SKETCHED, transcript)
 
@@ -611,7 +618,7 @@ async def test_an_impossible_extension_is_reported() -> None:
     twice = {"me": "demo", "tools": ["shout", "shout"], "hooks": [], "version": ""}
 
     found = await problems_of(
-        SKETCHED, sketched(GREETING[0], to_host(id=1, result=twice), *GREETING[2:], ours=["child"])
+        SKETCHED, sketched(HANDSHAKE[0], to_host(id=1, result=twice), *HANDSHAKE[2:], ours=["child"])
     )
 
     assert "our extension cannot be built like this one" in found
@@ -619,7 +626,7 @@ async def test_an_impossible_extension_is_reported() -> None:
 
 async def test_a_link_that_ends_too_early_is_reported() -> None:
     late = to_child(id=4, method="run", params=["shout", {}])
-    lines = [*GREETING, {"to": CHILD, "closed": True}, late]
+    lines = [*HANDSHAKE, {"to": CHILD, "closed": True}, late]
 
     assert "it has closed the link" in await problems_of(SKETCHED, sketched(*lines, ours=["host"]))
 
@@ -634,7 +641,7 @@ async def test_a_link_that_ends_too_early_is_reported() -> None:
 async def test_a_different_result_is_reported(meant: Any, problem: str) -> None:
     lines = [to_child(id=3, method="run", params=["shout", {}], means=meant), to_host(id=3, result={"out": "X"})]
 
-    assert problem in await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["host"]))
+    assert problem in await problems_of(SKETCHED, sketched(*HANDSHAKE, *lines, ours=["host"]))
 
 
 @pytest.mark.parametrize(
@@ -648,7 +655,7 @@ async def test_a_different_result_is_reported(meant: Any, problem: str) -> None:
 async def test_a_different_error_is_reported(meant: Any, problem: str) -> None:
     lines = [to_child(id=3, method="run", params=["shout", {}], means=meant), to_host(id=3, error=ERROR)]
 
-    assert problem in await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["host"]))
+    assert problem in await problems_of(SKETCHED, sketched(*HANDSHAKE, *lines, ours=["host"]))
 
 
 ERROR = {"code": 7, "message": "no"}
@@ -658,7 +665,7 @@ async def test_events_may_be_meant_too() -> None:
     def lines(events: list[Any]) -> list[dict[str, Any]]:
         meant = {"events": events}
         return [
-            *GREETING,
+            *HANDSHAKE,
             to_child(id=3, method="start", params={"run": 1, "what": "make", "with": []}, means=meant),
             to_host(method="piece", params={"run": 1, "text": "a", "ended": False, "failed": ""}),
             to_host(id=3, result={"run": 1}),
@@ -671,6 +678,6 @@ async def test_events_may_be_meant_too() -> None:
 
 
 async def test_a_call_without_a_response_has_come_to_nothing() -> None:
-    asked = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
+    called = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
 
-    assert "has come to nothing yet" in await problems_of(SKETCHED, sketched(*GREETING, asked, ours=["host"]))
+    assert "has come to nothing yet" in await problems_of(SKETCHED, sketched(*HANDSHAKE, called, ours=["host"]))

@@ -1,4 +1,4 @@
-"""The checks for leaks find each kind of leak, and nothing where there is none."""
+"""The leak checks find each kind of leak, and no false ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recorded side speaks anew: it waits for what came before it, tolerates what does not matter, tells what differs."""
+"""A replay waits for earlier messages, tolerates irrelevant differences, and reports the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations as files: what is written is read back to the byte, and a recorder keeps all that passes."""
+"""Transcripts: files round-trip to the byte, and a recorder records all traffic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from becket.testing.transcripts.file import (
 )
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}'
-ANSWER = b'{"jsonrpc":"2.0","id":1,"result":3}'
+RESPONSE = b'{"jsonrpc":"2.0","id":1,"result":3}'
 HEAD = encode_head("content-length")
 
 bodies = st.one_of(
@@ -37,12 +37,12 @@ bodies = st.one_of(
     ),
     st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda value: repr(value).encode()),
 )
-sides = st.sampled_from(LinkEnd)
+ends = st.sampled_from(LinkEnd)
 times = st.floats(0, 1e6).map(lambda at: round(at, 6))
 entries = st.one_of(
-    st.builds(FrameSent, times, sides, bodies),
-    st.builds(StrayBytes, times, sides, bodies),
-    st.builds(EndClosed, times, sides),
+    st.builds(FrameSent, times, ends, bodies),
+    st.builds(StrayBytes, times, ends, bodies),
+    st.builds(EndClosed, times, ends),
     st.builds(ChildExited, times, st.integers(-64, 255)),
 )
 
@@ -168,38 +168,38 @@ def recorded(*chunks: tuple[LinkEnd, bytes], limits: Limits | None = None) -> tu
 def test_a_recorder_finds_out_how_a_link_is_framed(framing: str) -> None:
     recorder = TranscriptRecorder()
     lines = recorder.feed(0.0, LinkEnd.CHILD, framed(CALL, framing)) + recorder.feed(
-        1.0, LinkEnd.HOST, framed(ANSWER, framing)
+        1.0, LinkEnd.HOST, framed(RESPONSE, framing)
     )
 
     assert recorder.framing == framing
     assert parse_transcript(lines.splitlines(keepends=True)) == Transcript(
-        (FrameSent(0.0, LinkEnd.CHILD, CALL), FrameSent(1.0, LinkEnd.HOST, ANSWER)), framing
+        (FrameSent(0.0, LinkEnd.CHILD, CALL), FrameSent(1.0, LinkEnd.HOST, RESPONSE)), framing
     )
 
 
 def test_headers_are_read_as_leniently_as_any_host_does() -> None:
     found = recorded(
         (LinkEnd.CHILD, framed(CALL)),
-        (LinkEnd.HOST, b"Content-Length: 3\ncontent-length:%d\n\n" % len(ANSWER) + ANSWER),
+        (LinkEnd.HOST, b"Content-Length: 3\ncontent-length:%d\n\n" % len(RESPONSE) + RESPONSE),
     )
 
-    assert found[1] == FrameSent(1.0, LinkEnd.HOST, ANSWER)
+    assert found[1] == FrameSent(1.0, LinkEnd.HOST, RESPONSE)
 
 
 @given(st.integers(1, 30))
 def test_a_frame_is_recorded_when_its_last_byte_has_come(size: int) -> None:
-    data = framed(CALL) + framed(ANSWER)
+    data = framed(CALL) + framed(RESPONSE)
     chunks = [(LinkEnd.CHILD, data[start : start + size]) for start in range(0, len(data), size)]
     bodies = [(entry.at, entry.body) for entry in recorded(*chunks) if isinstance(entry, FrameSent)]
 
     first, last = (len(framed(CALL)) - 1) // size, len(chunks) - 1
-    assert bodies == [(first, CALL), (last, ANSWER)]
+    assert bodies == [(first, CALL), (last, RESPONSE)]
 
 
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
 def test_output_before_the_first_frame_is_recorded_as_stray(framing: str) -> None:
     found = recorded(
-        (LinkEnd.HOST, b"starting\n"), (LinkEnd.CHILD, framed(CALL, framing)), (LinkEnd.HOST, framed(ANSWER, framing))
+        (LinkEnd.HOST, b"starting\n"), (LinkEnd.CHILD, framed(CALL, framing)), (LinkEnd.HOST, framed(RESPONSE, framing))
     )
 
     assert [type(entry) for entry in found] == [StrayBytes, FrameSent, FrameSent]

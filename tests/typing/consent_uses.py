@@ -1,4 +1,4 @@
-"""Callbacks that ask a person, as a type checker sees them: plain or async, with the request or with its base class."""
+"""Prompt callbacks for a type checker: plain or async, with the request or with its base class."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ assert_type(Initialized(1).capabilities, Capabilities)
 assert_type(Initialized(1).features, tuple[str, ...])
 
 
-async def listening(run: ExtensionStream[CommandEvent, object]) -> None:
+async def receiving(run: ExtensionStream[CommandEvent, object]) -> None:
     @run.on(Text)
     def take_text(event: Text) -> None:
         assert_type(event.content, str)

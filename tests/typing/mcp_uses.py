@@ -45,7 +45,7 @@ async def streams(client: McpClient) -> None:
         assert_type(await run.result(), ToolResult)
 
 
-async def answers(client: McpClient) -> None:
+async def responses(client: McpClient) -> None:
     @client.on(ToolsChanged)
     def hear(event: ToolsChanged) -> None: ...
 

@@ -146,7 +146,7 @@ async def streaming(peer: Peer, request: ProviderRequest) -> None:
     assert_type(peer.stream("ticks", {"x": 1}, events={"tick": Tick}), CallStream[Any, Any])
 
 
-async def telling(peer: Peer) -> None:
+async def notifying(peer: Peer) -> None:
     assert_type(await peer.notify(TICK, Tick(1)), None)
     assert_type(await peer.notify(OVER), None)
     assert_type(peer.notify_nowait(TICK, Tick(1)), None)

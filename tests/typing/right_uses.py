@@ -45,7 +45,7 @@ async def calling(peer: Peer) -> None:
     assert_type(await peer.call("ticks", returns=Point, on={"tick": print}, on_progress=print), Point)
 
 
-async def telling(peer: Peer) -> None:
+async def notifying(peer: Peer) -> None:
     assert_type(await peer.notify("tick"), None)
     assert_type(await peer.notify("tick", {"n": 1}), None)
     assert_type(peer.notify_nowait("tick", Point(1)), None)

@@ -98,7 +98,7 @@ async def streaming(peer: Peer) -> None:
         (await run.result()).upper()  # type: ignore[attr-defined]
 
 
-async def telling(peer: Peer) -> None:
+async def notifying(peer: Peer) -> None:
     await peer.notify(TICK)  # type: ignore[arg-type]
     await peer.notify(TICK, Point(1))  # type: ignore[misc]
     await peer.notify(OVER, Tick(1))  # type: ignore[misc]

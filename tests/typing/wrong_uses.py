@@ -25,7 +25,7 @@ async def calling(peer: Peer) -> None:
     del point, text
 
 
-async def telling(peer: Peer) -> None:
+async def notifying(peer: Peer) -> None:
     await peer.notify(5)  # type: ignore[call-overload]
     await peer.notify("m", timeout=5)  # type: ignore[call-overload]
     await peer.notify_nowait("m")  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What a frame of cigen is, is told by its place alone, on both sides of a conversation."""
+"""The position of a cigen frame in the exchange determines its kind, for host and plugin."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def call(method: str) -> OutboundCall:
     return OutboundCall(method, Waits())
 
 
-def ask(core: Connection, method: str, params: bytes | None = None) -> bytes:
+def send_request(core: Connection, method: str, params: bytes | None = None) -> bytes:
     """Returns the body of the frame that asks this."""
     return core.open_call(call(method), params)[4:]
 
@@ -98,7 +98,7 @@ def test_params_and_results_are_json_above_the_codec(core: Connection, plugin: C
 
 
 def test_no_params_are_a_message_of_defaults(core: Connection) -> None:
-    assert ask(core, "hello") == b""
+    assert send_request(core, "hello") == b""
 
 
 def test_a_frame_of_no_bytes_is_a_request_like_any_other(plugin: Connection) -> None:
@@ -181,15 +181,15 @@ def test_generate_before_plan_is_refused_with_the_expected_request(core: Connect
     converse(core, plugin, "hello")
 
     with pytest.raises(LocalProtocolError, match=r"`generate` cannot be called now.* `plan` is next"):
-        ask(core, "generate")
+        send_request(core, "generate")
     assert converse(core, plugin, "plan")[0].method == "plan"
 
 
 def test_a_second_call_before_the_response_is_refused(core: Connection) -> None:
-    ask(core, "hello")
+    send_request(core, "hello")
 
     with pytest.raises(LocalProtocolError, match="`plan` must wait: `hello` has no response yet"):
-        ask(core, "plan")
+        send_request(core, "plan")
 
 
 @pytest.mark.parametrize("method", ["detect", "validate", "preflight", "tool.call"])
@@ -197,7 +197,7 @@ def test_messages_that_the_protocol_lacks_are_not_supported(core: Connection, pl
     converse(core, plugin, "hello")
 
     with pytest.raises(NotSupported, match=method):
-        ask(core, method)
+        send_request(core, method)
     assert converse(core, plugin, "plan")[0].method == "plan"
 
 
@@ -205,7 +205,7 @@ def test_a_plugin_sends_no_requests_and_there_are_no_notifications(core: Connect
     plugin.receive(framed(HELLO))
 
     with pytest.raises(NotSupported, match="cannot call its core"):
-        ask(plugin, "plan")
+        send_request(plugin, "plan")
     with pytest.raises(NotSupported, match="notifications"):
         core.encode_notification("log", None)
     with pytest.raises(NotSupported, match="batch"):
@@ -216,8 +216,8 @@ def test_a_request_that_is_too_large_is_never_sent() -> None:
     core = CIGEN.build_connection(DEFAULT_LIMITS.but(frame=10))
 
     with pytest.raises(LocalProtocolError, match="too large: 102 bytes"):
-        ask(core, "hello", msgspec.json.encode({"core_version": "x" * 100}))
-    assert ask(core, "hello") == b""
+        send_request(core, "hello", msgspec.json.encode({"core_version": "x" * 100}))
+    assert send_request(core, "hello") == b""
 
 
 # -- what ends the link
@@ -225,7 +225,7 @@ def test_a_request_that_is_too_large_is_never_sent() -> None:
 
 @pytest.mark.parametrize("frame", [b"\x0a\x05x", b"\xff"])
 def test_a_response_that_is_not_protobuf_ends_the_link(core: Connection, frame: bytes) -> None:
-    ask(core, "hello")
+    send_request(core, "hello")
 
     assert core.receive(framed(frame)) == []
     assert "not a valid PluginInfo" in str(core.violation)
@@ -271,7 +271,7 @@ def test_no_request_is_sent_on_a_link_that_has_ended(core: Connection) -> None:
     core.close(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
 
     with pytest.raises(ConnectionLost):
-        ask(core, "hello")
+        send_request(core, "hello")
 
 
 # -- the codec alone

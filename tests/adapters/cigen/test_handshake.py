@@ -1,4 +1,4 @@
-"""Hello and PluginInfo: what each side says of itself, and whom it refuses."""
+"""Hello and PluginInfo: contents, and which peers are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTRODUCTION = HandshakeContext(
 )
 
 
-def greet(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
+def shake_hands(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
     """Returns what the core says, and what comes of the plugin's answer."""
     greeting = MAPPING.client_handshake(introduction)
     saying = next(greeting)
@@ -34,7 +34,7 @@ def greet(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest
 
 
 def test_the_core_says_its_protocol_its_version_and_the_variables_of_the_process() -> None:
-    saying, _ = greet(INTRODUCTION, PluginInfo("provider/x", "1.0.0", 1))
+    saying, _ = shake_hands(INTRODUCTION, PluginInfo("provider/x", "1.0.0", 1))
 
     assert saying.method.name == "hello"
     assert saying.params == CigenHello(1, "0.2.0", {"HOME": "/root"})
@@ -47,12 +47,12 @@ def test_the_core_says_its_protocol_its_version_and_the_variables_of_the_process
 def test_a_host_may_withhold_the_variables(extra: Any, env: dict[str, str]) -> None:
     introduction = msgspec.structs.replace(INTRODUCTION, extra=extra)
 
-    assert greet(introduction, PluginInfo("provider/x", "1.0.0", 1))[0].params.env == env
+    assert shake_hands(introduction, PluginInfo("provider/x", "1.0.0", 1))[0].params.env == env
 
 
 def test_the_capabilities_of_a_plugin_have_their_declared_kind() -> None:
     info = PluginInfo("provider/x", "1.0.0", 1, ("provider:x", "cache:native", "fast", ":odd", "odd:", " "))
-    _, greeted = greet(INTRODUCTION, info)
+    _, greeted = shake_hands(INTRODUCTION, info)
 
     assert [(one.kind, one.name) for one in greeted.capabilities.capabilities] == [
         ("provider", "x"),

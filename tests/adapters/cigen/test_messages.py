@@ -1,4 +1,4 @@
-"""The classes of cigen say what `schemas/cigen.proto` says: names, numbers and kinds of every member."""
+"""The classes of cigen match `schemas/cigen.proto`: names, numbers and kinds of every member."""
 
 from __future__ import annotations
 

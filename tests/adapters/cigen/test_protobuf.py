@@ -1,4 +1,4 @@
-"""JSON becomes the bytes that cigen sends and comes back the same; what is no message is refused without harm."""
+"""Messages round-trip between JSON and the bytes of cigen; invalid bytes are refused."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from becket.testing.pairs import memory_transports
 C = TypeVar("C", bound=lsp.LanguageClient)
 
 
-class Told:
+class Recorder:
     """What a server was told and asked of its life, in order."""
 
     def __init__(self) -> None:
@@ -30,17 +30,17 @@ class Told:
 @asynccontextmanager
 async def linked(
     client: C, capabilities: types.ServerCapabilities | None = None
-) -> AsyncGenerator[tuple[C, Peer, Told], None]:
+) -> AsyncGenerator[tuple[C, Peer, Recorder], None]:
     """Yields a client that has shaken hands, its server, and what that was told."""
     ours, theirs = memory_transports()
-    told = Told()
+    told = Recorder()
     async with Peer.over(theirs, dialect=LSP, limits=LSP_LIMITS, name="client") as server:
         serve_life(server, told, capabilities or types.ServerCapabilities())
         async with client.over(ours) as connected:
             yield connected, server, told
 
 
-def serve_life(server: Peer, told: Told, capabilities: types.ServerCapabilities) -> None:
+def serve_life(server: Peer, told: Recorder, capabilities: types.ServerCapabilities) -> None:
     @server.handle(lsp.INITIALIZE)
     def initialize(params: types.InitializeParams) -> types.InitializeResult:
         told.words.append("initialize")

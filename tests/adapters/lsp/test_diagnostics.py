@@ -1,4 +1,4 @@
-"""What a server finds in a document: asked for, or waited for until it is published."""
+"""Diagnostics of a document: pulled, or awaited until they are published."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_nothing_published_is_a_timeout_and_a_lost_server_an_error() -> No
             await document.diagnostics()
 
 
-ASKED = types.ServerCapabilities(
+PULL_CAPABILITIES = types.ServerCapabilities(
     diagnostic_provider=types.DiagnosticOptions(
         inter_file_dependencies=False, workspace_diagnostics=False, identifier="lint"
     )
@@ -110,7 +110,7 @@ ASKED = types.ServerCapabilities(
 
 
 async def test_diagnostics_are_pulled_from_a_server_that_supports_it() -> None:
-    async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
+    async with linked(lsp.LanguageClient(), PULL_CAPABILITIES) as (client, server, _):
         known: list[str | None] = []
 
         @server.handle(lsp.TEXT_DOCUMENT_DIAGNOSTIC)
@@ -129,7 +129,7 @@ async def test_diagnostics_are_pulled_from_a_server_that_supports_it() -> None:
 
 
 async def test_diagnostics_are_pulled_again_when_the_server_requests_it() -> None:
-    async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
+    async with linked(lsp.LanguageClient(), PULL_CAPABILITIES) as (client, server, _):
         again = iter([True, False])
 
         @server.handle(lsp.TEXT_DOCUMENT_DIAGNOSTIC)

@@ -1,4 +1,4 @@
-"""Documents are told to a server in the way that it asked for."""
+"""Documents are synchronised in the way that the server has announced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from becket.limits import DEFAULT_LIMITS
 pytestmark = pytest.mark.loops
 
 
-def wishes(kind: types.TextDocumentSyncKind, save: bool | types.SaveOptions = False) -> types.ServerCapabilities:
+def sync_capabilities(
+    kind: types.TextDocumentSyncKind, save: bool | types.SaveOptions = False
+) -> types.ServerCapabilities:
     return types.ServerCapabilities(
         text_document_sync=types.TextDocumentSyncOptions(open_close=True, change=kind, save=save)
     )
@@ -26,7 +28,7 @@ def wishes(kind: types.TextDocumentSyncKind, save: bool | types.SaveOptions = Fa
 async def test_a_file_is_read_opened_and_closed(tmp_path: Path) -> None:
     (tmp_path / "a b.py").write_bytes("x = 'ä'\r\n".encode())
     client = lsp.LanguageClient(root=tmp_path)
-    async with linked(client, wishes(types.TextDocumentSyncKind.Full)) as (_, _, told):
+    async with linked(client, sync_capabilities(types.TextDocumentSyncKind.Full)) as (_, _, told):
         async with client.open_document("a b.py") as document:
             assert (document.text, document.language, document.version) == ("x = 'ä'\r\n", "python", 1)
         await client.call(lsp.SHUTDOWN)
@@ -38,7 +40,7 @@ async def test_a_file_is_read_opened_and_closed(tmp_path: Path) -> None:
 
 async def test_a_document_may_be_larger_than_what_other_links_let_wait() -> None:
     text = "x" * (DEFAULT_LIMITS.send_queue + 1)
-    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+    async with linked(lsp.LanguageClient(), sync_capabilities(types.TextDocumentSyncKind.Full)) as (client, _, told):
         async with client.open_document("file:///a.py", text):
             await client.call(lsp.SHUTDOWN)
         assert told.opened[0].text_document.text == text
@@ -55,7 +57,7 @@ async def test_a_server_that_names_an_unknown_kind_of_changes_gets_the_whole_tex
 
 
 async def test_a_document_is_open_once() -> None:
-    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+    async with linked(lsp.LanguageClient(), sync_capabilities(types.TextDocumentSyncKind.Full)) as (client, _, told):
         async with client.open_document("file:///a%20b.py", "one"):
             with pytest.raises(LocalProtocolError, match="already open"):
                 await client.open_document("file:///a b.py", "two")
@@ -65,7 +67,7 @@ async def test_a_document_is_open_once() -> None:
 
 
 async def test_a_document_that_could_not_be_opened_can_be_opened_again() -> None:
-    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+    async with linked(lsp.LanguageClient(), sync_capabilities(types.TextDocumentSyncKind.Full)) as (client, _, told):
         with pytest.raises(Unencodable):
             await client.open_document("file:///a.py", "\ud800")
         async with client.open_document("file:///a.py", "one"):
@@ -75,9 +77,9 @@ async def test_a_document_that_could_not_be_opened_can_be_opened_again() -> None
 
 async def test_the_open_documents_are_not_carried_over_to_the_next_server() -> None:
     client = lsp.LanguageClient()
-    async with linked(client, wishes(types.TextDocumentSyncKind.Full)):
+    async with linked(client, sync_capabilities(types.TextDocumentSyncKind.Full)):
         left_open = await client.open_document("file:///a.py", "one")
-    async with linked(client, wishes(types.TextDocumentSyncKind.Full)) as (_, _, told):
+    async with linked(client, sync_capabilities(types.TextDocumentSyncKind.Full)) as (_, _, told):
         assert not left_open.is_open
         async with client.open_document("file:///a.py", "two"):
             await left_open.close()
@@ -93,7 +95,11 @@ async def test_a_file_that_is_not_there_is_not_opened(tmp_path: Path) -> None:
 
 
 async def test_a_server_with_incremental_sync_gets_the_differences() -> None:
-    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Incremental)) as (client, _, told):
+    async with linked(lsp.LanguageClient(), sync_capabilities(types.TextDocumentSyncKind.Incremental)) as (
+        client,
+        _,
+        told,
+    ):
         async with client.open_document("file:///a.py", "one\ntwo", language="other") as document:
             await document.change("one\n2")
             await client.call(lsp.SHUTDOWN)
@@ -105,7 +111,7 @@ async def test_a_server_with_incremental_sync_gets_the_differences() -> None:
 
 
 async def test_a_server_that_wants_the_whole_gets_it() -> None:
-    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+    async with linked(lsp.LanguageClient(), sync_capabilities(types.TextDocumentSyncKind.Full)) as (client, _, told):
         async with client.open_document("file:///a.py", "one") as document:
             await document.change("two")
             await client.call(lsp.SHUTDOWN)
@@ -134,7 +140,7 @@ async def test_a_sync_kind_alone_means_all_of_it() -> None:
 
 
 async def test_a_server_may_want_the_text_with_every_save() -> None:
-    wish = wishes(types.TextDocumentSyncKind.Full, types.SaveOptions(include_text=True))
+    wish = sync_capabilities(types.TextDocumentSyncKind.Full, types.SaveOptions(include_text=True))
     async with linked(lsp.LanguageClient(), wish) as (client, _, told):
         async with client.open_document("file:///a.py", "one") as document:
             await document.save()

@@ -1,4 +1,4 @@
-"""A language client shakes hands, answers what its server asks, and ends it in good order."""
+"""The handshake of a language client, its responses to server requests, and its end."""
 
 from __future__ import annotations
 

@@ -26,14 +26,16 @@ from becket.testing import connected
 HOST = HostInfo("tester", "1.2")
 COMMANDS = MAPPING.methods["command.invoke"]
 LOGGED = MAPPING.notifications["$/log"]
-SCENE = LinkState("server")
+STATE = LinkState("server")
 
 
 def raw(value: object) -> Raw:
     return Raw(msgspec.json.encode(value))
 
 
-def greet(answer: object, **more: Any) -> tuple[WireRequest, list[WireRequest | WireNotification], HandshakeResult]:
+def shake_hands(
+    answer: object, **more: Any
+) -> tuple[WireRequest, list[WireRequest | WireNotification], HandshakeResult]:
     steps = MAPPING.client_handshake(HandshakeContext(extension="server", host=HOST, **more))
     said = [steps.send(None)]  # type: ignore[arg-type]
     try:
@@ -57,7 +59,7 @@ def test_it_is_known_by_its_name_and_has_lsps_number_for_what_comes_too_early() 
 
 
 def test_the_host_introduces_itself_as_a_client_of_the_folder_that_it_runs_in() -> None:
-    opening, rest, _ = greet({"capabilities": {}}, host_cwd="/home/me/a project", config={"fast": True})
+    opening, rest, _ = shake_hands({"capabilities": {}}, host_cwd="/home/me/a project", config={"fast": True})
 
     assert opening.method.name == "initialize"
     assert opening.params["clientInfo"] == {"name": "tester", "version": "1.2"}
@@ -68,16 +70,16 @@ def test_the_host_introduces_itself_as_a_client_of_the_folder_that_it_runs_in() 
 
 
 def test_without_a_folder_there_is_no_root() -> None:
-    opening, _, _ = greet({"capabilities": {}})
+    opening, _, _ = shake_hands({"capabilities": {}})
 
     assert (opening.params["rootUri"], opening.params["workspaceFolders"]) == (None, None)
     assert opening.params["initializationOptions"] is None
 
 
 def test_the_methods_that_the_host_serves_are_announced() -> None:
-    nothing, _, _ = greet({"capabilities": {}})
+    nothing, _, _ = shake_hands({"capabilities": {}})
     serves = frozenset({"workspace/configuration", "window/workDoneProgress/create"})
-    some, _, _ = greet({"capabilities": {}}, host_methods=serves)
+    some, _, _ = shake_hands({"capabilities": {}}, host_methods=serves)
 
     assert not any(
         (
@@ -95,7 +97,7 @@ def test_the_capabilities_of_a_server_are_declared() -> None:
         "capabilities": {"hoverProvider": True, "renameProvider": False, "textDocumentSync": 2},
         "serverInfo": {"name": "pylsp", "version": "1.9"},
     }
-    _, _, greeted = greet(answer)
+    _, _, greeted = shake_hands(answer)
 
     assert [(one.kind, one.name, one.params) for one in greeted.capabilities.capabilities] == [
         ("lsp", "hover", True),
@@ -108,7 +110,7 @@ def test_the_capabilities_of_a_server_are_declared() -> None:
 
 
 def test_a_server_need_not_send_its_identity() -> None:
-    _, _, greeted = greet({"capabilities": {}, "serverInfo": None})
+    _, _, greeted = shake_hands({"capabilities": {}, "serverInfo": None})
 
     assert greeted.info is not None
     assert greeted.info.build is not None
@@ -118,21 +120,21 @@ def test_a_server_need_not_send_its_identity() -> None:
 @pytest.mark.parametrize("answer", [None, [], {}, {"capabilities": []}])
 def test_a_response_without_capabilities_has_no_capabilities(answer: object) -> None:
     with pytest.raises(BadCapabilities):
-        greet(answer)
+        shake_hands(answer)
 
 
 def test_the_end_is_a_request_and_a_notification() -> None:
     assert MAPPING.encode_shutdown is not None
     assert MAPPING.encode_exit is not None
-    assert MAPPING.encode_shutdown(SCENE).method.name == "shutdown"
-    assert MAPPING.encode_exit(SCENE) == WireNotification("exit")
+    assert MAPPING.encode_shutdown(STATE).method.name == "shutdown"
+    assert MAPPING.encode_exit(STATE) == WireNotification("exit")
 
 
 # -- commands
 
 
 def test_a_command_is_executed_with_the_run_as_its_token() -> None:
-    saying = COMMANDS.encode_request(CommandInvoke("fix", ("a.py",), "run-1"), SCENE)
+    saying = COMMANDS.encode_request(CommandInvoke("fix", ("a.py",), "run-1"), STATE)
 
     assert saying.method is EXECUTE_COMMAND
     assert saying.params == {"command": "fix", "arguments": ["a.py"], "workDoneToken": "run-1"}
@@ -176,7 +178,7 @@ def test_arguments_that_are_not_text_are_decoded_as_json() -> None:
 
 def told(event: object, params: object) -> Any:
     assert COMMANDS.encode_event is not None
-    tale = COMMANDS.encode_event(event, WireRequest(EXECUTE_COMMAND, params), SCENE)
+    tale = COMMANDS.encode_event(event, WireRequest(EXECUTE_COMMAND, params), STATE)
     return None if tale is None else (tale.method, tale.params)
 
 
@@ -205,10 +207,10 @@ def test_output_goes_to_the_log_of_a_client() -> None:
 
 
 def test_messages_for_the_log_have_levels_in_both_directions() -> None:
-    assert LOGGED.decode({"type": 2, "message": "careful"}, SCENE) == LogRecord(LogLevel.WARNING, "lsp", "careful")
-    assert LOGGED.decode({"type": 9, "message": "odd"}, SCENE).level is LogLevel.INFO
-    assert LOGGED.decode(5, SCENE) == LogRecord(LogLevel.INFO, "lsp", "")
-    assert LOGGED.encode(LogRecord(LogLevel.CRITICAL, "x", "bad"), SCENE) == WireNotification(
+    assert LOGGED.decode({"type": 2, "message": "careful"}, STATE) == LogRecord(LogLevel.WARNING, "lsp", "careful")
+    assert LOGGED.decode({"type": 9, "message": "odd"}, STATE).level is LogLevel.INFO
+    assert LOGGED.decode(5, STATE) == LogRecord(LogLevel.INFO, "lsp", "")
+    assert LOGGED.encode(LogRecord(LogLevel.CRITICAL, "x", "bad"), STATE) == WireNotification(
         "window/logMessage", {"type": 1, "message": "bad"}
     )
 

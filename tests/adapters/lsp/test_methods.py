@@ -1,4 +1,4 @@
-"""The descriptors of LSP say what lsprotocol's table says."""
+"""The LSP descriptors match the table of lsprotocol."""
 
 from __future__ import annotations
 

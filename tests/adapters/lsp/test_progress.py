@@ -1,4 +1,4 @@
-"""Which reports of progress are for which call, and what they become."""
+"""Progress reports are assigned to their calls and decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers of pygls on becket's transports: every request is answered, and the link's rules are becket's."""
+"""pygls servers on becket's transports: every request gets a response, under becket's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our client against language servers that people use."""
+"""The language client against widely used language servers."""
 
 from __future__ import annotations
 

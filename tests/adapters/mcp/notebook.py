@@ -1,4 +1,4 @@
-"""An extension of becket's own kind, for the tests; as a program it is an MCP server, told or by hearing."""
+"""An `ExtensionServer` for the tests; as a program it is an MCP server, by argument or by detection."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def reference_server(name: str, *arguments: str) -> list[str]:
     return [str(NODE), str(SERVERS / f"server-{name}" / "dist" / "index.js"), *arguments]
 
 
-def answering(version: str = LATEST_VERSION, **offers: Any) -> Registry:
+def initialized_by(version: str = LATEST_VERSION, **offers: Any) -> Registry:
     """Returns the methods of a server that shakes hands and offers this."""
     methods = Registry()
 

@@ -1,4 +1,4 @@
-"""What an MCP server asks of its client, and is told that it may ask."""
+"""Roots, sampling and elicitation: which client features are announced and served."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.adapters.mcp.servers import answering, served
+from tests.adapters.mcp.servers import initialized_by, served
 
 from becket.adapters.mcp import (
     ELICITATION_CREATE,
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.loops
 
 async def test_roots_are_listed_and_may_change() -> None:
     has_changed = anyio.Event()
-    async with served(answering(), roots=["/work/a b", Root("file:///b", "B"), "mem://c"]) as (client, server):
+    async with served(initialized_by(), roots=["/work/a b", Root("file:///b", "B"), "mem://c"]) as (client, server):
 
         @server.on("notifications/roots/list_changed")
         def changed() -> None:
@@ -45,7 +45,7 @@ async def test_roots_are_listed_and_may_change() -> None:
 
 
 async def test_a_client_without_roots_offers_none_and_cannot_send_a_change() -> None:
-    async with served(answering()) as (client, server):
+    async with served(initialized_by()) as (client, server):
         with pytest.raises(RemoteError) as caught:
             await server.call(ROOTS_LIST, None)
         assert caught.value.code == -32601
@@ -53,7 +53,7 @@ async def test_a_client_without_roots_offers_none_and_cannot_send_a_change() -> 
             await client.set_roots([])
 
 
-ASKED = CreateMessageParams((SamplingMessage("user", TextContent("hi")),), 10)
+SAMPLING_REQUEST = CreateMessageParams((SamplingMessage("user", TextContent("hi")),), 10)
 
 
 async def test_sampling_calls_a_function_plain_or_async() -> None:
@@ -63,19 +63,19 @@ async def test_sampling_calls_a_function_plain_or_async() -> None:
     async def slow(asked: CreateMessageParams) -> CreateMessageResult:
         return CreateMessageResult.from_text("async", "m")
 
-    async with served(answering(), sample=plain) as (_, server):
-        assert (await server.call(SAMPLING_CREATE_MESSAGE, ASKED)).text == "plain 10"
-    async with served(answering(), sample=slow) as (_, server):
-        assert (await server.call(SAMPLING_CREATE_MESSAGE, ASKED)).text == "async"
+    async with served(initialized_by(), sample=plain) as (_, server):
+        assert (await server.call(SAMPLING_CREATE_MESSAGE, SAMPLING_REQUEST)).text == "plain 10"
+    async with served(initialized_by(), sample=slow) as (_, server):
+        assert (await server.call(SAMPLING_CREATE_MESSAGE, SAMPLING_REQUEST)).text == "async"
 
 
 async def test_a_sampling_function_may_refuse() -> None:
     def sample(asked: CreateMessageParams) -> CreateMessageResult:
         raise RpcError(USER_REJECTED, "User rejected sampling request")
 
-    async with served(answering(), sample=sample) as (_, server):
+    async with served(initialized_by(), sample=sample) as (_, server):
         with pytest.raises(RemoteError) as caught:
-            await server.call(SAMPLING_CREATE_MESSAGE, ASKED)
+            await server.call(SAMPLING_CREATE_MESSAGE, SAMPLING_REQUEST)
         assert caught.value.code == -1
 
 
@@ -83,21 +83,21 @@ async def test_the_exception_of_a_function_is_not_sent() -> None:
     def sample(asked: CreateMessageParams) -> CreateMessageResult:
         raise ValueError("a secret")
 
-    async with served(answering(), sample=sample) as (_, server):
+    async with served(initialized_by(), sample=sample) as (_, server):
         with pytest.raises(RemoteError) as caught:
-            await server.call(SAMPLING_CREATE_MESSAGE, ASKED)
+            await server.call(SAMPLING_CREATE_MESSAGE, SAMPLING_REQUEST)
         assert caught.value.code == -32603
         assert "secret" not in str(caught.value)
 
 
 async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
-    with_tools = CreateMessageParams(ASKED.messages, 10, tools=())
+    with_tools = CreateMessageParams(SAMPLING_REQUEST.messages, 10, tools=())
     answer = CreateMessageResult.from_text("", "m")
-    async with served(answering(), sample=lambda asked: answer) as (_, server):
+    async with served(initialized_by(), sample=lambda asked: answer) as (_, server):
         with pytest.raises(RemoteError) as caught:
             await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
         assert caught.value.code == -32602
-    async with served(answering(), sample=lambda asked: answer, samples_tools=True) as (_, server):
+    async with served(initialized_by(), sample=lambda asked: answer, samples_tools=True) as (_, server):
         await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
 
 
@@ -110,20 +110,20 @@ async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
     ],
 )
 async def test_elicitation_calls_a_function(given: Any, answer: ElicitResult) -> None:
-    async with served(answering(), elicit=lambda asked: given) as (_, server):
+    async with served(initialized_by(), elicit=lambda asked: given) as (_, server):
         assert await server.call(ELICITATION_CREATE, ElicitParams("your name?")) == answer
 
 
 async def test_url_elicitation_is_refused_unless_it_was_offered() -> None:
     url = ElicitParams("sign in", mode="url", url="https://example.org", elicitation_id="1")
-    async with served(answering(), elicit=lambda asked: {}) as (_, server):
+    async with served(initialized_by(), elicit=lambda asked: {}) as (_, server):
         with pytest.raises(RemoteError) as caught:
             await server.call(ELICITATION_CREATE, url)
         assert caught.value.code == -32602
-    async with served(answering(), elicit=lambda asked: {}, elicits_urls=True) as (_, server):
+    async with served(initialized_by(), elicit=lambda asked: {}, elicits_urls=True) as (_, server):
         assert (await server.call(ELICITATION_CREATE, url)).action == "accept"
 
 
 async def test_a_ping_of_the_server_gets_a_response() -> None:
-    async with served(answering()) as (_, server):
+    async with served(initialized_by()) as (_, server):
         assert await server.call("ping") == {}

@@ -1,4 +1,4 @@
-"""A client's side of the first exchange: versions, pages, and tools that are made to fit."""
+"""The client handshake: versions, pages, and tools adapted to the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host and an extension that speak the contract in the words of MCP, in memory: both sides at once."""
+"""A host and an extension use the contract through the MCP mapping, in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any `ExtensionServer` as an MCP server: what its tools, commands and own methods are to a client."""
+"""Any `ExtensionServer` as an MCP server: its tools, commands and methods for a client."""
 
 from __future__ import annotations
 

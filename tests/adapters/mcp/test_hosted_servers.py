@@ -121,9 +121,9 @@ class Tools:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._changed = anyio.Event()
-        host.on(ExtensionToolsChanged)(self._hear)
+        host.on(ExtensionToolsChanged)(self._on_tools_changed)
 
-    def _hear(self, event: ExtensionToolsChanged) -> None:
+    def _on_tools_changed(self, event: ExtensionToolsChanged) -> None:
         self._changed.set()
         self._changed = anyio.Event()
 

@@ -1,4 +1,4 @@
-"""`.mcp.json` and the servers of manifests: what becomes an extension, and what is told of the rest."""
+"""`.mcp.json` and the servers of manifests: which entries become extensions, and the problems of the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract in the words of MCP, from both sides, without a link."""
+"""The MCP mapping of the contract in both directions, without a link."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def on_extension(**members: Any) -> LinkState:
     return state
 
 
-def asked(phrase: MethodMapping, state: LinkState, **params: Any) -> WireRequest:
+def build_request(phrase: MethodMapping, state: LinkState, **params: Any) -> WireRequest:
     (method,) = phrase.wire_methods(state)
     return WireRequest(method, msgspec.convert(params, method.params))
 
@@ -108,17 +108,17 @@ def test_a_tool_error_without_text_fails_the_call_all_the_same() -> None:
 def test_a_call_is_decoded_with_or_without_arguments() -> None:
     state = on_extension()
 
-    assert TOOLS.decode_request(asked(TOOLS, state, name="count", arguments={"a": 1}), state) == ToolCall(
+    assert TOOLS.decode_request(build_request(TOOLS, state, name="count", arguments={"a": 1}), state) == ToolCall(
         "count", {"a": 1}
     )
-    assert TOOLS.decode_request(asked(TOOLS, state, name="count"), state) == ToolCall("count", {})
+    assert TOOLS.decode_request(build_request(TOOLS, state, name="count"), state) == ToolCall("count", {})
 
 
 def test_a_tool_that_is_not_there_is_an_error_of_the_protocol() -> None:
     state = on_extension()
 
     with pytest.raises(InvalidParams):
-        TOOLS.decode_request(asked(TOOLS, state, name="nope"), state)
+        TOOLS.decode_request(build_request(TOOLS, state, name="nope"), state)
 
 
 IMAGE = ImageContent("aGk=", "image/png")
@@ -143,13 +143,13 @@ IMAGE = ImageContent("aGk=", "image/png")
 def test_the_result_of_a_tool_becomes_content(result: Any, answer: ToolResult) -> None:
     state = on_extension()
 
-    assert TOOLS.encode_result(result, asked(TOOLS, state, name="count"), state) == answer
+    assert TOOLS.encode_result(result, build_request(TOOLS, state, name="count"), state) == answer
 
 
 def fail(error: RpcError) -> Any:
     state = on_extension()
     assert TOOLS.encode_failure is not None
-    return TOOLS.encode_failure(error, asked(TOOLS, state, name="count"), state)
+    return TOOLS.encode_failure(error, build_request(TOOLS, state, name="count"), state)
 
 
 def test_a_tool_that_fails_responds_with_text_for_a_model_and_data_for_a_program() -> None:
@@ -180,7 +180,7 @@ def test_an_error_other_than_of_the_tool_is_an_error_of_the_protocol(error: RpcE
 def test_progress_is_sent_under_the_token_of_the_request() -> None:
     state = on_extension()
     assert TOOLS.encode_progress is not None
-    saying = asked(TOOLS, state, name="count", _meta={"progressToken": "t"})
+    saying = build_request(TOOLS, state, name="count", _meta={"progressToken": "t"})
 
     assert TOOLS.encode_progress(0.5, saying, state) == WireNotification("notifications/progress", Progress("t", 0.5))
     assert TOOLS.encode_progress("on", saying, state) == WireNotification(
@@ -192,7 +192,7 @@ def test_no_progress_is_sent_without_a_token() -> None:
     state = on_extension()
     assert TOOLS.encode_progress is not None
 
-    assert TOOLS.encode_progress(0.5, asked(TOOLS, state, name="count"), state) is None
+    assert TOOLS.encode_progress(0.5, build_request(TOOLS, state, name="count"), state) is None
 
 
 # -- commands as prompts
@@ -236,7 +236,7 @@ def test_a_prompt_is_read_as_its_text_and_its_messages() -> None:
 def test_a_prompt_is_handled_as_a_command_with_the_typed_arguments() -> None:
     state = on_extension()
     invoke = COMMANDS.decode_request(
-        asked(COMMANDS, state, name="reindex", arguments={"args": "fast 'all of it'"}), state
+        build_request(COMMANDS, state, name="reindex", arguments={"args": "fast 'all of it'"}), state
     )
 
     assert (invoke.command, invoke.args) == ("reindex", ("fast", "all of it"))
@@ -247,12 +247,12 @@ def test_a_prompt_that_cannot_be_run_is_refused(params: dict[str, Any]) -> None:
     state = on_extension()
 
     with pytest.raises(InvalidParams):
-        COMMANDS.decode_request(asked(COMMANDS, state, **params), state)
+        COMMANDS.decode_request(build_request(COMMANDS, state, **params), state)
 
 
 def test_the_output_of_a_command_is_the_text_of_its_prompt() -> None:
     state = on_extension()
-    saying = asked(COMMANDS, state, **{"name": "reindex", "": ["injected"]})
+    saying = build_request(COMMANDS, state, **{"name": "reindex", "": ["injected"]})
     COMMANDS.decode_request(saying, state)
     events = [
         Text("a"),
@@ -274,14 +274,14 @@ def test_the_output_of_a_command_is_the_text_of_its_prompt() -> None:
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"n": 1}, '{"n":1}'), (None, "")])
 def test_a_command_that_puts_nothing_out_has_its_result_for_a_text(result: Any, text: str) -> None:
     state = on_extension()
-    prompt = COMMANDS.encode_result(result, asked(COMMANDS, state, name="reindex"), state)
+    prompt = COMMANDS.encode_result(result, build_request(COMMANDS, state, name="reindex"), state)
 
     assert prompt.messages == ((PromptMessage("user", TextContent(text)),) if text else ())
 
 
 def test_the_progress_of_a_task_is_sent() -> None:
     state = on_extension()
-    saying = asked(COMMANDS, state, name="reindex", _meta={"progressToken": 5})
+    saying = build_request(COMMANDS, state, name="reindex", _meta={"progressToken": 5})
     assert COMMANDS.encode_event is not None
 
     tale = COMMANDS.encode_event(TaskUpdated("t", 3, 10, "files"), saying, state)
@@ -361,15 +361,15 @@ def test_a_ping_gets_a_response_with_an_object() -> None:
 
 # -- the log
 
-TALE = MAPPING.notifications[LOG.name]
+LOG_MAPPING = MAPPING.notifications[LOG.name]
 
 
 def test_log_messages_are_sent_from_the_level_on_that_the_client_has_set() -> None:
     state = on_extension()
     assert ask("logging/setLevel", state, {"level": "warning"}) == {}
 
-    assert TALE.encode(LogRecord(LogLevel.INFO, "notes", "a"), state) is None
-    tale = TALE.encode(LogRecord(LogLevel.ERROR, "notes", "b"), state)
+    assert LOG_MAPPING.encode(LogRecord(LogLevel.INFO, "notes", "a"), state) is None
+    tale = LOG_MAPPING.encode(LogRecord(LogLevel.ERROR, "notes", "b"), state)
     assert tale is not None
     assert (tale.method, msgspec.to_builtins(tale.params)) == (
         "notifications/message",
@@ -391,4 +391,4 @@ def test_an_unknown_level_is_refused() -> None:
     ],
 )
 def test_every_log_message_of_a_server_is_accepted(params: Any, record: LogRecord) -> None:
-    assert TALE.decode(params, on_host()) == record
+    assert LOG_MAPPING.decode(params, on_host()) == record

@@ -1,4 +1,4 @@
-"""`McpClient` with small servers in memory: what goes over the wire, and what comes of it."""
+"""`McpClient` with small servers in memory: the messages on the wire, and their results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.adapters.mcp.servers import answering, served
+from tests.adapters.mcp.servers import initialized_by, served
 
 from becket.adapters.mcp import (
     ELICITATION_COMPLETE,
@@ -79,7 +79,7 @@ async def test_the_client_sends_its_identity_and_capabilities_and_then_initializ
 
 async def test_a_server_of_another_version_is_left() -> None:
     with pytest.raises(VersionMismatch):
-        async with served(answering("1999-01-01")):
+        async with served(initialized_by("1999-01-01")):
             pass
 
 
@@ -109,7 +109,7 @@ async def test_a_server_that_never_responds_times_out() -> None:
 
 async def test_a_client_may_be_awaited_and_closed_by_hand() -> None:
     ours, theirs = memory_transports()
-    async with Peer.over(theirs, dialect=MCP, methods=answering()):
+    async with Peer.over(theirs, dialect=MCP, methods=initialized_by()):
         client = await McpClient.over(ours)
         async with client as same:
             assert same is client
@@ -122,7 +122,7 @@ async def test_a_client_may_be_awaited_and_closed_by_hand() -> None:
 
 
 async def test_a_list_comes_whole_from_all_its_pages() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
     asked: list[Any] = []
 
     @methods.handle("tools/list")
@@ -136,7 +136,7 @@ async def test_a_list_comes_whole_from_all_its_pages() -> None:
 
 
 async def test_an_endless_list_is_abandoned() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
     pages = iter(range(1_000_000))
 
     @methods.handle("prompts/list")
@@ -149,7 +149,7 @@ async def test_an_endless_list_is_abandoned() -> None:
 
 
 async def test_a_server_with_resources_may_have_no_templates() -> None:
-    async with served(answering(resources={})) as (client, server):
+    async with served(initialized_by(resources={})) as (client, server):
         assert await client.list_resource_templates() == ()
 
         @server.handle("resources/templates/list")
@@ -161,7 +161,7 @@ async def test_a_server_with_resources_may_have_no_templates() -> None:
 
 
 async def test_a_missing_capability_is_an_empty_list_and_a_refused_call_and_nothing_is_sent() -> None:
-    async with served(answering()) as (client, server):
+    async with served(initialized_by()) as (client, server):
 
         @server.handle("resources/read")
         def never() -> None:
@@ -184,7 +184,7 @@ async def test_a_missing_capability_is_an_empty_list_and_a_refused_call_and_noth
 
 
 async def test_a_server_of_the_first_version_completes_without_a_capability() -> None:
-    methods = answering("2024-11-05", prompts=ListCapability())
+    methods = initialized_by("2024-11-05", prompts=ListCapability())
     asked: list[Any] = []
 
     @methods.handle("completion/complete")
@@ -213,7 +213,7 @@ async def test_a_server_of_the_first_version_completes_without_a_capability() ->
 
 
 async def test_a_method_without_params_may_have_progress_too() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
     asked: list[Any] = []
 
     @methods.handle("tools/list")
@@ -231,7 +231,7 @@ async def test_a_method_without_params_may_have_progress_too() -> None:
 
 
 async def test_a_tool_without_arguments_is_called_with_an_empty_object() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
 
     @methods.handle("tools/call")
     def call(params: dict[str, Any]) -> dict[str, Any]:
@@ -242,7 +242,7 @@ async def test_a_tool_without_arguments_is_called_with_an_empty_object() -> None
 
 
 async def test_a_tool_that_fails_returns_a_result_that_says_so() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
 
     @methods.handle("tools/call")
     def call(params: dict[str, Any]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ async def test_a_tool_that_fails_returns_a_result_that_says_so() -> None:
 
 
 async def test_progress_reaches_the_call_with_its_token_and_no_other() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
     both = anyio.Event()
     tokens: list[Any] = []
 
@@ -284,7 +284,7 @@ async def test_progress_reaches_the_call_with_its_token_and_no_other() -> None:
 
 
 async def test_a_tool_can_be_run_as_a_stream_of_its_progress() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
 
     @methods.handle("tools/call")
     async def call(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
@@ -297,7 +297,7 @@ async def test_a_tool_can_be_run_as_a_stream_of_its_progress() -> None:
 
 
 async def test_an_async_function_may_take_progress_and_the_time_between_two_is_what_counts() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
 
     @methods.handle("tools/call")
     async def call(params: dict[str, Any], ctx: Context) -> None:
@@ -316,7 +316,7 @@ async def test_an_async_function_may_take_progress_and_the_time_between_two_is_w
 
 
 async def test_an_abandoned_call_is_cancelled_at_the_server_and_gets_no_response() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
     has_begun, has_ended = anyio.Event(), anyio.Event()
 
     @methods.handle("tools/call")
@@ -347,7 +347,7 @@ async def test_a_request_that_the_server_cancels_ends_at_the_client() -> None:
         finally:
             has_ended.set()
 
-    async with served(answering(), elicit=elicit) as (_, server):
+    async with served(initialized_by(), elicit=elicit) as (_, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.call, ELICITATION_CREATE, ElicitParams("your name?"))
             await has_begun.wait()
@@ -357,7 +357,7 @@ async def test_a_request_that_the_server_cancels_ends_at_the_client() -> None:
 
 
 async def test_an_error_of_the_protocol_is_raised() -> None:
-    async with served(answering(**ALL)) as (client, _):
+    async with served(initialized_by(**ALL)) as (client, _):
         with pytest.raises(RemoteError) as caught:
             await client.call(TOOLS_CALL, CallToolParams("x"))
         assert caught.value.code == -32601
@@ -369,7 +369,7 @@ async def test_an_error_of_the_protocol_is_raised() -> None:
 async def test_notifications_of_the_server_reach_all_subscribers_in_order() -> None:
     heard: list[Any] = []
     is_over = anyio.Event()
-    async with served(answering()) as (client, server):
+    async with served(initialized_by()) as (client, server):
 
         @client.on(LogMessage)
         def log(message: LogMessage) -> None:
@@ -402,7 +402,7 @@ async def test_notifications_of_the_server_reach_all_subscribers_in_order() -> N
 
 
 async def test_subscribing_to_a_class_that_no_server_sends_is_refused() -> None:
-    async with served(answering()) as (client, _):
+    async with served(initialized_by()) as (client, _):
         with pytest.raises(TypeError):
             client.on(int)
 
@@ -467,7 +467,7 @@ async def test_progress_under_the_token_of_a_call_that_has_ended_reaches_the_gen
 
 
 async def test_a_client_and_its_peer_do_not_take_each_others_progress() -> None:
-    methods = answering(**ALL)
+    methods = initialized_by(**ALL)
     both = anyio.Event()
     count = 0
 

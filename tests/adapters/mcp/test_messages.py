@@ -1,4 +1,4 @@
-"""The words of MCP: what stands on the wire, and what is understood."""
+"""The MCP messages: their wire form, and which deviations are accepted."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ from becket.peer.streams import NULL_FUTURE
 FILES = (client_features, content, lifecycle, notifications, prompts, resources, tools, base)
 
 
-def said(value: Struct) -> Any:
+def encoded(value: Struct) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
@@ -91,7 +91,7 @@ def test_members_have_the_names_of_the_protocol_and_are_omitted_where_empty() ->
         LATEST_VERSION, ClientCapabilities(roots=ListCapability(list_changed=True)), Implementation("a", "1")
     )
 
-    assert said(params) == {
+    assert encoded(params) == {
         "protocolVersion": LATEST_VERSION,
         "capabilities": {"roots": {"listChanged": True}},
         "clientInfo": {"name": "a", "version": "1"},
@@ -109,17 +109,17 @@ def test_members_have_the_names_of_the_protocol_and_are_omitted_where_empty() ->
     ],
 )
 def test_a_required_list_is_written_also_where_it_is_empty(value: Struct, member: str) -> None:
-    assert said(value) == {member: []}
+    assert encoded(value) == {member: []}
 
 
 def test_a_response_to_completion_always_has_its_values() -> None:
-    assert said(CompleteResult()) == {"completion": {"values": []}}
+    assert encoded(CompleteResult()) == {"completion": {"values": []}}
 
 
 def test_a_message_of_a_model_has_its_role() -> None:
     answer = CreateMessageResult.from_text("hello", "small")
 
-    assert said(answer) == {
+    assert encoded(answer) == {
         "role": "assistant",
         "content": {"type": "text", "text": "hello"},
         "model": "small",

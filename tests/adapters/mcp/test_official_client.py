@@ -1,4 +1,4 @@
-"""The official Python client of MCP against our server face, in a process of its own."""
+"""The official Python client of MCP against becket's server, in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server gets that asks the models of a host: which one, what it is told, and what comes back."""
+"""Sampling: model selection, the request to the model, and the response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output schemas and structured content: what clients see of an extension, and what a host sees of a server."""
+"""Output schemas and structured content, for clients of an extension and for hosts of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on the lines of Morphir, and what is made of those of the other side."""
+"""The lines of Morphir, written and read."""
 
 from __future__ import annotations
 

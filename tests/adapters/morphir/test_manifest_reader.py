@@ -1,4 +1,4 @@
-"""What a `morphir.toml` says of extensions, and what of it can be run here."""
+"""The extensions of a `morphir.toml`, and which of them can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract in the words of Morphir, from both sides."""
+"""The Morphir mapping of the contract, in both directions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ INTRODUCTION = HandshakeContext(extension="v", host=HostInfo("becket", "0.1.0"),
 TOOLS = Capabilities((Tool("transform", "Transforms.", {"type": "object"}),))
 
 
-def greet(answer: bytes, introduction: HandshakeContext = INTRODUCTION) -> tuple[list[WireRequest], HandshakeResult]:
+def shake_hands(
+    answer: bytes, introduction: HandshakeContext = INTRODUCTION
+) -> tuple[list[WireRequest], HandshakeResult]:
     """Returns what the host says, and what comes of this answer to the question for capabilities."""
     greeting = MAPPING.client_handshake(introduction)
     sayings = [next(greeting), greeting.send(Raw(b'{"status":"ready"}'))]
@@ -44,7 +46,7 @@ def greet(answer: bytes, introduction: HandshakeContext = INTRODUCTION) -> tuple
 
 
 def test_the_host_sends_the_configuration_and_requests_the_capabilities() -> None:
-    sayings, greeted = greet(b"[]")
+    sayings, greeted = shake_hands(b"[]")
 
     assert [(saying.method.name, saying.params) for saying in sayings] == [
         ("initialize", {"depth": 2}),
@@ -55,7 +57,7 @@ def test_the_host_sends_the_configuration_and_requests_the_capabilities() -> Non
 
 def test_operator_settings_override_the_list() -> None:
     settings = MorphirSettings(config={"depth": 1, "style": "dense"})
-    sayings, _ = greet(b"[]", msgspec.structs.replace(INTRODUCTION, extra=settings))
+    sayings, _ = shake_hands(b"[]", msgspec.structs.replace(INTRODUCTION, extra=settings))
 
     assert sayings[0].params == {"depth": 2, "style": "dense"}
 
@@ -67,7 +69,7 @@ def test_a_capability_is_a_tool_and_its_schema_that_of_the_input() -> None:
         {"name": "echo", "description": " "},
         {"name": "any", "description": "d", "params_schema": True, "more": 1},
     ]
-    _, greeted = greet(msgspec.json.encode(listed))
+    _, greeted = shake_hands(msgspec.json.encode(listed))
 
     assert greeted.capabilities.tools == (
         Tool("transform", "Transforms.", schema),
@@ -82,7 +84,7 @@ def test_a_capability_is_a_tool_and_its_schema_that_of_the_input() -> None:
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "x" * 65, "rpc.x", "initialize", "capabilities", "health_check"])
 def test_a_capability_whose_name_no_tool_can_have_is_skipped_with_a_note(name: str) -> None:
     listed = [{"name": name, "description": "d"}, {"name": "echo", "description": "d"}]
-    _, greeted = greet(msgspec.json.encode(listed))
+    _, greeted = shake_hands(msgspec.json.encode(listed))
 
     assert [tool.name for tool in greeted.capabilities.tools] == ["echo"]
     (note,) = greeted.warnings
@@ -90,7 +92,7 @@ def test_a_capability_whose_name_no_tool_can_have_is_skipped_with_a_note(name: s
 
 
 def test_of_two_capabilities_of_one_name_the_first_holds() -> None:
-    _, greeted = greet(b'[{"name":"a","description":"1"},{"name":"a","description":"2"}]')
+    _, greeted = shake_hands(b'[{"name":"a","description":"1"},{"name":"a","description":"2"}]')
 
     assert [tool.description for tool in greeted.capabilities.tools] == ["1"]
     assert len(greeted.warnings) == 1

@@ -1,4 +1,4 @@
-"""The link of nexo, byte for byte and from both sides, and what surrounds it."""
+"""The wire of nexo, byte for byte for host and extension, and its host defaults."""
 
 from __future__ import annotations
 

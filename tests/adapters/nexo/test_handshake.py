@@ -1,4 +1,4 @@
-"""The handshake of nexo from both sides, and the goodbye."""
+"""The handshake and the shutdown of nexo, for host and extension."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams
 
 assert NEXO.load_mapping is not None
-SPEECH = NEXO.load_mapping()
+MAPPING = NEXO.load_mapping()
 HOST = HostInfo("ana", "0.1.0")
 
 
-def greet(answer: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResult]:
+def shake_hands(answer: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResult]:
     """Returns what a host says first, and what it makes of the answer."""
-    steps = SPEECH.client_handshake(HandshakeContext(extension="weather", host=HOST, extra=extra))
+    steps = MAPPING.client_handshake(HandshakeContext(extension="weather", host=HOST, extra=extra))
     said = next(steps)
     assert isinstance(said, WireRequest)
     with pytest.raises(StopIteration) as stop:
@@ -34,7 +34,7 @@ def greet(answer: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResul
 
 
 def test_a_host_says_its_version_and_the_id_of_the_extension() -> None:
-    said, _ = greet(b"{}")
+    said, _ = shake_hands(b"{}")
 
     assert said.method.name == "initialize"
     assert msgspec.to_builtins(said.params) == {"agent_version": "0.1.0", "extension_id": "weather"}
@@ -42,7 +42,7 @@ def test_a_host_says_its_version_and_the_id_of_the_extension() -> None:
 
 def test_the_offers_of_an_extension_are_mapped_to_the_contract() -> None:
     manifest = NexoManifest(pollers=("rain",), passthrough=True)
-    _, greeted = greet(
+    _, greeted = shake_hands(
         b'{"server_version":"w-1","tools":[{"name":"get","description":"d","input_schema":{"type":"object"}}],'
         b'"hooks":["before_message"]}',
         manifest,
@@ -59,14 +59,14 @@ def test_the_offers_of_an_extension_are_mapped_to_the_contract() -> None:
     "answer", [b"{}", b"null", b'{"name":"p","version":"1","capabilities":{"pollers":["x"]},"extra":[1]}']
 )
 def test_every_member_of_the_response_may_be_left_out(answer: bytes) -> None:
-    _, greeted = greet(answer)
+    _, greeted = shake_hands(answer)
 
     assert greeted.capabilities == Capabilities()
     assert greeted.info is None
 
 
 def test_unknown_hooks_are_skipped_with_a_note() -> None:
-    _, greeted = greet(b'{"hooks":["on_sunrise","after_tool_call"]}')
+    _, greeted = shake_hands(b'{"hooks":["on_sunrise","after_tool_call"]}')
 
     assert greeted.hooks == (HookKind.AFTER_TOOL_CALL,)
     [note] = greeted.warnings
@@ -74,14 +74,14 @@ def test_unknown_hooks_are_skipped_with_a_note() -> None:
 
 
 def test_a_tool_needs_nothing_but_a_name() -> None:
-    _, greeted = greet(b'{"tools":[{"name":"get"}]}')
+    _, greeted = shake_hands(b'{"tools":[{"name":"get"}]}')
 
     assert greeted.capabilities.tools == (Tool("get", "", {}),)
 
 
 @pytest.mark.parametrize("answer", [b'{"tools":{}}', b'{"tools":[{}]}', b'"ready"', b'{"server_version":"\xff"}'])
 def test_a_response_that_cannot_be_read_fails_the_handshake(answer: bytes) -> None:
-    steps = SPEECH.client_handshake(HandshakeContext(extension="weather", host=HOST))
+    steps = MAPPING.client_handshake(HandshakeContext(extension="weather", host=HOST))
     next(steps)
 
     with pytest.raises(HandshakeFailed) as caught:
@@ -95,7 +95,7 @@ def test_a_response_that_cannot_be_read_fails_the_handshake(answer: bytes) -> No
 
 
 def test_the_id_of_an_extension_is_sent_to_it() -> None:
-    read = SPEECH.server_handshake.decode_params(
+    read = MAPPING.server_handshake.decode_params(
         {"agent_version": "0.1.0", "extension_id": "rain", "more": 1}, LinkState("weather")
     )
 
@@ -106,12 +106,12 @@ def test_the_id_of_an_extension_is_sent_to_it() -> None:
 
 
 def test_a_host_that_says_nothing_is_served_all_the_same() -> None:
-    assert SPEECH.server_handshake.decode_params(None, LinkState("weather")).plugin_id == "weather"
+    assert MAPPING.server_handshake.decode_params(None, LinkState("weather")).plugin_id == "weather"
 
 
 def test_a_first_message_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidParams) as caught:
-        SPEECH.server_handshake.decode_params({"agent_version": 1}, LinkState("weather"))
+        MAPPING.server_handshake.decode_params({"agent_version": 1}, LinkState("weather"))
 
     assert caught.value.problems[0][0] == "/agent_version"
 
@@ -122,7 +122,7 @@ def test_the_response_names_tools_and_hooks_and_the_version_of_the_extension() -
         "weather", declared, version="1.2.0", hooks=(HookKind.ON_MESSAGE_COMPLETE, HookKind.ON_COMPACTION)
     )
 
-    reply = msgspec.json.encode(SPEECH.server_handshake.encode_result(Initialized(1, declared), state))
+    reply = msgspec.json.encode(MAPPING.server_handshake.encode_result(Initialized(1, declared), state))
 
     assert msgspec.json.decode(reply) == {
         "server_version": "1.2.0",
@@ -134,7 +134,7 @@ def test_the_response_names_tools_and_hooks_and_the_version_of_the_extension() -
 def test_the_tools_can_be_requested_once_more() -> None:
     state = LinkState("weather", Capabilities((Tool("get", "d", {}),)))
 
-    answer = msgspec.json.encode(SPEECH.server_handshake.handlers["tools/list"]({}, state))
+    answer = msgspec.json.encode(MAPPING.server_handshake.handlers["tools/list"]({}, state))
 
     assert msgspec.json.decode(answer) == {"tools": [{"name": "get", "description": "d", "input_schema": {}}]}
 
@@ -150,16 +150,16 @@ def test_a_list_of_tools_may_be_bare(answer: bytes) -> None:
 
 
 def test_shutdown_has_a_reason() -> None:
-    assert SPEECH.encode_shutdown is not None
-    said = SPEECH.encode_shutdown(LinkState("weather"))
+    assert MAPPING.encode_shutdown is not None
+    said = MAPPING.encode_shutdown(LinkState("weather"))
 
     assert said.method.name == "shutdown"
     assert msgspec.to_builtins(said.params) == {"reason": "client shutdown"}
 
 
 def test_shutdown_has_the_given_reason() -> None:
-    assert SPEECH.encode_shutdown is not None
-    said = SPEECH.encode_shutdown(LinkState("weather", shutdown_reason="reload\x1b[31m"))
+    assert MAPPING.encode_shutdown is not None
+    said = MAPPING.encode_shutdown(LinkState("weather", shutdown_reason="reload\x1b[31m"))
 
     assert said.params.reason == "reload[31m"
 

@@ -1,4 +1,4 @@
-"""Hooks of nexo and of the contract: what one says reaches the other, and what cannot be said is known."""
+"""Hooks mapped between nexo and the contract; hooks without a mapping are not supported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from becket.errors import NotSupported
 
 assert NEXO.load_mapping is not None
 HOOKS = NEXO.load_mapping().methods[HOOK_HANDLE.name]
-SCENE = LinkState("weather", extra=NexoExtra(agent_id="ana"))
+STATE = LinkState("weather", extra=NexoExtra(agent_id="ana"))
 
 BEFORE_TOOL = HookEvent.before_tool_call("bash", {"command": "ls"})
 AFTER_TOOL = HookEvent.after_tool_call("bash", {"command": "ls"}, "a.txt")
@@ -39,11 +39,11 @@ def as_json(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-def heard(kind: HookKind, params: dict[str, Any]) -> tuple[WireRequest, HookEvent]:
+def decode_hook(kind: HookKind, params: dict[str, Any]) -> tuple[WireRequest, HookEvent]:
     """Returns a request of a host, and the event that an extension hears in it."""
     method = HOOK_METHODS[kind]
     saying = WireRequest(method, msgspec.convert(params, method.params))
-    event: HookEvent = HOOKS.decode_request(saying, SCENE)
+    event: HookEvent = HOOKS.decode_request(saying, STATE)
     return saying, event
 
 
@@ -84,7 +84,7 @@ def heard(kind: HookKind, params: dict[str, Any]) -> tuple[WireRequest, HookEven
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_event_has_its_method_and_its_members(event: HookEvent, method: str, params: dict[str, Any]) -> None:
-    saying = HOOKS.encode_request(event, SCENE)
+    saying = HOOKS.encode_request(event, STATE)
 
     assert saying.method.name == method
     assert as_json(saying.params) == params
@@ -96,7 +96,7 @@ def test_values_that_the_contract_lacks_are_taken_from_the_data_of_an_event() ->
     answered = HookEvent(HookKind.ON_MESSAGE_COMPLETE, message="hi", session_id="s-1", data=data)
     ran = HookEvent(HookKind.AFTER_TOOL_CALL, "bash", "bash", session_id="s-1", data=data)
 
-    said = [as_json(HOOKS.encode_request(event, SCENE).params) for event in (message, answered, ran)]
+    said = [as_json(HOOKS.encode_request(event, STATE).params) for event in (message, answered, ran)]
 
     assert [one["agent_id"] for one in said] == ["carlos"] * 3
     assert [one["session_id"] for one in said] == ["s-1"] * 3
@@ -112,7 +112,7 @@ def test_a_link_of_which_nothing_is_known_has_no_agent() -> None:
 @pytest.mark.parametrize("kind", [HookKind.ON_COMPACTION, HookKind.ON_SESSION_START, HookKind.ON_SESSION_END])
 def test_hooks_that_nexo_lacks_are_not_supported(kind: HookKind) -> None:
     with pytest.raises(NotSupported) as caught:
-        HOOKS.encode_request(HookEvent(kind), SCENE)
+        HOOKS.encode_request(HookEvent(kind), STATE)
 
     assert "nexo" in caught.value.because
 
@@ -159,7 +159,7 @@ def test_hooks_that_nexo_lacks_are_not_supported(kind: HookKind) -> None:
 def test_responses_are_mapped_to_the_contract(
     event: HookEvent, answer: NexoHookResult | None, result: HookResult
 ) -> None:
-    assert HOOKS.decode_result(answer, HOOKS.encode_request(event, SCENE), SCENE) == result
+    assert HOOKS.decode_result(answer, HOOKS.encode_request(event, STATE), STATE) == result
 
 
 # -- an extension is asked
@@ -172,11 +172,11 @@ def test_an_extension_gets_events_of_the_contract() -> None:
     called = {"agent_id": "ana", "session_id": "s", "tool_name": "bash", "duration_ms": 3, "result": {"content": "x"}}
     failed = {"agent_id": "ana", "session_id": "s", "tool_name": "bash", "duration_ms": 3, "error": "gone"}
 
-    _, message = heard(HookKind.BEFORE_MESSAGE, before)
-    _, answered = heard(HookKind.ON_MESSAGE_COMPLETE, after)
-    _, call = heard(HookKind.BEFORE_TOOL_CALL, calling)
-    _, result = heard(HookKind.AFTER_TOOL_CALL, called)
-    _, error = heard(HookKind.AFTER_TOOL_CALL, failed)
+    _, message = decode_hook(HookKind.BEFORE_MESSAGE, before)
+    _, answered = decode_hook(HookKind.ON_MESSAGE_COMPLETE, after)
+    _, call = decode_hook(HookKind.BEFORE_TOOL_CALL, calling)
+    _, result = decode_hook(HookKind.AFTER_TOOL_CALL, called)
+    _, error = decode_hook(HookKind.AFTER_TOOL_CALL, failed)
 
     assert message == HookEvent(
         HookKind.BEFORE_MESSAGE, message="hello", session_id="s", data={"agent_id": "ana", "source": "whatsapp"}
@@ -204,13 +204,13 @@ def test_an_extension_gets_events_of_the_contract() -> None:
     ],
 )
 def test_the_decision_of_an_extension_reaches_its_host(kind: HookKind, result: HookResult, answer: Any) -> None:
-    saying, _ = heard(kind, {"text": "hi"})
+    saying, _ = decode_hook(kind, {"text": "hi"})
 
-    assert as_json(HOOKS.encode_result(result, saying, SCENE)) == answer
+    assert as_json(HOOKS.encode_result(result, saying, STATE)) == answer
 
 
 def test_an_extension_is_called_under_the_names_of_all_four_hooks() -> None:
-    assert {method.name for method in HOOKS.wire_methods(SCENE)} == {
+    assert {method.name for method in HOOKS.wire_methods(STATE)} == {
         "hooks/before_message",
         "hooks/after_message",
         "hooks/before_tool_call",

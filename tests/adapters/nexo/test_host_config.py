@@ -1,4 +1,4 @@
-"""`config/extensions.yaml`: what it says, and what a `Host` is started with because of it."""
+"""`config/extensions.yaml`: its settings, and the `Host` arguments that they become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plugin.toml`: all that it says, and every rule that it can break, with its pointer."""
+"""`plugin.toml`: every field, and every rule that it can break, with its pointer."""
 
 from __future__ import annotations
 

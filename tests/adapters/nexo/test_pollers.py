@@ -1,4 +1,4 @@
-"""Pollers: what a tick asks and tells, how it fails, and the tools that come with a kind."""
+"""Pollers: the messages of a tick, its failures, and the tools of a kind."""
 
 from __future__ import annotations
 

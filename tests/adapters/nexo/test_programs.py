@@ -28,7 +28,7 @@ PROGRAMS = Path(__file__).parents[3] / "examples" / "dialects" / "nexo"
 WEATHER = [sys.executable, str(PROGRAMS / "weather" / "weather.py")]
 HOOKS = ["tools.register", "tools.intercept", "privacy.llm_content"]
 AGENTS_LIST = nexo.admin_method("agents/list", "agents_crud", dict[str, Any], dict[str, Any])
-TELLING = nexo.NexoManifest(passthrough=True)
+PASSTHROUGH = nexo.NexoManifest(passthrough=True)
 
 pytestmark = pytest.mark.process
 
@@ -153,7 +153,7 @@ async def test_only_the_host_sends_it_the_session() -> None:
     meta = nexo.build_session_meta("ana", "s-1", channel="whatsapp", account_id="p")
     with fail_after(60):
         async with connect_extension(
-            WEATHER, dialect="nexo", grants=["tools.register"], extra=TELLING, schemas="off"
+            WEATHER, dialect="nexo", grants=["tools.register"], extra=PASSTHROUGH, schemas="off"
         ) as weather:
             told = await weather.call_tool_json("whoami", forged, meta=meta)
             alone = await weather.call_tool_json("whoami", forged)

@@ -1,4 +1,4 @@
-"""Both sides of nexo in one program, and an extension on becket without an event loop."""
+"""Host and extension of nexo in one program, and an extension without an event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from becket.peer.context import Context
 from becket.testing import connected
 
 AGENTS = nexo.admin_method("agents/list", "agents_crud", dict[str, bool], list[str])
-TELLING = nexo.NexoManifest(passthrough=True)
+PASSTHROUGH = nexo.NexoManifest(passthrough=True)
 
 
 class Both(ExtensionServer):
@@ -66,7 +66,7 @@ async def test_an_extension_of_becket_is_hosted_by_becket_in_nexo(capfd: pytest.
     grants = ["tools.register", "tools.intercept", "privacy.llm_content"]
     meta = nexo.build_session_meta("ana", "s-1")
     with fail_after(60):
-        async with connected(Both(), dialect="nexo", grants=grants, extra=TELLING) as (host, _):
+        async with connected(Both(), dialect="nexo", grants=grants, extra=PASSTHROUGH) as (host, _):
             assert set(host.hooks) == {HookKind.BEFORE_TOOL_CALL, HookKind.BEFORE_MESSAGE}
             assert await host.call_tool("who", meta=meta) == "s-1"
             assert await host.call_tool("who_plainly", meta=meta) == "s-1"

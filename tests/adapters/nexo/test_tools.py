@@ -1,4 +1,4 @@
-"""Tools in nexo: how they are called, and what is said of the session beside their arguments."""
+"""Tools in nexo: how they are called, and the session data beside their arguments."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import InvalidParams, NotSupported
 
 assert NEXO.load_mapping is not None
-SPEECH = NEXO.load_mapping()
-CALLS = SPEECH.methods[TOOL_CALL.name]
+MAPPING = NEXO.load_mapping()
+CALLS = MAPPING.methods[TOOL_CALL.name]
 CURIOUS = LinkState("weather", extra=NexoExtra(agent_id="ana", manifest=NexoManifest(passthrough=True)))
 OTHERS = [LinkState("weather"), LinkState("weather", extra=NexoExtra(agent_id="ana"))]
 
 
 def sealed(input: dict[str, Any], meta: dict[str, Any] | None, state: LinkState) -> dict[str, Any]:
     """Returns the arguments as they travel."""
-    assert SPEECH.add_call_metadata is not None
-    return SPEECH.add_call_metadata(ToolCall("get", input), meta, state).input
+    assert MAPPING.add_call_metadata is not None
+    return MAPPING.add_call_metadata(ToolCall("get", input), meta, state).input
 
 
 def test_a_call_travels_with_its_name_and_arguments() -> None:
@@ -65,7 +65,7 @@ def test_tools_are_called_under_one_name() -> None:
 def test_the_rest_of_the_contract_is_not_supported() -> None:
     for method in ("provider.complete", "command.invoke", "memory.append", "config.get", "info.get"):
         with pytest.raises(NotSupported):
-            SPEECH.get_method(method)
+            MAPPING.get_method(method)
 
 
 # -- what is said of the session

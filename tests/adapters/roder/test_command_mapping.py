@@ -22,7 +22,7 @@ from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import RequestCancelled, RpcError
 
 RUN = ExecuteTaskParams(executor_id="tidy", execution_id="e-1", task_id="k", input={"args": ["desk"]})
-SCENE = LinkState("demo")
+STATE = LinkState("demo")
 
 
 def text_of(value: object) -> str:
@@ -34,7 +34,7 @@ def tales(given: Any) -> list[tuple[str, str]]:
 
 
 def test_a_command_is_a_task_whose_executor_has_its_name() -> None:
-    saying = COMMAND.encode_request(CommandInvoke("tidy", ("desk", "shelf"), "run-1"), SCENE)
+    saying = COMMAND.encode_request(CommandInvoke("tidy", ("desk", "shelf"), "run-1"), STATE)
 
     assert saying.method is COMMAND_STREAM
     assert text_of(saying.params) == (
@@ -83,8 +83,8 @@ def test_the_acknowledgement_of_another_run_is_refused() -> None:
 
 
 def test_a_task_is_handled_as_a_command() -> None:
-    assert [*COMMAND.wire_methods(SCENE)] == [TASKS_EXECUTE]
-    assert COMMAND.decode_request(WireRequest(TASKS_EXECUTE, RUN), SCENE) == CommandInvoke("tidy", ("desk",), "e-1")
+    assert [*COMMAND.wire_methods(STATE)] == [TASKS_EXECUTE]
+    assert COMMAND.decode_request(WireRequest(TASKS_EXECUTE, RUN), STATE) == CommandInvoke("tidy", ("desk",), "e-1")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_any_input_of_a_task_becomes_arguments(given: object, args: tuple[str, .
 def test_the_output_of_a_command_is_sent_as_that_of_a_task(event: CommandEvent, output: tuple[str, str]) -> None:
     assert COMMAND.encode_event is not None
 
-    told = COMMAND.encode_event(event, WireRequest(TASKS_EXECUTE, RUN), SCENE)
+    told = COMMAND.encode_event(event, WireRequest(TASKS_EXECUTE, RUN), STATE)
 
     event_text = f'{{"type":"output","stream":"{output[0]}","chunk":{text_of(output[1])}}}'
     assert tales([told]) == [("tasks/event", f'{{"executionId":"e-1","event":{event_text}}}')]
@@ -135,12 +135,12 @@ def test_the_end_of_a_command_reports_that_it_is_done() -> None:
     assert COMMAND.encode_ack is not None
     saying = WireRequest(TASKS_EXECUTE, RUN)
 
-    assert COMMAND.encode_event(CommandDone(), saying, SCENE) is None
+    assert COMMAND.encode_event(CommandDone(), saying, STATE) is None
     assert text_of(COMMAND.encode_ack(saying, LinkState("demo", extra=object()))) == '{"executionId":"e-1"}'
-    assert tales(COMMAND.encode_end_events({"n": 1}, None, saying, SCENE)) == [
+    assert tales(COMMAND.encode_end_events({"n": 1}, None, saying, STATE)) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"payload":{"n":1}}}}')
     ]
-    assert tales(COMMAND.encode_end_events(None, RequestCancelled(), saying, SCENE)) == [
+    assert tales(COMMAND.encode_end_events(None, RequestCancelled(), saying, STATE)) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"cancelled"}}')
     ]
 

@@ -1,4 +1,4 @@
-"""The link of Roder: what is read, what is passed over, what is written, and by what its hosts are known."""
+"""The wire of Roder: reading, skipping, writing, and the detection of its hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of extensions of Roder: the operator's are applied, and those that come with a folder after consent."""
+"""Variables of Roder extensions: those of the operator, and those of a folder after consent."""
 
 from __future__ import annotations
 

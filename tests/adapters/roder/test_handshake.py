@@ -1,4 +1,4 @@
-"""The first exchange of Roder from both sides: every check in its order and its words, and what is offered after it."""
+"""The handshake of Roder for host and extension: every check, its order and its message."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ ITEMS: list[tuple[TranscriptItem, str]] = [
 ]
 
 
-def told(event: str, stream: str = "s-1") -> Raw:
+def build_event(event: str, stream: str = "s-1") -> Raw:
     return Raw(f'{{"streamId":"{stream}","event":{event}}}'.encode())
 
 
@@ -107,7 +107,7 @@ def told(event: str, stream: str = "s-1") -> Raw:
 @pytest.mark.parametrize(("event", "text"), EVENTS, ids=[text for _, text in EVENTS])
 def test_an_event_travels_under_the_name_of_its_class(event: InferenceEvent, text: str) -> None:
     assert msgspec.json.encode(TaggedEvent.wrap(event)).decode() == text
-    assert decode_inference_event(told(text)) == event
+    assert decode_inference_event(build_event(text)) == event
 
 
 @pytest.mark.parametrize(("item", "text"), ITEMS, ids=[text for _, text in ITEMS])
@@ -130,18 +130,18 @@ def test_an_item_of_a_transcript_travels_under_the_name_of_its_class(item: Trans
 )
 def test_an_invalid_event_cannot_be_decoded(event: str) -> None:
     with pytest.raises(msgspec.ValidationError):
-        decode_inference_event(told(event))
+        decode_inference_event(build_event(event))
 
 
 def test_unknown_members_of_an_event_are_ignored() -> None:
-    assert decode_inference_event(told('{"Failed":{"message":"m","code":7}}')) == TurnFailed("m")
+    assert decode_inference_event(build_event('{"Failed":{"message":"m","code":7}}')) == TurnFailed("m")
 
 
 @pytest.mark.parametrize(
     ("raw", "is_ours"),
     [
-        (told('{"Failed":{"message":"m"}}'), True),
-        (told('{"Failed":{"message":"m"}}', "s-2"), False),
+        (build_event('{"Failed":{"message":"m"}}'), True),
+        (build_event('{"Failed":{"message":"m"}}', "s-2"), False),
         (Raw(b'{"event":{}}'), False),
         (Raw(b"[]"), False),
     ],

@@ -1,4 +1,4 @@
-"""The manifest of Roder: its checksum, its defaults, and every rule in the words of that system."""
+"""The manifest of Roder: its checksum, its defaults, and the message of every rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from becket.adapters.roder.messages.services import are_equal_services, filter_s
 from becket.adapters.roder.rust_debug import format_services, format_text
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-WORDS = ToolSpec("word_count", "Counts words.", SCHEMA)
+WORD_COUNT = ToolSpec("word_count", "Counts words.", SCHEMA)
 
 
 def manifest(provides: list[Service] | None = None, **more: Any) -> RoderManifest:
@@ -53,7 +53,7 @@ def test_the_checksum_is_fnv_1a_of_64_bits(data: bytes, checksum: str) -> None:
 
 
 def test_a_valid_manifest_has_no_problems() -> None:
-    assert find_manifest_problems(with_tools(WORDS)) == []
+    assert find_manifest_problems(with_tools(WORD_COUNT)) == []
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_valid_manifest_has_no_problems() -> None:
             ),
         ),
         (
-            with_tools(WORDS, WORDS),
+            with_tools(WORD_COUNT, WORD_COUNT),
             (
                 "/provides/1/tools/1/name",
                 'process extension demo tool provider t declares tool "word_count" more than once',

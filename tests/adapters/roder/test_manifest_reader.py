@@ -1,4 +1,4 @@
-"""The files of Roder: manifests with a launch, configurations that lead to manifests, and what is wrong in them."""
+"""The files of Roder: manifests with a launch, configurations, and their problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the contract is said to an extension of Roder, and by one."""
+"""The Roder mapping of the contract, for host and extension."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DISPATCH = DispatchParams(
 )
 
 
-def host_scene() -> LinkState:
+def host_state() -> LinkState:
     offer = RoderOffer(
         manifest=MANIFEST,
         event_filter=EventFilter(),
@@ -75,7 +75,7 @@ def host_scene() -> LinkState:
     return LinkState("demo", extra=offer)
 
 
-def own_scene() -> LinkState:
+def extension_state() -> LinkState:
     return LinkState("demo", extra=ServedManifest(LoadedManifest.from_bytes(MANIFEST, b"")))
 
 
@@ -91,7 +91,7 @@ def tales(given: Any) -> list[tuple[str, str]]:
 
 
 def test_a_tool_is_called_by_the_names_that_the_manifest_has() -> None:
-    saying = TOOL.encode_request(ToolCall("count-it", {"text": "a"}), host_scene())
+    saying = TOOL.encode_request(ToolCall("count-it", {"text": "a"}), host_state())
 
     assert saying.method is TOOLS_CALL
     assert text_of(saying.params) == (
@@ -102,13 +102,13 @@ def test_a_tool_is_called_by_the_names_that_the_manifest_has() -> None:
 
 def test_services_that_the_extension_does_not_offer_are_not_called() -> None:
     with pytest.raises(NotDeclared, match="count-it"):
-        TOOL.encode_request(ToolCall("other", {}), host_scene())
+        TOOL.encode_request(ToolCall("other", {}), host_state())
     with pytest.raises(NotDeclared, match="local:sage-7b"):
-        STREAM.encode_request(ProviderRequest("local", "other", "demo:local:other", ()), host_scene())
+        STREAM.encode_request(ProviderRequest("local", "other", "demo:local:other", ()), host_state())
 
 
 def test_each_call_has_an_id_of_its_own() -> None:
-    state = host_scene()
+    state = host_state()
 
     assert [TOOL.encode_request(ToolCall("count-it", {}), state).params.call_id for _ in range(2)] == [
         "call-1",
@@ -122,12 +122,12 @@ def test_each_call_has_an_id_of_its_own() -> None:
 def test_the_text_of_a_tool_is_its_result_with_its_data_where_it_has_some(data: Any, result: object) -> None:
     answer = ToolCallResult(content="3 words", is_error=False, data=data)
 
-    assert TOOL.decode_result(answer, called(), host_scene()) == result
+    assert TOOL.decode_result(answer, called(), host_state()) == result
 
 
 def test_a_tool_that_failed_is_an_error() -> None:
     with pytest.raises(ToolFailed) as caught:
-        TOOL.decode_result(ToolCallResult(content="no", is_error=True, data=[1]), called(), host_scene())
+        TOOL.decode_result(ToolCallResult(content="no", is_error=True, data=[1]), called(), host_state())
 
     assert (caught.value.tool, caught.value.message, caught.value.data) == ("count it", "no", [1])
 
@@ -141,8 +141,8 @@ def called(provider: str = "t", tool: str = "count it", arguments: object = None
 
 
 def test_a_call_is_decoded_as_in_the_contract() -> None:
-    assert [*TOOL.wire_methods(own_scene())] == [TOOLS_CALL]
-    assert TOOL.decode_request(called(), own_scene()) == ToolCall("count it", {"a": 1})
+    assert [*TOOL.wire_methods(extension_state())] == [TOOLS_CALL]
+    assert TOOL.decode_request(called(), extension_state()) == ToolCall("count it", {"a": 1})
     assert TOOL.decode_request(called("any", "any"), LinkState("demo")) == ToolCall(
         "any", {"a": 1}
     )  # before the first exchange
@@ -151,7 +151,7 @@ def test_a_call_is_decoded_as_in_the_contract() -> None:
 @pytest.mark.parametrize("saying", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
 def test_a_call_of_a_missing_tool_is_refused(saying: WireRequest) -> None:
     with pytest.raises(InvalidParams):
-        TOOL.decode_request(saying, own_scene())
+        TOOL.decode_request(saying, extension_state())
 
 
 @pytest.mark.parametrize(
@@ -166,13 +166,13 @@ def test_a_call_of_a_missing_tool_is_refused(saying: WireRequest) -> None:
     ],
 )
 def test_any_result_of_a_tool_is_text_and_data(result: object, answer: str) -> None:
-    assert text_of(TOOL.encode_result(result, called(), own_scene())) == answer
+    assert text_of(TOOL.encode_result(result, called(), extension_state())) == answer
 
 
 def test_a_tool_that_fails_gets_a_response_and_not_refused() -> None:
     assert TOOL.encode_failure is not None
 
-    assert text_of(TOOL.encode_failure(RpcError(4, "no"), called(), own_scene())) == (
+    assert text_of(TOOL.encode_failure(RpcError(4, "no"), called(), extension_state())) == (
         '{"content":"no","isError":true,"data":{"error":{"kind":"tool_execution_failed","message":"no"}}}'
     )
 
@@ -182,7 +182,7 @@ def test_a_tool_that_fails_gets_a_response_and_not_refused() -> None:
 
 @pytest.mark.parametrize("phrase", [COMPLETE, STREAM])
 def test_a_model_is_called_by_the_names_of_roder(phrase: Any) -> None:
-    saying = phrase.encode_request(REQUEST, host_scene())
+    saying = phrase.encode_request(REQUEST, host_state())
 
     assert saying.method.name == "inference/streamTurn"
     assert (saying.params.engine_id, saying.params.stream_id, saying.params.turn_id) == ("Local", "stream-1", "turn-1")
@@ -190,13 +190,13 @@ def test_a_model_is_called_by_the_names_of_roder(phrase: Any) -> None:
 
 
 def test_only_deltas_are_requested_from_an_extension() -> None:
-    assert [*STREAM.wire_methods(own_scene())] == [STREAM_TURN]
-    assert [*COMPLETE.wire_methods(own_scene())] == []
-    assert STREAM.decode_request(WireRequest(STREAM_TURN, TURN), own_scene()).provider_id == "e"
+    assert [*STREAM.wire_methods(extension_state())] == [STREAM_TURN]
+    assert [*COMPLETE.wire_methods(extension_state())] == []
+    assert STREAM.decode_request(WireRequest(STREAM_TURN, TURN), extension_state()).provider_id == "e"
 
 
 def test_a_response_is_acknowledged_streamed_and_ended() -> None:
-    state, saying = own_scene(), WireRequest(STREAM_TURN, TURN)
+    state, saying = extension_state(), WireRequest(STREAM_TURN, TURN)
     assert STREAM.encode_ack is not None
     assert STREAM.encode_event is not None
     assert STREAM.encode_end_events is not None
@@ -217,7 +217,9 @@ def test_a_response_is_acknowledged_streamed_and_ended() -> None:
 def test_a_response_that_fails_ends_with_the_reason() -> None:
     assert STREAM.encode_end_events is not None
 
-    ended = tales(STREAM.encode_end_events(None, RpcError(1, "asleep"), WireRequest(STREAM_TURN, TURN), own_scene()))
+    ended = tales(
+        STREAM.encode_end_events(None, RpcError(1, "asleep"), WireRequest(STREAM_TURN, TURN), extension_state())
+    )
 
     assert ended == [("inference/event", '{"streamId":"s-1","event":{"Failed":{"message":"asleep"}}}')]
 
@@ -225,7 +227,9 @@ def test_a_response_that_fails_ends_with_the_reason() -> None:
 def test_an_error_that_the_response_continues_after_does_not_end_it() -> None:
     assert STREAM.encode_event is not None
 
-    [(_, params)] = tales([STREAM.encode_event(ProviderFailed("slow"), WireRequest(STREAM_TURN, TURN), own_scene())])
+    [(_, params)] = tales(
+        [STREAM.encode_event(ProviderFailed("slow"), WireRequest(STREAM_TURN, TURN), extension_state())]
+    )
 
     assert params == '{"streamId":"s-1","event":{"ProviderMetadata":{"error":{"message":"slow"}}}}'
 
@@ -235,20 +239,20 @@ def test_an_error_that_the_response_continues_after_does_not_end_it() -> None:
 
 def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:
     phrase = MAPPING.methods["subagents/dispatch"]
-    saying = phrase.encode_request(DISPATCH, own_scene())
+    saying = phrase.encode_request(DISPATCH, extension_state())
     result = SubagentResult(
         thread_id="t", turn_id="u", agent_type="a", final_message="m", exit_reason=SubagentExitReason.COMPLETED
     )
     assert phrase.encode_ack is not None
     assert phrase.encode_end_events is not None
 
-    assert [*phrase.wire_methods(own_scene())] == [SUBAGENTS_DISPATCH]
-    assert phrase.decode_request(saying, own_scene()) is DISPATCH
-    assert text_of(phrase.encode_ack(saying, own_scene())) == '{"dispatchId":"d-1"}'
-    [(name, params)] = tales(phrase.encode_end_events(result, None, saying, own_scene()))
+    assert [*phrase.wire_methods(extension_state())] == [SUBAGENTS_DISPATCH]
+    assert phrase.decode_request(saying, extension_state()) is DISPATCH
+    assert text_of(phrase.encode_ack(saying, extension_state())) == '{"dispatchId":"d-1"}'
+    [(name, params)] = tales(phrase.encode_end_events(result, None, saying, extension_state()))
     assert name == "subagents/event"
     assert params.startswith('{"dispatchId":"d-1","event":{"type":"completed","result":{')
-    assert tales(phrase.encode_end_events(None, RpcError(1, "broke"), saying, own_scene())) == [
+    assert tales(phrase.encode_end_events(None, RpcError(1, "broke"), saying, extension_state())) == [
         ("subagents/event", '{"dispatchId":"d-1","event":{"type":"failed","error":"broke"}}')
     ]
     assert phrase.cancel_method is SUBAGENTS_CANCEL
@@ -263,15 +267,15 @@ def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
     assert turn.encode_end_events is not None
     run, asked = WireRequest(TASKS_EXECUTE, RUN), WireRequest(STREAM_TURN, TURN)
 
-    assert tales(task.encode_end_events(TaskResult(exit_code=3), None, run, own_scene())) == [
+    assert tales(task.encode_end_events(TaskResult(exit_code=3), None, run, extension_state())) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"exit_code":3,"payload":null}}}')
     ]
-    assert tales(task.encode_end_events(None, RpcError(1, "no"), run, own_scene())) == [
+    assert tales(task.encode_end_events(None, RpcError(1, "no"), run, extension_state())) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"no"}}')
     ]
-    [(_, ended)] = tales(turn.encode_end_events(TurnCompleted("stop"), None, asked, own_scene()))
+    [(_, ended)] = tales(turn.encode_end_events(TurnCompleted("stop"), None, asked, extension_state()))
     assert '"stop_reason":"stop"' in ended
-    [(_, failed)] = tales(turn.encode_end_events(None, RpcError(1, "no"), asked, own_scene()))
+    [(_, failed)] = tales(turn.encode_end_events(None, RpcError(1, "no"), asked, extension_state()))
     assert failed == '{"streamId":"s-1","event":{"Failed":{"message":"no"}}}'
     assert turn.correlation_key(TURN) == "s-1"
 
@@ -281,7 +285,7 @@ def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
 
 def test_the_goodbye_is_a_request_with_empty_params() -> None:
     assert MAPPING.encode_shutdown is not None
-    saying = MAPPING.encode_shutdown(own_scene())
+    saying = MAPPING.encode_shutdown(extension_state())
 
     assert (saying.method, saying.params) == (SHUTDOWN, {})
 

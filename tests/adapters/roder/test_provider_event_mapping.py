@@ -1,4 +1,4 @@
-"""The events of an answer of a model, between the contract and Roder."""
+"""Provider events mapped between the contract and Roder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from becket.contract.providers import (
 )
 from becket.errors import RpcError
 
-ASKED = {"type": "tool_use", "id": "1", "name": "count", "input": {"text": "a"}}
+TOOL_USE = {"type": "tool_use", "id": "1", "name": "count", "input": {"text": "a"}}
 TURN = StreamTurnParams(
     engine_id="e",
     stream_id="s-1",
@@ -50,14 +50,14 @@ TURN = StreamTurnParams(
 )
 
 
-def said(text: str) -> dict[str, Any]:
+def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
 # -- events of Roder in the contract
 
 
-def told(event: str, stream: str = "s-1") -> Raw:
+def build_event(event: str, stream: str = "s-1") -> Raw:
     return Raw(f'{{"streamId":"{stream}","event":{event}}}'.encode())
 
 
@@ -77,8 +77,8 @@ def told(event: str, stream: str = "s-1") -> Raw:
     ],
 )
 def test_an_event_becomes_one_of_the_contract(event: str, heard: ProviderEvent) -> None:
-    assert is_mapped_event_of(told(event), TURN)
-    assert decode_provider_event(told(event)) == heard
+    assert is_mapped_event_of(build_event(event), TURN)
+    assert decode_provider_event(build_event(event)) == heard
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,17 @@ def test_an_event_becomes_one_of_the_contract(event: str, heard: ProviderEvent) 
     ],
 )
 def test_events_that_the_contract_lacks_are_ignored(event: str) -> None:
-    assert not is_mapped_event_of(told(event), TURN)
+    assert not is_mapped_event_of(build_event(event), TURN)
     with pytest.raises(msgspec.ValidationError):
-        decode_provider_event(told(event))
+        decode_provider_event(build_event(event))
 
 
 @pytest.mark.parametrize(
     ("raw", "is_ours"),
     [
-        (told('{"Surprise":{}}'), True),  # to be counted as malformed
-        (told("{}"), True),
-        (told('{"MessageDelta":{"text":"x"}}', "s-2"), False),
+        (build_event('{"Surprise":{}}'), True),  # to be counted as malformed
+        (build_event("{}"), True),
+        (build_event('{"MessageDelta":{"text":"x"}}', "s-2"), False),
         (Raw(b"[]"), False),
     ],
 )
@@ -138,9 +138,9 @@ def test_the_deltas_of_a_response_are_joined_in_order() -> None:
     assert answer.result() == ProviderResult(
         (
             {"type": "thinking", "thinking": "hm"},
-            said("hello"),
+            text_block("hello"),
             {"type": "tool_use", "id": "1", "name": "n", "input": {"a": 1}},
-            said("!"),
+            text_block("!"),
         ),
         "stop",
         {"total_tokens": 2},
@@ -162,7 +162,7 @@ def test_a_response_of_another_stream_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "expected"),
     [
         (TextDelta("x"), MessageDelta("x")),
         (ThinkingDelta("x"), ReasoningDelta("x")),
@@ -185,12 +185,14 @@ def test_a_response_of_another_stream_is_refused() -> None:
         ),
     ],
 )
-def test_an_event_of_the_contract_is_sent_as_one_of_roder(event: ProviderEvent, said: InferenceEvent | None) -> None:
-    assert to_inference_event(event) == said
+def test_an_event_of_the_contract_is_sent_as_one_of_roder(
+    event: ProviderEvent, expected: InferenceEvent | None
+) -> None:
+    assert to_inference_event(event) == expected
 
 
 WHOLE = ProviderResult(
-    ({"type": "thinking", "thinking": "hm"}, said("hello"), ASKED, {"type": "document"}, "odd"),
+    ({"type": "thinking", "thinking": "hm"}, text_block("hello"), TOOL_USE, {"type": "document"}, "odd"),
     "stop",
     {"input_tokens": 1, "output_tokens": 2},
 )

@@ -43,7 +43,7 @@ from becket.contract.providers import (
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 LINKED = {"type": "image", "source": {"type": "url", "url": "https://host.example/a.png"}}
-ASKED = {"type": "tool_use", "id": "1", "name": "count", "input": {"text": "a"}}
+TOOL_USE = {"type": "tool_use", "id": "1", "name": "count", "input": {"text": "a"}}
 REQUEST = ProviderRequest(
     "local",
     "small",
@@ -57,7 +57,7 @@ REQUEST = ProviderRequest(
 )
 
 
-def said(text: str) -> dict[str, Any]:
+def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
@@ -131,14 +131,14 @@ def test_the_reasoning_effort_is_found_in_either_position(metadata: Any, enabled
     [
         (user("hi"), [UserMessage("hi")]),
         (Message("system", "hush"), [UserMessage("hush")]),
-        (Message("user", (said("a"), PICTURE)), [UserMessage("a", (InputImage("data:image/png;base64,AAAA"),))]),
+        (Message("user", (text_block("a"), PICTURE)), [UserMessage("a", (InputImage("data:image/png;base64,AAAA"),))]),
         (Message("user", (LINKED,)), [UserMessage("", (InputImage("https://host.example/a.png"),))]),
         (
-            Message("assistant", ({"type": "thinking", "thinking": "hm"}, said("ho"), ASKED)),
+            Message("assistant", ({"type": "thinking", "thinking": "hm"}, text_block("ho"), TOOL_USE)),
             [ReasoningSummary("hm"), AssistantMessage("ho"), ToolCallRecord("1", "count", '{"text":"a"}')],
         ),
         (
-            Message("user", ({"type": "tool_result", "tool_use_id": "1", "content": "3"}, said("go on"))),
+            Message("user", ({"type": "tool_result", "tool_use_id": "1", "content": "3"}, text_block("go on"))),
             [ToolResultRecord(id="1", result="3", is_error=False), UserMessage("go on")],
         ),
     ],
@@ -152,8 +152,8 @@ def test_messages_become_items_and_messages_again(message: Message, items: list[
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ([said("a"), said("b")], "ab"),
-        ([said("a"), PICTURE], '[{"type":"text","text":"a"},' + msgspec.json.encode(PICTURE).decode() + "]"),
+        ([text_block("a"), text_block("b")], "ab"),
+        ([text_block("a"), PICTURE], '[{"type":"text","text":"a"},' + msgspec.json.encode(PICTURE).decode() + "]"),
         ({"n": 1}, '{"n":1}'),
         (None, ""),
     ],
@@ -167,7 +167,7 @@ def test_the_output_of_a_tool_becomes_text(content: Any, text: str) -> None:
 def test_the_result_of_a_tool_has_the_name_of_the_called_tool() -> None:
     result = {"type": "tool_result", "tool_use_id": "1"}
 
-    items = to_transcript([Message("assistant", (ASKED,)), Message("user", (result,))])
+    items = to_transcript([Message("assistant", (TOOL_USE,)), Message("user", (result,))])
 
     assert items[1] == ToolResultRecord(id="1", name="count", result="", is_error=False)
 
@@ -198,8 +198,8 @@ def test_adjacent_messages_of_one_role_are_merged_and_empty_ones_dropped() -> No
     ]
 
     assert to_messages(items) == (
-        Message("user", (said("so far"), said("hi"))),
-        Message("assistant", (said("ho"), said("hum"))),
+        Message("user", (text_block("so far"), text_block("hi"))),
+        Message("assistant", (text_block("ho"), text_block("hum"))),
     )
 
 

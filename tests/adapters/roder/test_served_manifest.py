@@ -1,4 +1,4 @@
-"""The manifest of an extension that is served here: where it is looked for, and whether the class keeps it."""
+"""The manifest of a served extension: where it is found, and whether the class matches it."""
 
 from __future__ import annotations
 
@@ -148,13 +148,13 @@ ALL: tuple[Service, ...] = (
 )
 
 
-def agree(provides: tuple[Service, ...], here: LinkState) -> None:
+def check_agreement(provides: tuple[Service, ...], here: LinkState) -> None:
     check_matches_class(RoderManifest(id="demo", name="D", version="1", api_version="*", provides=provides), here)
 
 
 def test_a_manifest_with_the_names_of_the_class_matches_it() -> None:
-    agree(ALL, state())
-    agree((*ALL, EventSink("s"), SubagentDispatcher("d")), state("events/handle", "subagents/dispatch"))
+    check_agreement(ALL, state())
+    check_agreement((*ALL, EventSink("s"), SubagentDispatcher("d")), state("events/handle", "subagents/dispatch"))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_differences_between_manifest_and_class_are_reported(
     provides: tuple[Service, ...], here: LinkState, problem: str
 ) -> None:
     with pytest.raises(RpcError) as caught:
-        agree(provides, here)
+        check_agreement(provides, here)
 
     assert caught.value.message.endswith(problem)
 
@@ -206,4 +206,4 @@ def test_differences_between_manifest_and_class_are_reported(
     ],
 )
 def test_a_class_that_serves_a_method_itself_matches_any_listed_names(method: str, service: Service) -> None:
-    agree((service,), state(method, with_all=False))
+    check_agreement((service,), state(method, with_all=False))

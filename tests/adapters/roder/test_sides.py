@@ -1,4 +1,4 @@
-"""Both sides on becket, in memory: what an author of an extension and an author of a host see when Roder is between."""
+"""Host and extension on becket over Roder, in memory: what their authors see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requirements of versions mean what they mean to Cargo, and are refused in its words."""
+"""Version requirements have the semantics and the error messages of Cargo."""
 
 from __future__ import annotations
 

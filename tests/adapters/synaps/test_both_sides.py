@@ -1,4 +1,4 @@
-"""A host and an `ExtensionServer` speak synaps with each other, and neither's users notice."""
+"""A host and an `ExtensionServer` communicate over synaps; their users see no difference."""
 
 from __future__ import annotations
 

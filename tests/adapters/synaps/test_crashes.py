@@ -1,4 +1,4 @@
-"""What is sent once more to the next copy of a program that has crashed, and what is not."""
+"""Which requests are sent again to the next copy of a crashed program, and which are not."""
 
 from __future__ import annotations
 

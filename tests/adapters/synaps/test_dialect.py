@@ -1,4 +1,4 @@
-"""The link of synaps: what its frames may look like, its errors, and what its hosts are used to."""
+"""The wire of synaps: its frames, its errors, and its host defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where that system differs from the contract of becket: hosted programs find what their own host would give them."""
+"""Differences between synaps and the contract: hosted programs see the behaviour of their own host."""
 
 from __future__ import annotations
 

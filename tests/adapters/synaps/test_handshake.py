@@ -1,4 +1,4 @@
-"""What an extension says to a host of this system, and what it makes of one that it cannot serve."""
+"""The handshake of an extension with a synaps host, and which hosts it refuses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from becket.dialects.handshake import HandshakeContext
 from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import InvalidParams, Meaning, RpcError
 
-SCENE = LinkState("demo")
-WORDS = {
+STATE = LinkState("demo")
+FIRST_MESSAGE = {
     "synaps_version": "0.1.0",
     "extension_protocol_version": 1,
     "plugin_id": "demo",
@@ -28,7 +28,7 @@ def test_a_host_says_five_things_and_no_more() -> None:
     greeting = client_handshake(introduction)
     said = next(greeting)
     assert isinstance(said, WireRequest)
-    assert msgspec.to_builtins(said.params) == WORDS | {"plugin_root": "/here", "config": {"a": 1}}
+    assert msgspec.to_builtins(said.params) == FIRST_MESSAGE | {"plugin_root": "/here", "config": {"a": 1}}
     with pytest.raises(StopIteration) as done:
         greeting.send(Raw(b'{"protocol_version":1,"capabilities":[]}'))
     assert done.value.value.capabilities == Capabilities()
@@ -53,24 +53,24 @@ def test_an_extension_gets_the_name_of_its_folder_whatever_id_the_host_uses() ->
 
 
 def test_an_extension_gets_the_handshake_of_the_contract() -> None:
-    heard = SERVER_HANDSHAKE.decode_params({**WORDS, "features": ["cancel"], "unknown": 1}, SCENE)
+    heard = SERVER_HANDSHAKE.decode_params({**FIRST_MESSAGE, "features": ["cancel"], "unknown": 1}, STATE)
     assert heard == Initialize(
         synaps_version="0.1.0", extension_protocol_version=1, plugin_id="demo", plugin_root=None, config={"a": [1]}
     )
 
 
 def test_an_extension_responds_without_features() -> None:
-    answer = SERVER_HANDSHAKE.encode_result(Initialized(1, Capabilities(), ("cancel",)), SCENE)
+    answer = SERVER_HANDSHAKE.encode_result(Initialized(1, Capabilities(), ("cancel",)), STATE)
     assert msgspec.json.encode(answer) == b'{"protocol_version":1,"capabilities":{}}'
 
 
 def test_a_host_of_another_version_is_refused() -> None:
     with pytest.raises(RpcError) as refused:
-        SERVER_HANDSHAKE.decode_params(WORDS | {"extension_protocol_version": 2}, SCENE)
+        SERVER_HANDSHAKE.decode_params(FIRST_MESSAGE | {"extension_protocol_version": 2}, STATE)
     assert refused.value.meaning is Meaning.INCOMPATIBLE
 
 
 @pytest.mark.parametrize("given", [None, [], {"plugin_id": 5}])
 def test_a_first_message_that_cannot_be_decoded_is_refused(given: object) -> None:
     with pytest.raises(InvalidParams):
-        SERVER_HANDSHAKE.decode_params(given, SCENE)
+        SERVER_HANDSHAKE.decode_params(given, STATE)

@@ -1,4 +1,4 @@
-"""`plugin.json` is read as its system reads it: what it asks for, what is wrong with it, and what to do about that."""
+"""`plugin.json` is read as synaps reads it: requests, problems and hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that know nothing of becket: extensions hosted by us, and a host that drives an extension of ours."""
+"""Programs without becket: extensions hosted by becket, and a host that drives an extension on becket."""
 
 from __future__ import annotations
 

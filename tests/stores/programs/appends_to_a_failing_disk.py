@@ -1,4 +1,4 @@
-"""Appends one record after the other to the store at a path, so many times, and says of each what came of it.
+"""Appends records to the store at a path, so many times, and prints the outcome of each.
 
 What fails is arranged from outside. The last line tells what it finds in the end."""
 

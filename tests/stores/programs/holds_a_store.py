@@ -1,4 +1,4 @@
-"""Opens the store at a path, keeps a record, says so, and stays until stdin ends; with `dies` it is killed instead."""
+"""Opens the store at a path, appends a record, prints, and stays until stdin ends; `dies` kills it instead."""
 
 import os
 import signal
