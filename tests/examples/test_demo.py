@@ -52,7 +52,7 @@ def test_it_shows_what_each_section_is_about(lines: list[str]) -> None:
         "child | page 5 of 5  [#####]",
         "child | says: I was cancelled",
         "stderr | this is print(), with no idea of the wire",
-        "host | learns about `wait`: the process ended: exit code 70, last line of stderr: the printer is on fire",
+        "host | `wait` failed: the process ended: exit code 70, last line of stderr: the printer is on fire",
         "notes | - milk the cow",
         "eliza | Why do you need a holiday?",
         "census | [####################]",
