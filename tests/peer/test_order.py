@@ -378,8 +378,8 @@ async def test_params_of_a_custom_type_are_decoded_in_the_order_of_arrival() -> 
         async def handle(params: Any) -> Any:
             return params
 
-        script.say(notification("note", [1]), notification("note", [2]), request(1, "note", [3]))
+        script.send(notification("note", [1]), notification("note", [2]), request(1, "note", [3]))
         with anyio.fail_after(60):
-            await script.hear()
+            await script.receive()
 
     assert decoded == [[1], [2], [3]]
