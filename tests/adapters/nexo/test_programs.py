@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from anyio import fail_after
 
+import becket
 from becket.adapters import nexo
 from becket.adapters.nexo.manifest_reader import READER
 from becket.contract.hooks import Block, Continue, HookEvent, HookKind, Inject, Modify
@@ -231,7 +232,7 @@ async def test_a_host_finds_and_runs_them_unchanged(tmp_path: Path, monkeypatch:
     assert about == {
         "session": {"agent_id": "ana", "session_id": "s-1"},
         "id": "weather",
-        "version": "0.1.0",
+        "version": becket.__version__,
         "has_state": True,
         "folder": "weather",
         "secrets": [],  # neither is asked for
