@@ -117,7 +117,7 @@ def test_the_output_of_a_host_command_is_unchanged_and_its_hooks_are_called(tmp_
 
     assert printed(*words, "say", "*hi*", "you") == "# *hi*\n# you\n"
     assert (failed := becket(*words, "fail")).returncode == ExitCode.FAILED
-    assert "exit code 1" in failed.stderr
+    assert "exited with code 1" in failed.stderr
     assert (blocked := becket(*words, "say", "forbidden")).returncode == ExitCode.DENIED
     assert "not that" in blocked.stderr
 
