@@ -159,7 +159,7 @@ def test_an_error_after_the_response_is_logged_and_not_sent(thread: bool, caplog
         while not caplog.records:
             raw.send(request(2, "end"))
             assert raw.receive()["result"] == "ended"
-    assert ["after its answer" in record.getMessage() for record in caplog.records] == [True]
+    assert ["after its response" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_worker_that_has_responded_counts_among_the_running_requests() -> None:
