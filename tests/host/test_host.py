@@ -62,6 +62,7 @@ from becket.host.host_config import ExtensionConfig
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics
 from becket.host.restart import RestartPolicy
+from becket.host.starting.consent import ConsentController
 from becket.host.starting.consent_request import ConsentRequest
 from becket.host.starting.grants_file import edit_grants, load_grants
 from becket.host.starting.manifest import FILE_NAME
@@ -822,6 +823,25 @@ async def test_an_extension_that_is_granted_before_its_requirement_waits_for_it(
                 assert "what it needs is not there" in refused.value.because
             await host.grant("first", *REGISTERING)
             assert (await host.ready("second")).state is ExtensionState.READY
+
+
+async def test_a_grant_while_the_host_still_cleans_up_after_its_start_begins_a_start_of_its_own(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_requesting(root, "first")
+    begun, is_granted = threading.Event(), threading.Event()
+
+    def clean_up(_: ConsentController) -> None:
+        begun.set()
+        is_granted.wait(60)
+
+    monkeypatch.setattr(ConsentController, "remove_unused_snapshots", clean_up)
+    with anyio.fail_after(60):
+        async with host_of(root) as host:
+            await anyio.to_thread.run_sync(begun.wait)
+            await host.grant("first", *REGISTERING)
+            is_granted.set()
+            assert (await host.ready("first")).state is ExtensionState.READY
 
 
 async def test_broken_grants_are_reported_and_change_nothing(root: Path, tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ class ExtensionSet:
         return extension
 
     async def settled(self) -> None:
-        """Waits until it was tried to start all of them."""
+        """Waits until a start of each of them was attempted."""
         for tried in [*self._start_attempted.values()]:
             await tried.wait()
 
@@ -272,6 +272,7 @@ class ExtensionSet:
             self._exclude(id)
         ids = [id for wave in order.waves for id in wave]
         prompted = {id for id in ids if self._consent.extensions[id].needs_consent}
+        attempted = [self._start_attempted[id] for id in ids]  # a grant that comes meanwhile begins another attempt
         try:
             with self._starting:
                 async with anyio.create_task_group() as tasks:
@@ -285,8 +286,8 @@ class ExtensionSet:
                 await self.settled()
                 await self._clean_up(self._consent.remove_unused_snapshots)
         finally:
-            for id in ids:  # also those that the end of the host was faster than
-                self._start_attempted[id].set()
+            for event in attempted:  # also of those that were not tried before the host ended
+                event.set()
 
     def _dependencies(self) -> dict[str, tuple[str, ...]]:
         """Returns for each extension those that must be ready before it."""
