@@ -51,14 +51,6 @@ EXCEPTIONS = {
     "asks_without_reading": "a program of the test kit, which users start by its name",
     "answers_twice": "a program of the test kit, which users start by its name",
     "ticks_after_the_answer": "a program of the test kit, which users start by its name",
-    "asking": "goes when it is merged with `host.providers`",
-    "Agreed": "goes with the merge of the modules for consent",
-    "agreed_extensions": "goes with the merge of the modules for consent",
-    "Kept": "goes with the merge of the heartbeat's modules",
-    "HookWish": "goes with the merge of the hook's modules",
-    "wishes": "goes with the merge of the hook's modules",
-    "wishes_of": "goes with the merge of the hook's modules",
-    "is_asked_about_tools": "goes with the merge of the hook's modules",
 }
 FOLDER = Path(becket.__file__).parent
 
@@ -107,6 +99,12 @@ def test_classes_and_functions_are_named_with_the_words_of_the_field() -> None:
     ]
 
     assert problems == []
+
+
+def test_every_exception_is_a_name_that_exists() -> None:
+    names = {name for file in files() for name, _ in public_names(file.read_text(encoding="utf-8"))}
+
+    assert EXCEPTIONS.keys() - names == set()
 
 
 def test_no_class_name_occurs_twice() -> None:

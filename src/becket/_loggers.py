@@ -23,7 +23,7 @@ def lsp_logger() -> Logger:
 
 
 def extension_logger(id: str) -> Logger:
-    """Returns the logger for what one extension says, or what is said about it."""
+    """Returns the logger for messages of one extension, and about it."""
     return get_logger(f"becket.ext.{id}")
 
 

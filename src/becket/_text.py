@@ -1,4 +1,4 @@
-"""Text for people: truncates, quotes and escapes what came from outside, and joins problems and JSON pointers."""
+"""Text for people: truncates, quotes and escapes untrusted text, and joins problems and JSON pointers."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.blocking.pairs import PATIENCE, Started, notification, request, response, scripted
+from tests.blocking.pairs import PATIENCE, Started, Watch, notification, request, response, scripted
 
 from becket import Limits
 from becket.blocking import BlockingContext
@@ -42,16 +42,6 @@ class Interrupter:
             self._is_due = False
             self._has_come.set()
             raise Interrupted
-
-
-def is_waiting_in(function: str) -> bool:
-    """Returns whether the main thread is inside a function of this name."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    while frame is not None:
-        if frame.f_code.co_name == function:
-            return True
-        frame = frame.f_back
-    return False
 
 
 @pytest.fixture
@@ -201,13 +191,12 @@ def test_a_pending_call_whose_constructor_was_interrupted_is_dropped_silently() 
 
 def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter) -> None:
     with scripted() as (peer, raw):
+        watch = Watch(peer)
         pending = peer.begin("slow", timeout=None)
         called = raw.receive()
 
         def interrupt_the_wait() -> None:
-            until = time.monotonic() + PATIENCE
-            while not is_waiting_in("result") and time.monotonic() < until:
-                time.sleep(0.001)
+            watch.wait_for_reader(threading.main_thread().name)
             interrupt()
 
         interrupting = Started(interrupt_the_wait)

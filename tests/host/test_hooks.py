@@ -26,7 +26,7 @@ from becket.contract.hooks import (
 )
 from becket.errors import CallTimeout, NotRunning, PermissionDenied
 from becket.host.diagnostics import Diagnostic, Severity
-from becket.host.hook_plan import Hooks, HookSettings, HookStatus, HookWish
+from becket.host.hook_plan import HookDeclaration, Hooks, HookSettings, HookStatus
 from becket.host.hooks import HookProblem, HookVerdict, is_yes, run_hooks, wrap_context
 from becket.host.lifecycle import ExtensionState
 from becket.testing import VirtualClock, run_in_virtual_time
@@ -43,35 +43,35 @@ def everything(permission: str) -> bool:
 # -- the plan
 
 
-def planned(*extensions: tuple[str, list[HookWish]]) -> Hooks:
+def planned(*extensions: tuple[str, list[HookDeclaration]]) -> Hooks:
     hooks = Hooks()
-    for extension, wishes in extensions:
-        assert hooks.add(extension, wishes, everything) == []
+    for extension, declarations in extensions:
+        assert hooks.add(extension, declarations, everything) == []
     return hooks
 
 
 @pytest.mark.parametrize(
-    ("wish", "is_asked"),
+    ("declaration", "is_asked"),
     [
-        (HookWish("before_tool_call"), True),
-        (HookWish("after_tool_call"), False),
-        (HookWish("before_tool_call", HookMatch(tool="bash")), True),
-        (HookWish("before_tool_call", HookMatch(tool="host:bash")), True),
-        (HookWish("before_tool_call", HookMatch(tool="host")), False),
-        (HookWish("before_tool_call", HookMatch(input_contains="rm -rf")), True),
-        (HookWish("before_tool_call", HookMatch(input_contains='"command":"rm')), True),
-        (HookWish("before_tool_call", HookMatch(input_equals={"command": "rm -rf /"})), True),
-        (HookWish("before_tool_call", HookMatch(tool="bash", input_contains="mv")), False),
+        (HookDeclaration("before_tool_call"), True),
+        (HookDeclaration("after_tool_call"), False),
+        (HookDeclaration("before_tool_call", HookMatch(tool="bash")), True),
+        (HookDeclaration("before_tool_call", HookMatch(tool="host:bash")), True),
+        (HookDeclaration("before_tool_call", HookMatch(tool="host")), False),
+        (HookDeclaration("before_tool_call", HookMatch(input_contains="rm -rf")), True),
+        (HookDeclaration("before_tool_call", HookMatch(input_contains='"command":"rm')), True),
+        (HookDeclaration("before_tool_call", HookMatch(input_equals={"command": "rm -rf /"})), True),
+        (HookDeclaration("before_tool_call", HookMatch(tool="bash", input_contains="mv")), False),
     ],
 )
-def test_a_hook_is_called_for_its_event(wish: HookWish, is_asked: bool) -> None:
-    hooks = planned(("guard", [wish]))
+def test_a_hook_is_called_for_its_event(declaration: HookDeclaration, is_asked: bool) -> None:
+    hooks = planned(("guard", [declaration]))
 
     assert hooks.plan(BEFORE) == (("guard",) if is_asked else ())
 
 
 def test_extensions_are_called_once_each_in_discovery_order() -> None:
-    twice = [HookWish("before_tool_call", HookMatch(tool="bash")), HookWish("before_tool_call")]
+    twice = [HookDeclaration("before_tool_call", HookMatch(tool="bash")), HookDeclaration("before_tool_call")]
     hooks = Hooks()
     assert hooks.expect({"zoo": 0, "ant": 0, "elk": 0}) == []
     for starts in ("ant", "elk", "zoo"):
@@ -85,7 +85,7 @@ def test_the_order_is_the_operators_then_by_priority_and_never_a_race_between_st
     hooks = Hooks(HookSettings(order=("d", "b")))
     hooks.expect({"a": 5, "b": 9, "c": -1, "d": 0})
     for extension in starts:
-        hooks.add(extension, [HookWish("before_message")], everything)
+        hooks.add(extension, [HookDeclaration("before_message")], everything)
 
     assert hooks.plan(MESSAGE) == ("d", "b", "c", "a")
     assert hooks.order() == ("d", "b", "c", "a")
@@ -106,7 +106,7 @@ def test_extensions_that_the_operator_names_and_discovery_lacks_are_diagnosed() 
 def test_an_extension_whose_permission_was_revoked_is_not_called() -> None:
     held = {"tools.intercept"}
     hooks = Hooks()
-    hooks.add("guard", [HookWish("before_tool_call")], held.__contains__)
+    hooks.add("guard", [HookDeclaration("before_tool_call")], held.__contains__)
     assert hooks.plan(BEFORE) == ("guard",)
 
     held.clear()
@@ -115,56 +115,56 @@ def test_an_extension_whose_permission_was_revoked_is_not_called() -> None:
 
 
 def test_a_lower_priority_is_called_first() -> None:
-    wishes = [HookWish("before_message")]
-    hooks = planned(("logger", wishes))
-    hooks.add("guard", wishes, everything, priority=-10)
-    hooks.add("last", wishes, everything, priority=5)
-    hooks.add("second", wishes, everything)
+    declarations = [HookDeclaration("before_message")]
+    hooks = planned(("logger", declarations))
+    hooks.add("guard", declarations, everything, priority=-10)
+    hooks.add("last", declarations, everything, priority=5)
+    hooks.add("second", declarations, everything)
 
     assert hooks.plan(MESSAGE) == ("guard", "logger", "second", "last")
 
 
 def test_at_most_128_extensions_are_called_for_one_hook() -> None:
-    wishes = [HookWish("before_message")]
-    hooks = planned(*((f"e{number}", wishes) for number in range(128)))
+    declarations = [HookDeclaration("before_message")]
+    hooks = planned(*((f"e{number}", declarations) for number in range(128)))
 
-    [diagnostic] = hooks.add("late", [*wishes, HookWish("before_tool_call")], everything)
+    [diagnostic] = hooks.add("late", [*declarations, HookDeclaration("before_tool_call")], everything)
 
     assert "128" in diagnostic.problem
     assert len(hooks.plan(MESSAGE)) == 128
     assert hooks.plan(BEFORE) == ("late",)
-    assert hooks.add("e7", wishes, everything) == []
+    assert hooks.add("e7", declarations, everything) == []
 
 
 def test_a_required_guard_is_called_however_many_others_there_are() -> None:
-    hooks = planned(*((f"e{number}", [HookWish("before_tool_call")]) for number in range(128)))
+    hooks = planned(*((f"e{number}", [HookDeclaration("before_tool_call")]) for number in range(128)))
 
-    assert hooks.add("guard", [HookWish("before_tool_call", None, True)], everything) == []
+    assert hooks.add("guard", [HookDeclaration("before_tool_call", None, True)], everything) == []
 
     assert "guard" in hooks.plan(BEFORE)
 
 
 def test_an_extension_that_restarts_retains_its_position() -> None:
-    hooks = planned(("a", [HookWish("before_message")]), ("b", [HookWish("before_message")]))
+    hooks = planned(("a", [HookDeclaration("before_message")]), ("b", [HookDeclaration("before_message")]))
 
-    hooks.add("a", [HookWish("before_message")], everything)
+    hooks.add("a", [HookDeclaration("before_message")], everything)
 
     assert hooks.plan(MESSAGE) == ("a", "b")
 
 
 def test_a_removed_extension_is_not_called() -> None:
-    hooks = planned(("a", [HookWish("before_message")]), ("b", [HookWish("before_message")]))
+    hooks = planned(("a", [HookDeclaration("before_message")]), ("b", [HookDeclaration("before_message")]))
 
     hooks.remove("a")
     hooks.remove("a")
 
     assert hooks.plan(MESSAGE) == ("b",)
-    assert hooks.wishes("a") == ()
-    assert hooks.wishes("b") == (HookWish("before_message"),)
+    assert hooks.declarations("a") == ()
+    assert hooks.declarations("b") == (HookDeclaration("before_message"),)
 
 
 def test_a_plan_is_not_touched_by_later_changes() -> None:
-    hooks = planned(("a", [HookWish("before_message")]))
+    hooks = planned(("a", [HookDeclaration("before_message")]))
     plan = hooks.plan(MESSAGE)
 
     hooks.remove("a")
@@ -173,33 +173,33 @@ def test_a_plan_is_not_touched_by_later_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "word"),
+    ("declaration", "word"),
     [
-        (HookWish("before_coffee"), "before_coffee"),
-        (HookWish("before_message", HookMatch(tool="bash")), "tool filter"),
-        (HookWish("on_session_start", required=True), "cannot be required"),
+        (HookDeclaration("before_coffee"), "before_coffee"),
+        (HookDeclaration("before_message", HookMatch(tool="bash")), "tool filter"),
+        (HookDeclaration("on_session_start", required=True), "cannot be required"),
     ],
 )
-def test_an_invalid_hook_declaration_is_reported_and_skipped(wish: HookWish, word: str) -> None:
+def test_an_invalid_hook_declaration_is_reported_and_skipped(declaration: HookDeclaration, word: str) -> None:
     hooks = Hooks()
 
-    (found,) = hooks.add("guard", [wish, HookWish("on_session_end")], everything)
+    (found,) = hooks.add("guard", [declaration, HookDeclaration("on_session_end")], everything)
 
     assert found.extension == "guard"
     assert word in found.problem
-    assert hooks.wishes("guard") == (HookWish("on_session_end"),)
+    assert hooks.declarations("guard") == (HookDeclaration("on_session_end"),)
 
 
 @pytest.mark.parametrize("kind", HookKind)
 def test_a_hook_needs_its_permission(kind: HookKind) -> None:
     hooks = Hooks()
-    wish = [HookWish(kind)]
+    declaration = [HookDeclaration(kind)]
 
-    (found,) = hooks.add("guard", wish, lambda permission: permission != HOOKS[kind].permission)
+    (found,) = hooks.add("guard", declaration, lambda permission: permission != HOOKS[kind].permission)
     assert HOOKS[kind].permission in found.problem
     assert hooks.plan(HookEvent(kind)) == ()
 
-    assert hooks.add("guard", wish, lambda permission: permission == HOOKS[kind].permission) == []
+    assert hooks.add("guard", declaration, lambda permission: permission == HOOKS[kind].permission) == []
     assert hooks.plan(HookEvent(kind)) == ("guard",)
 
 
@@ -228,7 +228,7 @@ class Extensions:
 
 def wanting(event: HookEvent, *extensions: str, required: bool = False) -> Hooks:
     """Returns a plan in which these extensions want such events."""
-    return planned(*((extension, [HookWish(event.kind, None, required)]) for extension in extensions))
+    return planned(*((extension, [HookDeclaration(event.kind, None, required)]) for extension in extensions))
 
 
 def adding(member: str) -> Callable[[HookEvent], HookResult]:
@@ -320,9 +320,9 @@ async def test_a_guard_that_approved_an_input_is_called_again_for_the_modified_o
 
 async def test_filters_are_held_against_the_modified_input() -> None:
     hooks = planned(
-        ("late", [HookWish("before_tool_call", HookMatch(input_contains="evil"))]),
-        ("helper", [HookWish("before_tool_call")]),
-        ("early", [HookWish("before_tool_call", HookMatch(input_contains="rm -rf"))]),
+        ("late", [HookDeclaration("before_tool_call", HookMatch(input_contains="evil"))]),
+        ("helper", [HookDeclaration("before_tool_call")]),
+        ("early", [HookDeclaration("before_tool_call", HookMatch(input_contains="rm -rf"))]),
     )
     extensions = Extensions({"late": Block("no"), "helper": Modify({"command": "evil"}), "early": GO})
 
@@ -392,7 +392,11 @@ async def test_a_required_guard_blocks_until_it_runs_and_when_it_was_stopped() -
     assert isinstance((await run_hooks(hooks, BEFORE, extensions.call)).result, Block)
 
     started = HookEvent.on_session_start("s")
-    hooks.add("guard", [HookWish("before_tool_call"), HookWish("before_message"), HookWish(started.kind)], everything)
+    hooks.add(
+        "guard",
+        [HookDeclaration("before_tool_call"), HookDeclaration("before_message"), HookDeclaration(started.kind)],
+        everything,
+    )
     extensions.answers["guard"] = GO
     assert await run_hooks(hooks, BEFORE, extensions.call) == HookVerdict(GO)
     extensions.answers["guard"] = ValueError("boom")
@@ -405,13 +409,15 @@ async def test_a_required_guard_blocks_until_it_runs_and_when_it_was_stopped() -
 
 
 def test_of_an_extension_that_cannot_run_only_required_hooks_stay() -> None:
-    must = HookWish("before_tool_call", None, True)
-    hooks = planned(("guard", [must, HookWish("before_message")]), ("logger", [HookWish("before_message")]))
+    must = HookDeclaration("before_tool_call", None, True)
+    hooks = planned(
+        ("guard", [must, HookDeclaration("before_message")]), ("logger", [HookDeclaration("before_message")])
+    )
 
     for extension in ("guard", "logger", "nobody"):
         hooks.suspend(extension)
 
-    assert hooks.wishes("guard") == (must,)
+    assert hooks.declarations("guard") == (must,)
     assert hooks.plan(MESSAGE) == ()
 
 
@@ -489,7 +495,7 @@ def test_a_hook_of_a_new_copy_is_consulted_at_once() -> None:
     async def main() -> None:
         for _ in range(3):
             await run_hooks(hooks, BEFORE, call)
-        hooks.add("slow", [HookWish("before_tool_call")], everything)
+        hooks.add("slow", [HookDeclaration("before_tool_call")], everything)
         assert await run_hooks(hooks, BEFORE, Extensions({"slow": GO}).call) == HookVerdict(GO)
 
     run_in_virtual_time(main, clock)

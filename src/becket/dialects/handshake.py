@@ -1,9 +1,8 @@
 """Defines the client handshake (a sans-I/O generator) and the server handshake of a dialect.
 
-A host's side is a generator: it yields what is asked (a `WireRequest`) and gets the raw answers, or what is told (a
-`WireNotification`) and gets nothing, one after the other, and returns what the extension has declared. It never sends
-and never waits; whoever drives it does; what a step fails with is thrown into it. An extension's side is a
-`ServerHandshake`."""
+A client handshake is a generator that neither sends nor waits. It yields one `WireRequest` after another, is sent each
+raw result, and returns what the extension has declared; for a `WireNotification` it is sent nothing. The error of a
+step is thrown into it. The extension has a `ServerHandshake`."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ __all__ = ["ClientHandshake", "HandshakeContext", "HandshakeResult", "ServerHand
 
 
 class HandshakeContext(Struct, frozen=True, kw_only=True):
-    """What a host knows of an extension, and tells of itself, before the first word.
+    """What a host knows of an extension, and sends about itself, at the start of the handshake.
 
-    `cwd` is the folder that it runs in, where somebody has chosen one; `host_cwd` is that of the host. `host_methods`
-    are the names of the host's own methods, beside those of the contract. `extra` is what the reader of a dialect's own
-    manifest has found beyond a `Manifest`."""
+    `cwd` is the working directory of the extension if one was chosen; `host_cwd` is that of the host. `host_methods`
+    are the names of the methods that the host adds to the contract. `extra` is what the dialect's manifest has beyond a
+    `Manifest`."""
 
     extension: str
     host: HostInfo
@@ -41,13 +40,12 @@ class HandshakeContext(Struct, frozen=True, kw_only=True):
 
 
 class HandshakeResult(Struct, frozen=True, kw_only=True):
-    """What an extension has declared in a handshake that went well.
+    """What an extension has declared in a successful handshake.
 
-    `hooks` are the kinds that it has announced, where a dialect has a place for that in the handshake. `warnings` say
-    what was odd and was passed over. `own_id` is the id in its code, where that is another. `version` and `plugin` are
-    what the extension says of itself where its system has no manifests, `plugin` as plain JSON values. With
-    `allows_invalid_schemas` a tool whose schema cannot be used is called without a look at its input: its author may be
-    anybody."""
+    `hooks` are the kinds that it announced, in dialects that have this in the handshake. `warnings` name what was
+    ignored. `own_id` is the id in its code if it differs. `version` and `plugin` (plain JSON values) describe the
+    extension in systems without manifests. With `allows_invalid_schemas` a tool with an unusable schema is called
+    without validation of its input."""
 
     capabilities: Capabilities = Capabilities()
     hooks: tuple[HookKind, ...] = ()
@@ -61,17 +59,16 @@ class HandshakeResult(Struct, frozen=True, kw_only=True):
 
 
 ClientHandshake: TypeAlias = Generator[WireRequest | WireNotification, Raw, HandshakeResult]
-"""Raises `HandshakeFailed`, or one of its kind, for an answer that breaks the rules."""
+"""Raises `HandshakeFailed` or a subclass for a result that breaks the rules."""
 
 
 class ServerHandshake(Struct, frozen=True, kw_only=True):
-    """How an extension takes the first request of its host.
+    """How an extension handles the first request of its host.
 
-    `decode_params` makes of its params, as plain JSON values, what the contract would have said; it raises `RpcError`
-    for a host that it cannot serve. `encode_result` makes the answer of what the contract would have answered.
-    `handlers` are further questions about what the extension offers, by name, each with a function that answers it at
-    any time after that: from the params. Those named in `allowed_before_initialize` are answered before it too.
-    `shutdown_result` answers the goodbye."""
+    `decode_params` converts the params, as plain JSON values, to the contract's `Initialize`; it raises `RpcError` for
+    a host that cannot be served. `encode_result` converts the contract's `Initialized` to the result. `handlers` serve
+    further queries about the extension, by method name, after the handshake; those in `allowed_before_initialize` also
+    before it. `shutdown_result` is the result of the shutdown request."""
 
     initialize_method: Method[Any, Any]
     decode_params: Callable[[Any, LinkState], Initialize]

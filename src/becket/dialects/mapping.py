@@ -1,7 +1,7 @@
 """Defines how contract methods and notifications are mapped to a foreign protocol, and per-link state.
 
-A host calls `tool.call` and an extension serves it, whatever the wire has: a `MethodMapping` translates what goes and
-what comes back. Pure: no mapping keeps anything; what is known of a link is its `LinkState`."""
+A host calls `tool.call` and an extension serves it in every dialect: a `MethodMapping` converts the request and its
+result. Pure: a mapping has no state; that of a link is its `LinkState`."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 
 
 class LinkState(Struct, eq=False):
-    """What both sides know of a link when something is said on it.
+    """What mappings know of a link.
 
-    `capabilities` is what the extension offers, in the contract's classes; `extra` what the dialect's own handshake and
-    manifest have told besides, in a class of the dialect's. `sequence` gives names to what needs one; `shutdown_reason`
-    is why the host ends the extension, once it does.
+    `capabilities` are those of the extension, in the contract's classes; `extra` is what the dialect's handshake and
+    manifest have beyond them, in a class of the dialect. `sequence` numbers what needs an id; `shutdown_reason` is why
+    the host stops the extension.
 
-    On the extension's side stand besides its `version`, its `commands` (name and description), the `hooks` that it
-    takes part in, and its `own_methods` methods, by name."""
+    Only an extension sets its `version`, its `commands` (name and description), its `hooks`, and the names of its
+    `own_methods`."""
 
     extension: str
     capabilities: Capabilities = Capabilities()
@@ -53,38 +53,37 @@ class LinkState(Struct, eq=False):
 
 
 class WireRequest(Struct, frozen=True, eq=False):
-    """A request in a dialect's own words. `method` may be a `Stream`, whose readers give events of the contract."""
+    """A request of a dialect. `method` may be a `Stream`, whose readers return events of the contract."""
 
     method: Method[Any, Any]
     params: Any = None
 
 
 class WireNotification(Struct, frozen=True):
-    """A notification in a dialect's own words."""
+    """A notification of a dialect."""
 
     method: str
     params: Any = None
 
 
 def identity(value: Any, *_: object) -> Any:
-    """Translates nothing."""
+    """Returns the value unchanged."""
     return value
 
 
 class MethodMapping(Struct, frozen=True, kw_only=True, eq=False):
-    """How one method of the contract is said in a dialect.
+    """Maps one method of the contract to a dialect.
 
-    The side that asks has `encode_request`, which makes the request of the contract's params, and `decode_result`,
-    which makes the contract's result of the answer (of what its method's type is). The side that is asked has
-    `wire_methods`, the methods under which it is asked; `decode_request`, which makes the contract's params of the
-    request; and `encode_result`, which makes the answer of the contract's result. `encode_failure` makes an answer of
-    what the function failed with, where a dialect has such; it may raise the error instead. `encode_event` makes a
-    notification of an event of the contract, None for one that this dialect has no word for; `encode_progress` likewise
-    of what `ctx.progress` reports. All of them get the same `WireRequest`.
+    The caller uses `encode_request` (the contract's params to a request) and `decode_result` (the result, decoded to
+    the type of its method, to the contract's result). The called peer registers `wire_methods`, and uses
+    `decode_request` (the request to the contract's params) and `encode_result` (the contract's result to the response).
+    `encode_failure` converts an error to a result, in dialects that have such results; it may raise the error instead.
+    `encode_event` converts an event of the contract to a notification, or to None if the dialect has none for it;
+    `encode_progress` does so for `ctx.progress`. All of them get the same `WireRequest`.
 
-    Where a request is acknowledged at once and ends with an event, `encode_ack` makes the acknowledgement and
-    `encode_end_events` the last events, of the contract's result or of the error; `encode_result` is not asked then.
-    `cancel_method` is the request that ends it before, and `correlation_key` what the params of both have in common."""
+    For a request that is acknowledged at once and ends with an event, `encode_ack` returns the acknowledgement, and
+    `encode_end_events` the last events for the contract's result or the error; `encode_result` is not used then.
+    `cancel_method` cancels it, and `correlation_key` returns what the params of both requests have in common."""
 
     encode_request: Callable[[Any, LinkState], WireRequest]
     decode_result: Callable[[Any, WireRequest, LinkState], Any] = identity
@@ -103,10 +102,10 @@ class MethodMapping(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class NotificationMapping(Struct, frozen=True, kw_only=True, eq=False):
-    """How one notification of the contract is told: to the other side, and by it under the name `wire_name`.
+    """Maps one notification of the contract to the notification `wire_name` of a dialect.
 
-    `encode` makes the notification of the contract's params, None where it is better not told; `decode` makes those of
-    the params that came."""
+    `encode` converts the contract's params to the notification, or to None if it is not to be sent; `decode` converts
+    received params to those of the contract."""
 
     wire_name: str
     encode: Callable[[Any, LinkState], WireNotification | None]
@@ -114,14 +113,13 @@ class NotificationMapping(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class ContractMapping(Struct, frozen=True, kw_only=True, eq=False):
-    """The words of one dialect for the contract. It is made when a link needs it: most programs speak one dialect.
+    """Maps the contract to one dialect. Built when a link needs it.
 
-    `methods` are by the name of the contract's method, those in which the extension asks (`memory.append`) too;
-    `notifications` by that of its notification. What stands in neither cannot be said. `encode_shutdown` ends a
-    program, where there is a word for that; otherwise the end of its input tells it. `encode_exit` is told once the
-    goodbye was answered. `add_call_metadata` adds to the call of a tool what the host says about it, beside an input
-    that was checked. With `requests_info` a host asks `info.get` right after the handshake. `check_call` raises
-    NotSupported for a request of the dialect's own that the host has not announced to serve."""
+    `methods` and `notifications` are by their names in the contract, in both directions; others are not supported.
+    `encode_shutdown` returns the request that stops an extension (None: its stdin is closed), and `encode_exit` the
+    notification after its response. `add_call_metadata` adds metadata of the host to a tool call whose input was
+    validated. With `requests_info` a host calls `info.get` after the handshake. `check_call` raises NotSupported for a
+    method of the dialect that the host has not announced."""
 
     dialect: str
     client_handshake: Callable[[HandshakeContext], ClientHandshake]
@@ -135,10 +133,10 @@ class ContractMapping(Struct, frozen=True, kw_only=True, eq=False):
     check_call: Callable[[str, LinkState], None] | None = None
 
     def get_method(self, method: str) -> MethodMapping:
-        """Returns how this method of the contract is said.
+        """Returns the mapping of a method of the contract.
 
         Raises:
-            NotSupported: it cannot be said in this dialect.
+            NotSupported: the dialect has no such method.
         """
         mapping = self.methods.get(method)
         if mapping is None:

@@ -330,7 +330,7 @@ def check_not_reserved(method: str) -> None:
         )
     if method.startswith(RESERVED_PREFIX):
         raise TypeError(
-            f"@handles is for methods of your own, and {method!r} is none: `{RESERVED_PREFIX}*` is the link's"
+            f"@handles is for methods of your own, and {method!r} is none: `{RESERVED_PREFIX}*` is reserved"
         )
 
 
@@ -375,7 +375,7 @@ def unwrap(function: Any) -> Any:
 def check_function(function: Any, decorator: str, *, inline: bool = False) -> None:
     code = getattr(function, "__code__", None)
     if code is None:
-        raise TypeError(f"@{decorator} stands right on a `def` of the class, and {describe_function(function)} is none")
+        raise TypeError(f"@{decorator} must decorate a `def` of the class directly, got {describe_function(function)}")
     if code.co_flags & IS_GENERATOR:
         raise TypeError(
             f"{describe_function(function)} yields: it returns one result, and puts out the rest with its `out`"

@@ -31,7 +31,7 @@ class Heartbeats:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._kept: dict[int, Kept] = {}
+        self._tracked: dict[int, TrackedHeartbeat] = {}
         self._timer: Timer | None = None
         self._wakes_at = inf
 
@@ -53,14 +53,14 @@ class Heartbeats:
     ) -> Callable[[], object]:
         """Does the same without a task, and calls `on_dead` once; returns what ends it."""
         heart = Heartbeat(self._loop.time(), policy)
-        kept = Kept(peer, heart, take, on_dead, policy.every, peer.last_received_at, heart.next_check)
-        self._kept[id(kept)] = kept
-        self._plan(kept.next_look)
-        return partial(self._kept.pop, id(kept))
+        tracked = TrackedHeartbeat(peer, heart, take, on_dead, policy.every, peer.last_received_at, heart.next_check)
+        self._tracked[id(tracked)] = tracked
+        self._plan(tracked.next_look)
+        return partial(self._tracked.pop, id(tracked))
 
     def _plan(self, look: float) -> None:
         """Makes sure that this look is taken: on time where there is one heart, else together with others."""
-        at = look + GRAIN if len(self._kept) > 1 else look
+        at = look + GRAIN if len(self._tracked) > 1 else look
         if at < self._wakes_at:
             if self._timer is not None:
                 self._timer.cancel()
@@ -71,16 +71,16 @@ class Heartbeats:
         self._timer = None
         self._wakes_at = inf
         now = self._loop.time()
-        due = [kept for kept in self._kept.values() if kept.next_look <= now and not kept.is_dead]
-        for kept in due[:MOST_AT_ONCE]:
-            kept.look(now)
-        looks = [kept.next_look for kept in self._kept.values() if not kept.is_dead]
+        due = [tracked for tracked in self._tracked.values() if tracked.next_look <= now and not tracked.is_dead]
+        for tracked in due[:MOST_AT_ONCE]:
+            tracked.look(now)
+        looks = [tracked.next_look for tracked in self._tracked.values() if not tracked.is_dead]
         if looks:
             self._plan(min(looks) if len(due) <= MOST_AT_ONCE else -inf)
 
 
-class Kept(Struct, eq=False):
-    """One heart: the peer that it belongs to, and who is told of its beats and of its death."""
+class TrackedHeartbeat(Struct, eq=False):
+    """A heartbeat with its peer, and the callbacks for its decisions and for a dead peer."""
 
     peer: Peer
     heart: Heartbeat

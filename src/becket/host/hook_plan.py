@@ -29,7 +29,7 @@ from becket.errors import CircuitOpen
 from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, CallOutcome, Ticket
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 
-__all__ = ["HookSettings", "HookStatus", "HookWish", "Hooks", "describe_order", "narrow_hooks", "order_hooks"]
+__all__ = ["HookDeclaration", "HookSettings", "HookStatus", "Hooks", "describe_order", "narrow_hooks", "order_hooks"]
 
 MOST_ASKED: Final = 128  # extensions at one hook: they are consulted one after the other
 BREAKER: Final = BreakerPolicy(failures=3, open_for=60.0, longest_open=600.0, successes=1)
@@ -44,8 +44,8 @@ class HookSettings(Struct, frozen=True, kw_only=True):
     required: tuple[str, ...] = ()
 
 
-class HookWish(Struct, frozen=True):
-    """An extension wants to be consulted about a kind of event, or only about some of them.
+class HookDeclaration(Struct, frozen=True):
+    """A hook of an extension: the kind of event, and optionally a match.
 
     Where a `required` one cannot be consulted, the tool call is blocked, or its output withheld. Of the conditions in
     `announced`, where there are some, one must hold as well."""
@@ -69,16 +69,18 @@ class HookWish(Struct, frozen=True):
                 yield match.input_contains
 
 
-def narrow_hooks(announced: Sequence[HookSubscription], wishes: Sequence[HookWish]) -> list[HookWish]:
+def narrow_hooks(
+    announced: Sequence[HookSubscription], declarations: Sequence[HookDeclaration]
+) -> list[HookDeclaration]:
     """Returns what an extension is consulted about: the hooks that it has announced, those of a kind that its manifest
     names only for the events that both want. Without announced hooks those of the manifest count."""
-    named = {wish.hook for wish in wishes}
-    narrowed = [replace(wish, announced=matches_of(announced, wish.hook)) for wish in wishes]
-    return [*narrowed, *(HookWish(one.hook, one.match) for one in announced if one.hook not in named)]
+    named = {declaration.hook for declaration in declarations}
+    narrowed = [replace(declaration, announced=matches_of(announced, declaration.hook)) for declaration in declarations]
+    return [*narrowed, *(HookDeclaration(one.hook, one.match) for one in announced if one.hook not in named)]
 
 
 def matches_of(announced: Sequence[HookSubscription], hook: str) -> tuple[HookMatch, ...]:
-    """Returns the conditions under which an extension wants a kind of event; none where it wants all."""
+    """Returns the matches that an extension announced for a kind of event; none if it matches all."""
     matches = [one.match for one in announced if one.hook == hook]
     return tuple(match for match in matches if match is not None) if None not in matches else ()
 
@@ -100,12 +102,12 @@ def order_hooks(settings: HookSettings, priorities: Mapping[str, int]) -> tuple[
 
 
 class Hooks:
-    """Who wants to be consulted about what, in which order, and whose hooks have not responded lately."""
+    """The hooks of all extensions, their order, and which of them have not responded lately."""
 
     def __init__(self, settings: HookSettings | None = None, *, breaker: BreakerPolicy = BREAKER) -> None:
         self.settings = settings or HookSettings()
         self._policy = breaker
-        self._wishes: dict[str, tuple[HookWish, ...]] = {}
+        self._declarations: dict[str, tuple[HookDeclaration, ...]] = {}
         self._allows: dict[str, Callable[[str], bool]] = {}
         self._priorities: dict[str, int] = {}
         self._breakers: dict[tuple[str, HookKind], Breaker] = {}
@@ -123,31 +125,36 @@ class Hooks:
         return [unknown(id, is_required=id in self.settings.required) for id in named if id not in priorities]
 
     def add(
-        self, extension: str, wishes: Iterable[HookWish], allows: Callable[[str], bool], *, priority: int | None = None
+        self,
+        extension: str,
+        declarations: Iterable[HookDeclaration],
+        allows: Callable[[str], bool],
+        *,
+        priority: int | None = None,
     ) -> list[Diagnostic]:
-        """Takes the wishes of an extension in the place of those that it had.
+        """Replaces the declarations of an extension.
 
         Returns what is wrong with those that were left out; `allows` tells whether it holds a permission, now and
         whenever there is an event."""
-        taken: list[HookWish] = []
+        accepted: list[HookDeclaration] = []
         diagnostics: list[Diagnostic] = []
-        for wish in wishes:
-            problem = find_hook_problem(wish.hook, wish.match, required=wish.required)
+        for declaration in declarations:
+            problem = find_hook_problem(declaration.hook, declaration.match, required=declaration.required)
             if problem is not None:
                 hint = "correct the hook in its manifest or in its code: it is not consulted"
                 diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem, hint))
                 continue
-            rule = HOOKS[HookKind(wish.hook)]
-            must = wish.required or (extension in self.settings.required and rule.can_hold_back)
+            rule = HOOKS[HookKind(declaration.hook)]
+            must = declaration.required or (extension in self.settings.required and rule.can_hold_back)
             if not allows(rule.permission):
-                diagnostics.append(lacking(extension, rule.permission, wish.hook))
-            elif self._is_full(wish.hook, extension) and not must:
-                problem = f"{MOST_ASKED} extensions are consulted at `{wish.hook}` already: this one is not"
+                diagnostics.append(lacking(extension, rule.permission, declaration.hook))
+            elif self._is_full(declaration.hook, extension) and not must:
+                problem = f"{MOST_ASKED} extensions are consulted at `{declaration.hook}` already: this one is not"
                 hint = "disable extensions with this hook that are not needed"
                 diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem, hint))
             else:
-                taken.append(replace(wish, required=must))
-        self._wishes[extension] = tuple(taken)
+                accepted.append(replace(declaration, required=must))
+        self._declarations[extension] = tuple(accepted)
         self._allows[extension] = allows
         if priority is not None or extension not in self._priorities:
             self._priorities[extension] = priority or 0
@@ -155,8 +162,10 @@ class Hooks:
         return diagnostics
 
     def _is_full(self, hook: str, extension: str) -> bool:
-        others = [wishes for other, wishes in self._wishes.items() if other != extension]
-        return sum(any(wish.hook == hook for wish in wishes) for wishes in others) >= MOST_ASKED
+        others = [declarations for other, declarations in self._declarations.items() if other != extension]
+        return (
+            sum(any(declaration.hook == hook for declaration in declarations) for declarations in others) >= MOST_ASKED
+        )
 
     def _forget_breakers(self, extension: str) -> None:
         for key in [key for key in self._breakers if key[0] == extension]:
@@ -164,15 +173,17 @@ class Hooks:
 
     def suspend(self, extension: str) -> None:
         """Consults an extension that cannot run only where it must not be skipped: there it holds everything back."""
-        self._wishes[extension] = tuple(wish for wish in self.wishes(extension) if wish.required)
+        self._declarations[extension] = tuple(
+            declaration for declaration in self.declarations(extension) if declaration.required
+        )
 
     def remove(self, extension: str) -> None:
         """Consults an extension no more, unless the operator requires it."""
         if extension in self.settings.required:
-            self._wishes[extension] = (HookWish(HookKind.BEFORE_TOOL_CALL, None, True),)
+            self._declarations[extension] = (HookDeclaration(HookKind.BEFORE_TOOL_CALL, None, True),)
             self._allows[extension] = lambda permission: True
         else:
-            self._wishes.pop(extension, None)
+            self._declarations.pop(extension, None)
         self._forget_breakers(extension)
 
     def plan(self, event: HookEvent, encoded: EncodedInput | None = None) -> tuple[str, ...]:
@@ -181,34 +192,46 @@ class Hooks:
         permission = HOOKS[event.kind].permission
         wanting = {
             extension
-            for extension, wishes in [*self._wishes.items()]  # the loop may add some while a thread looks
-            if any(wish.wants(event, encoded) for wish in wishes) and self._allows[extension](permission)
+            for extension, declarations in [*self._declarations.items()]  # the loop may add some while a thread looks
+            if any(declaration.wants(event, encoded) for declaration in declarations)
+            and self._allows[extension](permission)
         }
         return tuple(extension for extension in self.order() if extension in wanting) if wanting else ()
 
     def order(self) -> tuple[str, ...]:
         """Returns all known extensions in the order in which they are consulted."""
-        others = dict.fromkeys((id for id in [*self._wishes] if id not in self._priorities), 0)
+        others = dict.fromkeys((id for id in [*self._declarations] if id not in self._priorities), 0)
         return order_hooks(self.settings, {**self._priorities, **others})
 
-    def wishes(self, extension: str) -> tuple[HookWish, ...]:
+    def declarations(self, extension: str) -> tuple[HookDeclaration, ...]:
         """Returns what an extension is consulted about."""
-        return self._wishes.get(extension, ())
+        return self._declarations.get(extension, ())
 
     @property
-    def is_asked_about_tools(self) -> bool:
+    def has_tool_hooks(self) -> bool:
         """Whether any extension is consulted about tool calls."""
-        return any(HOOKS[HookKind(wish.hook)].takes_tool_filter for wishes in self._wishes.values() for wish in wishes)
+        return any(
+            HOOKS[HookKind(declaration.hook)].takes_tool_filter
+            for declarations in self._declarations.values()
+            for declaration in declarations
+        )
 
     def texts(self, kind: HookKind) -> frozenset[str]:
         """Returns the texts that the inputs of such events are searched for."""
-        wishes = [wish for wishes in self._wishes.values() for wish in wishes if wish.hook == kind]
-        return frozenset(text for wish in wishes for text in wish.texts)
+        declarations = [
+            declaration
+            for declarations in self._declarations.values()
+            for declaration in declarations
+            if declaration.hook == kind
+        ]
+        return frozenset(text for declaration in declarations for text in declaration.texts)
 
     def is_required(self, extension: str, event: HookEvent, encoded: EncodedInput | None = None) -> bool:
         """Returns whether an extension must not be skipped at this event."""
         encoded = EncodedInput(event.tool_input) if encoded is None else encoded
-        return any(wish.required and wish.wants(event, encoded) for wish in self.wishes(extension))
+        return any(
+            declaration.required and declaration.wants(event, encoded) for declaration in self.declarations(extension)
+        )
 
     # -- hooks that do not respond
 
@@ -231,7 +254,9 @@ class Hooks:
         breaker.record(ticket, outcome, now)
         if not was_closed or breaker.state(now) is BreakerState.CLOSED:
             return None
-        is_required = any(wish.required and wish.hook == kind for wish in self.wishes(extension))
+        is_required = any(
+            declaration.required and declaration.hook == kind for declaration in self.declarations(extension)
+        )
         until_then = "tool calls that need it are blocked" if is_required else "it is skipped"
         problem = f"its hook `{kind}` has not responded {self._policy.failures} times in a row: {until_then}"
         hint = "it is tried again now and then; find out what its handler waits for, or disable the extension"
@@ -239,12 +264,14 @@ class Hooks:
 
     def status(self, extension: str, now: float) -> tuple[HookStatus, ...]:
         """Returns how the hooks of an extension do, each kind once. Any thread may ask."""
-        wishes = {**self._wishes}
-        order, own = self.order(), wishes.get(extension, ())
+        declarations = {**self._declarations}
+        order, own = self.order(), declarations.get(extension, ())
         found: list[HookStatus] = []
-        for kind in dict.fromkeys(wish.hook for wish in own):
-            consulted = [id for id in order if any(wish.hook == kind for wish in wishes.get(id, ()))]
-            required = any(wish.required for wish in own if wish.hook == kind)
+        for kind in dict.fromkeys(declaration.hook for declaration in own):
+            consulted = [
+                id for id in order if any(declaration.hook == kind for declaration in declarations.get(id, ()))
+            ]
+            required = any(declaration.required for declaration in own if declaration.hook == kind)
             breaker = self._breakers.get((extension, HookKind(kind)))
             is_out = breaker is not None and breaker.state(now) is not BreakerState.CLOSED
             found.append(HookStatus(str(kind), consulted.index(extension) + 1, required, is_out))

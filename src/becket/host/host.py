@@ -51,7 +51,7 @@ from becket.host.events import (
 )
 from becket.host.extension import Extension
 from becket.host.extensions import ExtensionSet, ExtensionStatus, WatchMode
-from becket.host.hook_plan import Hooks, HookSettings, HookWish, narrow_hooks, order_hooks
+from becket.host.hook_plan import HookDeclaration, Hooks, HookSettings, narrow_hooks, order_hooks
 from becket.host.hooks import ConfirmHook, HookVerdict, run_hooks
 from becket.host.host_config import ExtensionConfig, HostConfig, apply_extension_configs
 from becket.host.lifecycle import ExtensionState
@@ -483,11 +483,11 @@ class Host:
 
     def _register(self, candidate: Candidate, extension: Extension, copy: ExtensionConnection) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
-        wishes = narrow_hooks(copy.subscriptions, wishes_of(candidate))
+        declarations = narrow_hooks(copy.subscriptions, read_declared_hooks(candidate))
         found = [
             *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
             *self.providers.add(extension.id, copy.handshake.capabilities.providers),
-            *self.hooks.add(extension.id, wishes, extension.gate.allows),
+            *self.hooks.add(extension.id, declarations, extension.gate.allows),
             *list_disabled(copy),
         ]
         is_named_by_operator = candidate.manifest_path == candidate.folder  # in the configuration, without a manifest
@@ -503,7 +503,7 @@ class Host:
 
     def _expect(self, candidate: Candidate, extension: Extension) -> None:
         """An extension may start. The hooks of it that must not be skipped count from now on, before it runs."""
-        required = [wish for wish in wishes_of(candidate) if wish.required]
+        required = [declaration for declaration in read_declared_hooks(candidate) if declaration.required]
         if required:
             self.hooks.add(candidate.id, required, extension.gate.allows)
 
@@ -809,7 +809,7 @@ class Host:
         call_own = partial(
             self._extensions.extensions[tool.extension].call_tool_json, timeout=timeout, meta=meta, repeat=repeat
         )
-        if not hooks or not self.hooks.is_asked_about_tools:
+        if not hooks or not self.hooks.has_tool_hooks:
             return await call_own(tool.tool.name, input)
 
         async def call(tool: RegisteredTool, input: Any) -> Any:
@@ -959,9 +959,9 @@ def naming_of(candidate: Candidate) -> ToolNaming:
     )
 
 
-def wishes_of(candidate: Candidate) -> list[HookWish]:
+def read_declared_hooks(candidate: Candidate) -> list[HookDeclaration]:
     """Returns the hooks that a manifest asks for."""
-    return [HookWish(hook.hook, hook.matcher, hook.required) for hook in candidate.manifest.hooks]
+    return [HookDeclaration(hook.hook, hook.matcher, hook.required) for hook in candidate.manifest.hooks]
 
 
 def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:

@@ -190,7 +190,7 @@ class ProgramRun:
             CommandFailed: it has ended with another status than 0.
         """
         given = {"command": self._command.command, "args": [*self._command.args, *args]}
-        if not self._hooks.is_asked_about_tools:
+        if not self._hooks.has_tool_hooks:
             output = await self._run(given, emit)
         else:
             output = await self._run_between_hooks(given, emit)

@@ -73,7 +73,7 @@ class Persistence:
         """Returns the digests of all files that were agreed to."""
         return frozenset(entry.digest for entry in self._entries.values() if entry.digest)
 
-    def agreed_extensions(self) -> frozenset[str]:
+    def approved_extensions(self) -> frozenset[str]:
         """Returns the extensions of which files were agreed to."""
         return frozenset(id for id, entry in self._entries.items() if entry.digest)
 

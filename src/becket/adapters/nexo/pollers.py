@@ -107,7 +107,7 @@ class PollFailure(Enum):
     """Kinds of failures of a tick."""
 
     TRANSIENT = "try again later"
-    PERMANENT = "do not try again before somebody has looked"
+    PERMANENT = "do not retry before an operator has looked at it"
     CONFIG = "the job's configuration is wrong"
 
 

@@ -65,7 +65,7 @@ BY_USER: Final = "answer"
 BY_HOST: Final = "host"
 
 
-class Agreed(Struct, frozen=True):
+class ApprovedStart(Struct, frozen=True):
     """What was agreed to: these files of an extension, started by this way.
 
     `digest` is that of the files. It `is_bound` to them where no others may start; by a way in a copy, which is the
@@ -85,8 +85,8 @@ class ManagedExtension:
         self.candidate = candidate
         self.decision = outcome
         self.gate = gate
-        self.approval: Agreed | None = None  # None until it may start
-        self.next_approval: Agreed | None = None  # what its next start is to be of
+        self.approval: ApprovedStart | None = None  # None until it may start
+        self.next_approval: ApprovedStart | None = None  # what its next start is to be of
         self.ids = IdCounter()  # of what its copies are asked, in some dialects
 
     @property
@@ -318,7 +318,7 @@ class ConsentController:
         approval = None if entry is None else self._persistence.approval_of(candidate.id)
         return approval if entry and approval and approval.digest == entry.digest else None
 
-    def _apply_approval(self, guest: ManagedExtension, agreed: Agreed) -> None:
+    def _apply_approval(self, guest: ManagedExtension, agreed: ApprovedStart) -> None:
         """From now on this is what was agreed to; the gate lets pass what goes with it."""
         is_other = guest.approval is None or guest.approval.digest != agreed.digest
         guest.candidate, guest.approval = agreed.candidate, agreed
@@ -328,7 +328,7 @@ class ConsentController:
 
     # -- agreeing
 
-    async def _obtain_approval(self, candidate: Candidate, outcome: StartDecision | None = None) -> Agreed:
+    async def _obtain_approval(self, candidate: Candidate, outcome: StartDecision | None = None) -> ApprovedStart:
         """Returns what was agreed to. Files that change while somebody is asked about them are looked at again."""
         id = candidate.id
         for _ in range(MAX_RECHECKS):
@@ -345,7 +345,7 @@ class ConsentController:
                         await self._bind_to_digest(id, outcome.digest)
                     bound_to, by = outcome.bound_to, BY_HOST
             way = LaunchSpec(outcome.command, candidate.folder, outcome.cwd, bound_to or None)
-            agreed = Agreed(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
+            agreed = ApprovedStart(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
             if not bound_to or not self._is_copied(candidate):
                 return agreed
             try:
@@ -475,7 +475,7 @@ class ConsentController:
             copy = create_snapshot(candidate.folder, places.snapshots, without=self._data, listed=listed, limits=limits)
         return copy.folder if copy.digest == digest else None
 
-    def _open_working_copy(self, agreed: Agreed) -> LaunchSpec | None:
+    def _open_working_copy(self, agreed: ApprovedStart) -> LaunchSpec | None:
         """Returns the way in a fresh working copy; None where the copy of what was agreed to is not what it was."""
         places, way = self._settings.data_dir, agreed.launch
         assert places is not None
@@ -504,7 +504,7 @@ class ConsentController:
         }
         remove_snapshots(self._settings.data_dir.snapshots, used | self._persistence.approved_digests())
         remove_working_copies(
-            self._settings.data_dir.working, self.extensions.keys() | self._persistence.agreed_extensions()
+            self._settings.data_dir.working, self.extensions.keys() | self._persistence.approved_extensions()
         )
 
     def remove_discarded(self, id: str) -> None:

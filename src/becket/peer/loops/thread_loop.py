@@ -459,11 +459,6 @@ class ThreadLoop:
             if function is not None:
                 function()
 
-    def run_until(self, until: ThreadFuture) -> None:
-        """Pumps in this thread until told to stop."""
-        with self._lock:
-            self.wait(until)
-
     def start_background(self) -> None:
         """Starts the thread that pumps while nobody waits."""
         if self._thread is None:
