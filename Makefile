@@ -45,7 +45,7 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help chromium docs release-check language-servers node mcp-kit schema-suite demo test tests test-all test-plain lint types layers wheel check bench fuzz prove cover clean
+.PHONY: help chromium docs release-check language-servers node mcp-kit schema-suite demo test tests test-all test-plain sdk sdk-test lint types layers wheel check bench fuzz prove cover clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -170,6 +170,25 @@ tests-3.%: .venv-3.%/.ready-test
 # docs/architecture.md names the private APIs that these variables switch off.
 test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without private APIs of other packages
 	BECKET_PLAIN_LOOP=1 BECKET_PLAIN_IMPORTS=1 $(PYTEST) $(PARALLEL) --quick tests/peer tests/extension tests/host $(ARGS)
+
+# -- kits for other languages
+
+# Each kit NAME:PROGRAM has two targets: sdk-ready-NAME installs what its linters and tests need, and fails where that
+# cannot be had; sdk-test-NAME lints and tests it.
+KITS :=
+
+sdk: $(TEST_READY) ## Writes the emitted types of all kits
+	$(BIN)/python -m tools.sdk
+
+sdk-test: $(TEST_READY) ## Lints and tests each kit whose toolchain is there, and prints what was skipped
+	@ran=""; skipped=""; \
+	for kit in $(KITS); do \
+		name="$${kit%%:*}"; program="$${kit##*:}"; \
+		if ! command -v "$$program" >/dev/null; then skipped="$$skipped $$name ($$program is not installed)"; \
+		elif ! $(MAKE) --no-print-directory sdk-ready-$$name; then skipped="$$skipped $$name (its tools cannot be installed)"; \
+		else $(MAKE) --no-print-directory sdk-test-$$name; ran="$$ran $$name"; fi; \
+	done; \
+	echo "Kits tested:$${ran:- none}; skipped:$${skipped:- none}"
 
 # -- what must hold before a commit
 

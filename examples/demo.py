@@ -16,6 +16,7 @@ from msgspec import Struct
 from becket import BecketError, Peer, PeerCrashed
 from demo_dialects import show_dialects
 from demo_host import show_host
+from demo_languages import show_languages
 from demo_screen import Broken, Screen, bar
 
 CHILD = Path(__file__).with_name("demo_child.py")
@@ -120,6 +121,7 @@ async def show_all(screen: Screen) -> None:
             await show_host(screen, Path(folder))
     async with asyncio.timeout(PATIENCE):
         await show_dialects(screen)
+    await show_languages(screen)
 
 
 def main() -> int:

@@ -29,6 +29,7 @@ TITLES = [
     "A crash and its recovery",
     "A memory that survives",
     "Five other systems",
+    "Other languages",
 ]
 COLOUR = re.compile(r"\033\[[0-9;]*m")
 

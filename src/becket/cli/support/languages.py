@@ -1,0 +1,63 @@
+"""Projects in other languages, for `becket new`: what each gets of its kit, and what its author does next.
+
+The kits are in `sdk/` of the repository, and in the wheel as `becket/sdk`. A project is the folder `template` of a kit
+together with the files of the kit itself, so that it builds without a network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ["LANGUAGES", "PYTHON", "ProjectLanguage", "build_language_files", "kit_folder"]
+
+PYTHON: Final = "python"
+TEMPLATE: Final = "template"
+KIT_FOLDER: Final = "becket"  # of a project: what it gets of the kit is in there
+HIDDEN: Final = {"gitignore": ".gitignore"}  # under its own name it would apply to the repository of becket
+PLACEHOLDER: Final = re.compile(r"\{\{(id|quoted_id|module|name|command)\}\}")
+
+
+class ProjectLanguage(Struct, frozen=True, kw_only=True):
+    """What a project gets of its kit: the files below `root` that match `files` and not `without`. `steps` are command
+    lines for the author, each with what it does."""
+
+    files: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+    root: str = "."
+    without: tuple[str, ...] = ()
+
+
+LANGUAGES: Final[Mapping[str, ProjectLanguage]] = MappingProxyType({})
+
+
+def kit_folder(language: str) -> Path:
+    """Returns the folder of a kit: that of the installed package, or of the checkout."""
+    here = Path(__file__).resolve()
+    shipped = here.parents[2] / "sdk"
+    return (shipped if shipped.is_dir() else here.parents[4] / "sdk") / language
+
+
+def build_language_files(language: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Returns the files of a project: its template, with `{{id}}` and the other names filled in, and its kit."""
+    chosen, kit = LANGUAGES[language], kit_folder(language)
+    template, root = kit / TEMPLATE, kit / chosen.root
+
+    def fill(text: str) -> str:
+        return PLACEHOLDER.sub(lambda found: names[found[1]], text)
+
+    files = {}
+    for path in sorted(each for each in template.rglob("*") if each.is_file()):
+        place = path.relative_to(template)
+        name = place.with_name(HIDDEN.get(place.name, place.name)).as_posix()
+        files[fill(name)] = fill(path.read_text(encoding="utf-8"))
+    dropped = {path for pattern in chosen.without for path in root.glob(pattern)}
+    for path in sorted({path for pattern in chosen.files for path in root.glob(pattern)} - dropped):
+        if path.is_file():
+            files[f"{KIT_FOLDER}/{path.relative_to(root).as_posix()}"] = path.read_text(encoding="utf-8")
+    return files
