@@ -177,7 +177,7 @@ test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without priv
 # cannot be had; sdk-test-NAME lints and tests it.
 KITS :=
 
-sdk: $(TEST_READY) ## Writes the emitted types of all kits
+sdk: $(TEST_READY) ## Writes the schema bundle and the types of all kits
 	$(BIN)/python -m tools.sdk
 
 sdk-test: $(TEST_READY) ## Lints and tests each kit whose toolchain is there, and prints what was skipped

@@ -210,6 +210,8 @@ def first_sentence(text: str) -> str:
 
 
 def definitions_of(schema: Any) -> str:
+    if schema["$id"].endswith("/becket.schema.json"):
+        return f"all {len(schema['$defs'])}, each under the name of its class in Python"
     return ", ".join(code(name) for name in schema.get("$defs", {}))
 
 

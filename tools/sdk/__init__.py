@@ -1,0 +1,1 @@
+"""What other languages are made from: the schema bundle, a model of it, and an emitter for each language with a kit."""

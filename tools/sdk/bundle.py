@@ -1,0 +1,220 @@
+"""Builds `schemas/becket.schema.json`: every type of the contract in one file, in forms that code generators accept.
+
+Shapes come from the Python types. Descriptions, examples, bounds and patterns come from the schema file of the type's
+family. A family's file also accepts the forms that a host tolerates; the bundle has the one form that becket writes.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Any, Final, cast
+
+from jsonschema import Draft202012Validator
+from msgspec import NODEFAULT, inspect
+from tools.sdk.types import ENTRIES, FORMS, MEMBERS, Entry, Json, reference
+
+from becket.json_schema.files import load_schema
+
+__all__ = ["FILE", "build_bundle", "render_bundle"]
+
+FILE: Final = Path(__file__).parents[2] / "schemas" / "becket.schema.json"
+BOUNDS: Final = ("minLength", "maxLength", "pattern", "minItems", "maxItems", "minimum", "maximum")
+NAMED: Final = {(entry.family, entry.definition): entry for entry in ENTRIES}
+
+
+def build_bundle() -> Json:
+    """Returns the bundle. Its root names every definition, since some generators omit what the root does not reach."""
+    bundle: Json = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://becket.dev/schemas/becket.schema.json",
+        "title": "Contract",
+        "description": (
+            "All types of the contract, for code generators. Made by `make sdk`. The root only lists the definitions: "
+            "validate a message against one of them."
+        ),
+        "type": "object",
+        "properties": {entry.name: reference(entry.name) for entry in ENTRIES},
+        "$defs": {entry.name: build_definition(entry) for entry in ENTRIES},
+    }
+    for name, definition in bundle["$defs"].items():
+        drop_tolerated_examples(bundle, name, definition)
+    return bundle
+
+
+def render_bundle() -> str:
+    """Returns the text of the file."""
+    return json.dumps(build_bundle(), indent=2) + "\n"
+
+
+def build_definition(entry: Entry) -> Json:
+    said = describe(entry)
+    shape = FORMS.get(entry.name)
+    if entry.type is not None:
+        shape = build_type(entry, said)
+    elif shape is None:
+        shape = clean(said, entry.family)
+    return {**pick(said, "description"), **shape, **pick(said, "examples")}
+
+
+def describe(entry: Entry) -> Json:
+    """Returns what the family's file says of a type."""
+    if entry.family == "link":
+        return FORMS[entry.name]
+    said = load_schema(entry.family)["$defs"]
+    for key in entry.definition.split("/"):
+        said = said[key]
+    title = said.get("title", "")
+    lead = f"{title}. " if title.startswith(("Params of", "Result of")) else ""
+    text = said.get("description") or (entry.type.__doc__ or "").partition("\n")[0]
+    return {**said, "description": lead + text}
+
+
+# -- from Python types
+
+
+def build_type(entry: Entry, said: Json) -> Json:
+    if isinstance(entry.type, UnionType):
+        return {"oneOf": [reference(case.__name__) for case in entry.type.__args__]}
+    if issubclass(entry.type, Enum):
+        return {"type": "string", "enum": [member.value for member in entry.type]}
+    return build_struct(entry, said)
+
+
+def build_struct(entry: Entry, said: Json) -> Json:
+    info = cast("inspect.StructType", inspect.type_info(entry.type))
+    properties: Json = {}
+    required = set(said.get("required", ()))
+    if info.tag_field is not None:
+        properties[info.tag_field] = {"type": "string", "const": info.tag}
+        required.add(info.tag_field)
+    for field in info.fields:
+        name = field.encode_name
+        told = said.get("properties", {}).get(name)
+        told = told if isinstance(told, dict) else {}  # `true`: nothing is said of it
+        shape = MEMBERS.get((entry.name, name)) or build_member(field.type, told, entry.family)
+        properties[name] = {**pick(told, "description"), **shape, **pick(told, "maxItems")}
+        if field.required:
+            required.add(name)
+        if name not in required:
+            properties[name] |= build_default(field)
+    shape = {"type": "object", "required": [name for name in properties if name in required], "properties": properties}
+    if not shape["required"]:
+        del shape["required"]
+    if info.forbid_unknown_fields and said.get("additionalProperties") is False:
+        shape["additionalProperties"] = False
+    return shape
+
+
+def build_default(field: inspect.Field) -> Json:
+    """Returns the default of a member that is not null: absent and null mean the same where null is allowed."""
+    value = field.default
+    if field.default_factory is not NODEFAULT:
+        value = field.default_factory()
+    if value is NODEFAULT or value is None or value == "":
+        return {}
+    value = value.value if isinstance(value, Enum) else value
+    value = list(value) if isinstance(value, tuple) else value
+    return {"default": value} if isinstance(value, bool | int | str | list | dict) else {}
+
+
+def build_member(type: inspect.Type, told: Json, family: str) -> Json:
+    """Returns the shape of a member: its Python type, with the bounds and the string types of the family's file."""
+    named = find_named(told, family)
+    if named is not None and (named.type is None or isinstance(named.type, UnionType)):
+        return reference(named.name)
+    match type:
+        case inspect.UnionType():
+            return build_optional(type, told, family)
+        case inspect.StructType() | inspect.EnumType():
+            return reference(type.cls.__name__)
+        case inspect.VarTupleType():
+            items = build_member(type.item_type, told.get("items", {}), family)
+            return {"type": "array", "items": items, **pick(told, "minItems", "maxItems")}
+        case inspect.DictType():
+            values = build_member(type.value_type, {}, family)
+            return {"type": "object", **({"additionalProperties": values} if values else {})}
+        case inspect.StrType():
+            bounds = {"minLength": type.min_length, "maxLength": type.max_length, "pattern": type.pattern}
+            return {"type": "string", **present(bounds), **pick(told, "minLength", "maxLength", "pattern")}
+        case inspect.IntType():
+            bounds = {"minimum": type.ge, "maximum": type.le}
+            return {"type": "integer", **present(bounds), **pick(told, "minimum", "maximum")}
+        case inspect.FloatType():
+            return {"type": "number"}
+        case inspect.BoolType():
+            return {"type": "boolean"}
+        case inspect.AnyType():
+            return {}
+        case _:
+            raise TypeError(f"{type}: add how this type is written to build_member")
+
+
+def build_optional(type: inspect.UnionType, told: Json, family: str) -> Json:
+    (one,) = (case for case in type.types if not isinstance(case, inspect.NoneType))
+    choices = [choice for choice in told.get("anyOf", told.get("oneOf", ())) if "$ref" in choice]
+    shape = build_member(one, choices[0] if choices else told, family)
+    if "$ref" in shape:
+        return {"anyOf": [shape, {"type": "null"}]}
+    return {**shape, "type": [shape["type"], "null"]}
+
+
+# -- from a family's file
+
+
+def clean(said: Json, family: str) -> Json:
+    """Returns the shape of a definition that has no Python type, without what generators misread: titles, `false`
+    schemas, and untyped constants."""
+    if named := find_named(said, family):
+        return reference(named.name)
+    if "$ref" in said:
+        return clean(follow(said["$ref"], family), family)
+    shape = pick(said, "description", "type", "required", *BOUNDS)
+    if isinstance(said.get("type"), list):
+        del shape["type"]  # params by position or by name: few languages have a type for both
+    if "const" in said or "enum" in said:
+        shape |= {"type": "string", **pick(said, "const", "enum")}
+    members = said.get("properties", {})
+    if members:
+        shape["properties"] = {
+            name: {} if member is True else clean(member, family)
+            for name, member in members.items()
+            if member is not False
+        }
+    return shape
+
+
+def find_named(said: Json, family: str) -> Entry | None:
+    """Returns the entry that a reference leads to."""
+    if "$ref" not in said:
+        return None
+    return NAMED.get(split_reference(said["$ref"], family))
+
+
+def follow(address: str, family: str) -> Json:
+    family, definition = split_reference(address, family)
+    found: Json = load_schema(family)["$defs"][definition]
+    return found
+
+
+def split_reference(address: str, family: str) -> tuple[str, str]:
+    file, _, definition = address.partition("#/$defs/")
+    return file.removesuffix(".schema.json") or family, definition
+
+
+def drop_tolerated_examples(bundle: Json, name: str, definition: Json) -> None:
+    """Drops the examples of forms that a host tolerates and the bundle does not have."""
+    validator = Draft202012Validator({**reference(name), "$defs": bundle["$defs"]})
+    examples = [example for example in definition.pop("examples", ()) if validator.is_valid(example)]
+    if examples:
+        definition["examples"] = examples
+
+
+def pick(said: Json, *keys: str) -> Json:
+    return {key: said[key] for key in keys if key in said}
+
+
+def present(bounds: dict[str, Any]) -> Json:
+    return {key: value for key, value in bounds.items() if value is not None}

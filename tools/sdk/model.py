@@ -1,0 +1,340 @@
+"""Reads the schema bundle and the catalogue of methods into a small model, which the emitters write as source code.
+
+The order of types is that of the bundle, the order of methods that of the catalogue.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from tools.sdk.bundle import FILE
+from tools.sdk.types import ENTRIES, Json
+
+from becket.contract.catalogue import METHODS, NOTIFICATIONS
+from becket.contract.handshake import FEATURES, PROTOCOL_VERSION
+from becket.errors import ERROR_CODES
+from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.streams import Stream
+
+__all__ = [
+    "Alias",
+    "ArrayOf",
+    "Choice",
+    "ContractMethod",
+    "Enumeration",
+    "Field",
+    "JsonObject",
+    "JsonValue",
+    "MapOf",
+    "Model",
+    "Named",
+    "Record",
+    "Scalar",
+    "TaggedUnion",
+    "TypeDefinition",
+    "TypeUse",
+    "load_model",
+]
+
+
+# -- uses of types
+
+
+class Scalar(Struct, frozen=True, tag=True):
+    """A JSON scalar. `minimum` and `maximum` are those of an integer, where it has some."""
+
+    kind: Literal["string", "integer", "number", "boolean", "null"]
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+class JsonValue(Struct, frozen=True, tag=True):
+    """Any JSON value, null included."""
+
+
+class JsonObject(Struct, frozen=True, tag=True):
+    """Any JSON object."""
+
+
+class ArrayOf(Struct, frozen=True, tag=True):
+    """An array of items of one type."""
+
+    items: TypeUse
+
+
+class MapOf(Struct, frozen=True, tag=True):
+    """An object whose members are all of one type."""
+
+    values: TypeUse
+
+
+class Named(Struct, frozen=True, tag=True):
+    """A type of the model."""
+
+    name: str
+
+
+TypeUse: TypeAlias = Scalar | JsonValue | JsonObject | ArrayOf | MapOf | Named
+
+
+# -- definitions of types
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """A member of a record. One that is not required may be absent, and where it is nullable, null means the same.
+
+    `default` is the value that an absent member has, unset where it has none."""
+
+    name: str
+    doc: str
+    type: TypeUse
+    required: bool
+    nullable: bool
+    default: Any | UnsetType = UNSET
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """An object. A case of a tagged union has a `tag`: the member and its constant value, which `fields` omit.
+
+    Members besides the fields are kept where it is `open`, an error where it is `closed`, and else ignored."""
+
+    name: str
+    doc: str
+    family: str
+    fields: tuple[Field, ...]
+    tag: tuple[str, str] | None = None
+    open: bool = False
+    closed: bool = False
+
+
+class Enumeration(Struct, frozen=True, kw_only=True):
+    """A string with these values only."""
+
+    name: str
+    doc: str
+    family: str
+    values: tuple[str, ...]
+
+
+class TaggedUnion(Struct, frozen=True, kw_only=True):
+    """One of several records, told apart by the value of the member `tag`. `cases` maps each value to its record."""
+
+    name: str
+    doc: str
+    family: str
+    tag: str
+    cases: dict[str, str]
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """A value of one of several JSON types, told apart by that type alone."""
+
+    name: str
+    doc: str
+    family: str
+    choices: tuple[TypeUse, ...]
+
+
+class Alias(Struct, frozen=True, kw_only=True):
+    """A string with rules of its own: `pattern` is a regular expression of the RE2 subset."""
+
+    name: str
+    doc: str
+    family: str
+    pattern: str | None = None
+    max_length: int | None = None
+
+
+TypeDefinition: TypeAlias = Record | Enumeration | TaggedUnion | Choice | Alias
+
+
+# -- the whole
+
+
+class ContractMethod(Struct, frozen=True, kw_only=True):
+    """A request or a notification. Without params it has none; a result that may be anything is a `JsonValue`.
+
+    `events` are the notifications that belong to it while it runs. Times are in seconds, None where the link's default
+    applies."""
+
+    name: str
+    doc: str
+    kind: Literal["request", "notification"]
+    direction: Direction | Literal["both"]
+    params: TypeUse | None
+    result: TypeUse | None = None
+    events: tuple[str, ...] = ()
+    timeout: float | None = None
+    idle_timeout: float | None = None
+    permission: str | None = None
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """The contract: its types and methods, the version, the names of features, and the numbers of errors."""
+
+    types: tuple[TypeDefinition, ...]
+    methods: tuple[ContractMethod, ...]
+    protocol_version: int
+    features: tuple[str, ...]
+    errors: dict[str, int]
+
+    def find(self, name: str) -> TypeDefinition:
+        """Returns the definition of this name; raises KeyError where there is none."""
+        for definition in self.types:
+            if definition.name == name:
+                return definition
+        raise KeyError(name)
+
+
+def load_model() -> Model:
+    """Reads the bundle as it is in `schemas/`, and the catalogue."""
+    bundle: Json = msgspec.json.decode(FILE.read_bytes())
+    families = {entry.name: entry.family for entry in ENTRIES}
+    definitions: Json = bundle["$defs"]
+    return Model(
+        types=tuple(read_definition(name, families[name], said, definitions) for name, said in definitions.items()),
+        methods=(*map(read_method, METHODS), *map(read_notification, NOTIFICATIONS), *LINK_METHODS),
+        protocol_version=PROTOCOL_VERSION,
+        features=FEATURES,
+        errors={meaning.name.lower(): number for meaning, number in ERROR_CODES.items()},
+    )
+
+
+# -- reading
+
+
+def read_definition(name: str, family: str, said: Json, definitions: Json) -> TypeDefinition:
+    doc = said.get("description", "")
+    if "oneOf" in said:
+        names = [name_of(choice) for choice in said["oneOf"]]
+        tags = [tag for case in names if (tag := find_tag(definitions[case]))]
+        return TaggedUnion(
+            name=name,
+            doc=doc,
+            family=family,
+            tag=tags[0][0],
+            cases={value: case for (_, value), case in zip(tags, names, strict=True)},
+        )
+    if "anyOf" in said:
+        return Choice(name=name, doc=doc, family=family, choices=tuple(map(read_use, said["anyOf"])))
+    if "enum" in said:
+        return Enumeration(name=name, doc=doc, family=family, values=tuple(said["enum"]))
+    if said["type"] == "string":
+        return Alias(name=name, doc=doc, family=family, pattern=said.get("pattern"), max_length=said.get("maxLength"))
+    tag = find_tag(said)
+    required = said.get("required", ())
+    return Record(
+        name=name,
+        doc=doc,
+        family=family,
+        fields=tuple(
+            read_field(member, told, required=member in required)
+            for member, told in said["properties"].items()
+            if tag is None or member != tag[0]
+        ),
+        tag=tag,
+        open=said.get("additionalProperties") is True,
+        closed=said.get("additionalProperties") is False,
+    )
+
+
+def find_tag(said: Json) -> tuple[str, str] | None:
+    """Returns the member of a record that has a constant value, and the value."""
+    for member, told in said["properties"].items():
+        if "const" in told:
+            return member, told["const"]
+    return None
+
+
+def read_field(name: str, said: Json, *, required: bool) -> Field:
+    use, nullable = read_optional(said)
+    return Field(
+        name=name,
+        doc=said.get("description", ""),
+        type=use,
+        required=required,
+        nullable=nullable,
+        default=said.get("default", UNSET),
+    )
+
+
+def read_optional(said: Json) -> tuple[TypeUse, bool]:
+    """Returns the type of a member, and whether it may be null."""
+    match said:
+        case {"anyOf": [one, {"type": "null"}]}:
+            return read_use(one), True
+        case {"type": [kind, "null"]}:
+            return read_use({**said, "type": kind}), True
+        case _:
+            return read_use(said), False
+
+
+def read_use(said: Json) -> TypeUse:
+    if "$ref" in said:
+        return Named(name_of(said))
+    match said.get("type"):
+        case None:
+            return JsonValue()
+        case "array":
+            return ArrayOf(read_use(said["items"])) if "items" in said else ArrayOf(JsonValue())
+        case "object" if "additionalProperties" in said:
+            return MapOf(read_use(said["additionalProperties"]))
+        case "object":
+            return JsonObject()
+        case kind:
+            return Scalar(kind, said.get("minimum"), said.get("maximum"))
+
+
+def name_of(said: Json) -> str:
+    return str(said["$ref"]).removeprefix("#/$defs/")
+
+
+NAMES: Final = {entry.type: entry.name for entry in ENTRIES if entry.type is not None}
+
+
+def read_method(method: Method[Any, Any]) -> ContractMethod:
+    stream = method if isinstance(method, Stream) else None
+    return ContractMethod(
+        name=method.name,
+        doc=method.summary,
+        kind="request",
+        direction=method.direction,
+        params=use_of(method.params),
+        result=use_of(method.result),
+        events=tuple(stream.events) if stream else (),
+        timeout=method.timeout,
+        idle_timeout=stream.idle_timeout if stream else None,
+        permission=method.requires,
+    )
+
+
+def read_notification(notification: Notification[Any]) -> ContractMethod:
+    return ContractMethod(
+        name=notification.name,
+        doc=notification.summary,
+        kind="notification",
+        direction=notification.direction,
+        params=use_of(notification.params),
+        permission=notification.requires,
+    )
+
+
+def use_of(type: Any) -> TypeUse | None:
+    if type is None:
+        return None
+    return JsonValue() if type is Any else Named(NAMES[type])
+
+
+def link_method(name: str, kind: Literal["request", "notification"], params: str | None, doc: str) -> ContractMethod:
+    """Returns a message of the link itself, which either peer may send."""
+    return ContractMethod(name=name, doc=doc, kind=kind, direction="both", params=Named(params) if params else None)
+
+
+LINK_METHODS: Final = (
+    link_method("$/cancelRequest", "notification", "CancelParams", "Cancels a request of the sender."),
+    link_method("$/progress", "notification", "ProgressParams", "Reports how far a request of the receiver is."),
+    link_method("$/credit", "notification", "CreditParams", "Allows further events for a request of the sender."),
+    link_method("$/ping", "request", None, "Is answered by the reader, at once, with null."),
+)
