@@ -1,4 +1,4 @@
-"""Settings for every test: the event loops of async tests, and the hypothesis profiles."""
+"""Settings for every test: the event loops of async tests, the hypothesis profiles, folders for stores."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from becket.testing import adopt_orphans, check_leaks, check_task_leaks
 ASYNCIO = pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio")
 TRIO = pytest.param(("trio", {}), id="trio")
 UVLOOP = pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop")
+MEMORY = "/dev/shm"  # a file system like any other, on which a sync costs nothing
 UNEXPECTED = "unexpected error on a link"  # what becket logs when a callback of its own has raised
 
 # How long one example takes says more about the machine than about the code; the test's own timeout bounds the sum.
@@ -142,3 +145,10 @@ def leaving_no_task(test: Callable[..., Any]) -> Callable[..., Any]:
             await test(*args, **kwargs)
 
     return checked
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder for a store, on a quick file system where there is one."""
+    with TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as path:
+        yield Path(path)

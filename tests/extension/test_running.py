@@ -17,7 +17,7 @@ import anyio
 import pytest
 from tests.extension.hosting import build_initialize, initialize, use_tool
 from tests.extension.notes import Notes
-from tests.peer.test_stdio import request_of
+from tests.peer.transport.test_stdio import request_of
 
 from becket import Peer
 from becket.contract.log import LogLevel, LogRecord, parse_log_line

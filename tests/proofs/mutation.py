@@ -40,21 +40,21 @@ class Area(Struct, frozen=True):
 AREAS = {
     "framing": Area(("framing/*",), ("tests/framing",)),
     "messages": Area(("jsonrpc/*",), ("tests/jsonrpc",)),
-    "permissions": Area(("permissions/*",), ("tests/test_permissions.py", "tests/host/test_permissions.py")),
-    "consent": Area(("host/starting/start_check",), ("tests/host/test_start_check.py",)),
+    "permissions": Area(("permissions/*",), ("tests/permissions/test_gate.py", "tests/host/test_permissions.py")),
+    "consent": Area(("host/starting/start_check",), ("tests/host/starting/test_start_check.py",)),
     "restarts": Area(
         ("host/restart", "host/breaker", "host/lifecycle"),
         ("tests/host/test_restart.py", "tests/host/test_breaker.py", "tests/host/test_lifecycle.py"),
     ),
     "starts": Area(
         ("host/starting/environment", "host/starting/start_order"),
-        ("tests/host/test_environment.py", "tests/host/test_start_order.py"),
+        ("tests/host/starting/test_environment.py", "tests/host/starting/test_start_order.py"),
     ),
 }
 
 # Searches of hypothesis start from one seed, so that a second run finds the same.
 PYTEST = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.proofs.untimed", "--quick", "--hypothesis-seed=0")
-PYTEST += ("--timeout=0", "--ignore=tests/framing/test_framing_checks.py", "--ignore=tests/framing/test_work.py")
+PYTEST += ("--timeout=0", "--ignore=tests/framing/test_work.py")
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]

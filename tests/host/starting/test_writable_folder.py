@@ -22,8 +22,8 @@ from becket.permissions.policies import Decision
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "dialects"
-PROGRAM = Path(__file__).parent / "programs" / "hosts_as_nobody.py"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "dialects"
+PROGRAM = Path(__file__).parents[1] / "programs" / "hosts_as_nobody.py"
 # Begins as a program does that keeps its state beside itself, and goes on as the example.
 WRITING = """
 import os, runpy

@@ -21,7 +21,7 @@ from becket.limits import DEFAULT_LIMITS
 from becket.stores.sqlite import SqliteStore, lock, schema
 from becket.stores.store import now_ms
 
-PROGRAMS = Path(__file__).with_name("programs")
+PROGRAMS = Path(__file__).parents[1] / "programs"
 PAGE = 4096
 
 
