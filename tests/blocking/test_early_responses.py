@@ -141,7 +141,7 @@ def test_an_invalid_or_second_response_raises_in_the_handler(thread: bool) -> No
         while len(text_event) < 2:  # the function goes on in a thread of its own
             raw.send(request(2, "end"))
             text_event = raw.receive()["result"]
-        assert text_event == ["no JSON", "work was answered already"]
+        assert text_event == ["no JSON", "the response to work was sent already"]
 
 
 @both

@@ -148,7 +148,7 @@ async def test_a_gated_method_stays_gated_under_another_name() -> None:
 
 async def test_an_extension_call_that_the_dialect_lacks_is_refused_before_anything_is_sent() -> None:
     async with sketch() as (host, _):
-        assert "the dialect `sketched` has no word for it" in await host.call_tool("configure")
+        assert "the dialect `sketched` does not define it" in await host.call_tool("configure")
 
 
 async def test_a_host_call_that_the_dialect_lacks_is_refused_before_anything_is_sent() -> None:

@@ -127,7 +127,7 @@ async def test_responding_twice_is_refused() -> None:
         script.send(request(1, "work"))
         assert result_of(await script.receive()) == "accepted"
         await settled()
-    assert "work was answered already" in str(errors[0])
+    assert "the response to work was sent already" in str(errors[0])
     assert script.unread() == []
 
 

@@ -140,5 +140,5 @@ class ContractMapping(Struct, frozen=True, kw_only=True, eq=False):
         """
         mapping = self.methods.get(method)
         if mapping is None:
-            raise NotSupported(f"`{method}`", f"the dialect `{self.dialect}` has no word for it")
+            raise NotSupported(f"`{method}`", f"the dialect `{self.dialect}` does not define it")
         return mapping

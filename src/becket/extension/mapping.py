@@ -106,5 +106,5 @@ class HostCallMapping:
             return WireNotification(name, params)
         notification = self._mapping.notifications.get(name)
         if notification is None:
-            raise NotSupported(f"`{name}`", f"the dialect `{self._mapping.dialect}` has no word for it")
+            raise NotSupported(f"`{name}`", f"the dialect `{self._mapping.dialect}` does not define it")
         return notification.encode(params, self._link_state)

@@ -184,7 +184,7 @@ class ShutdownTrigger:
             from time import sleep
 
             sleep(STOP_GRACE)
-            end_program(f"the end took longer than {STOP_GRACE:g} s: given up")
+            end_program(f"this program did not end within {STOP_GRACE:g} s: killed")
 
         start_new_thread(wait, ())
 

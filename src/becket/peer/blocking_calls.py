@@ -19,9 +19,9 @@ E_co = TypeVar("E_co", covariant=True)
 
 
 class PendingCall(Generic[R_co]):
-    """A call that is on its way. One that nobody keeps is given up."""
+    """A call in flight. Dropping the last reference to it cancels it."""
 
-    # Of one whose constructor was interrupted.
+    # defaults for an instance whose constructor was interrupted
     _coroutine: Coroutine[Any, Any, Any] | None = None
     _outcome: tuple[Any, BaseException | None] | None = None
 
@@ -44,7 +44,7 @@ class PendingCall(Generic[R_co]):
             self._outcome = (None, failure)
 
     def result(self) -> R_co:
-        """Waits for the answer and returns it. Raises what `call` raises, each time it is asked."""
+        """Waits for the response and returns its result. Raises what `call` raises, on every call."""
         with self._loop.locked():
             while (outcome := self._outcome) is None:
                 self._wait()
@@ -58,7 +58,7 @@ class PendingCall(Generic[R_co]):
         assert waiter is not None
         try:
             self._loop.wait(waiter)
-        except BaseException as interruption:  # a KeyboardInterrupt, say: the call is abandoned
+        except BaseException as interruption:  # a KeyboardInterrupt, for example: the call is abandoned
             if self._outcome is None:
                 self._step(interruption)
             raise
@@ -66,17 +66,17 @@ class PendingCall(Generic[R_co]):
             self._step(None)
 
     def cancel(self) -> None:
-        """Tells the other side that the answer is not wanted any more; `result` raises from then on."""
+        """Cancels the call at the other peer; `result` raises from then on."""
         with self._loop.locked():
             if self._outcome is None:
                 waiter = self._future
                 self._step(CallCancelled(self._method))
                 if waiter is not None:
-                    waiter.set_result(None)  # for those who wait in `result`
+                    waiter.set_result(None)  # wakes the threads that wait in `result`
 
     def __del__(self) -> None:
         if self._outcome is None and self._coroutine is not None:
-            # Whatever thread lets go of it, and whatever it holds: the pump gives the call up.
+            # Runs in any thread, with any lock held: the pump abandons the call.
             self._loop.call_soon(self._coroutine.close)
 
 
@@ -89,12 +89,12 @@ class BlockingStream(Generic[E_co, R_co]):
 
     @property
     def dropped(self) -> int:
-        """How many events were dropped because they were not taken in time."""
+        """How many events were dropped because the consumer was too slow."""
         return self._stream.dropped
 
     @property
     def skipped(self) -> int:
-        """How many events could not be read."""
+        """How many events could not be decoded."""
         return self._stream.skipped
 
     def __enter__(self) -> BlockingStream[E_co, R_co]:
@@ -117,6 +117,6 @@ class BlockingStream(Generic[E_co, R_co]):
                 return
 
     def result(self) -> R_co:
-        """Waits for the answer of the call and returns it. Events that were not taken are dropped."""
+        """Waits for the response of the call and returns its result. Unread events are dropped."""
         result: R_co = self._loop.run(self._stream.result())
         return result

@@ -1,7 +1,7 @@
 """Provides BlockingPeer and BlockingContext for programs without an event loop.
 
-The link, the connection, the streams and the rules are those of `Peer`; only the loop is another one. A plain function
-that handles a request runs in the thread that reads, or in a worker where it was registered so; it may call back.
+Link, connection, streams and rules are those of `Peer`; only the loop differs. A plain handler runs in the reading
+thread, or in a worker if it was registered with `thread`; it may call back.
 """
 
 from __future__ import annotations
@@ -64,20 +64,20 @@ def connect_process(
     guard: bool = False,
     **options: Unpack[PeerOptions],
 ) -> BlockingPeer:
-    """Starts a program and returns a peer that speaks with it: `with connect_process(cmd) as peer: peer.call(...)`.
+    """Starts a program and returns a peer connected to it: `with connect_process(cmd) as peer: peer.call(...)`.
 
-    Nothing is read before the first call, `listen` or `serve`: handlers that are registered until then are in time.
-    With `guard` the program is killed when this one is gone. See `Peer.connect_process`.
+    Reading starts with the first call, `listen` or `serve`: handlers registered before that miss nothing. With `guard`
+    the program is killed when this process is gone. See `Peer.connect_process`.
 
     Raises:
         StartFailed: the program cannot be started.
-        NotSupported: `guard` is given where there can be no such process.
+        NotSupported: `guard` is given on a system without support for it.
     """
     try:
         from becket.peer.transport.child_process import log_stderr, normalize_command, open_child
         from becket.peer.transport.child_transport import ChildTransport
-    except OSError as error:  # no descriptor is left to read a module by
-        raise StartFailed(str(command[0]), f"what starts programs could not be loaded: {error}") from error
+    except OSError as error:  # no descriptor left to import the module
+        raise StartFailed(str(command[0]), f"the code that starts programs cannot be imported: {error}") from error
 
     limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
     words = normalize_command(command)
@@ -102,13 +102,13 @@ def connect_stdio(
 ) -> BlockingPeer:
     """Takes over this program's stdin and stdout: `with connect_stdio(methods=methods) as peer: peer.serve()`.
 
-    Nothing is read before `serve`, `listen` or the first call; handlers that are registered until then are in time.
-    When stdin has ended and a handler has not returned a moment later, the program and its session are ended."""
+    Reading starts with `serve`, `listen` or the first call: handlers registered before that miss nothing. If a handler
+    has not returned shortly after the end of stdin, the program and its session are ended."""
     return BlockingPeer.over_stdio(name=name, **options)
 
 
 class BlockingPeer:
-    """One end of a link, for threads. See `Peer`: the methods are the same, without `await`."""
+    """One end of a link, for threads. The methods are those of `Peer`, without `await`."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class BlockingPeer:
             self._loop.flush = self._link.flush
             with self._loop.locked():
                 self._link.start(Inbound(self._link, self.methods, self, BlockingContext, gate=gate, ask=ask))
-        except BaseException:  # an async handler, a dialect that does not exist, a framing that cannot be made
+        except BaseException:  # an async handler, an unknown dialect, an invalid framing
             transport.close()
             self._loop.close()
             self._loop.join()
@@ -190,7 +190,7 @@ class BlockingPeer:
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
     ) -> Any:
-        """Calls a method of the other side and returns its result. Raises what `Peer.call` raises."""
+        """Calls a method of the other peer and returns its result. Raises what `Peer.call` raises."""
         if self._starts_reader_on_use:
             self._start_reader()
         return self._loop.run(self._outbound.call(method, params, timeout, returns, on, on_progress))
@@ -229,7 +229,7 @@ class BlockingPeer:
         timeout: float | Unset | None = UNSET,
         returns: Any = Any,
     ) -> PendingCall[Any]:
-        """Sends a call and returns at once: many can be on their way from one thread. Take `result()` later."""
+        """Sends a call and returns at once, so that a thread can have many in flight: take `result()` later."""
         if self._starts_reader_on_use:
             self._start_reader()
         name = method if isinstance(method, str) else method.name
@@ -303,7 +303,7 @@ class BlockingPeer:
     def notify(self, method: str, params: object = None) -> None: ...
 
     def notify(self, method: str | Notification[Any], params: object = None) -> None:
-        """Tells the other side something; waits only while it is behind with reading."""
+        """Sends a notification; waits only while the send queue is full."""
         if self._starts_reader_on_use:
             self._start_reader()
         if not isinstance(method, str):
@@ -312,29 +312,29 @@ class BlockingPeer:
             method = method.name
         self.send_and_wait(self._outbound.notify, method, params)
 
-    def send_and_wait(self, tell: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Sends something, and waits only where what that returns has to wait."""
-        waits = self.call_locked(tell, *arguments)
+    def send_and_wait(self, send: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Sends a message, and waits only if sending returned something to wait for."""
+        waits = self.call_locked(send, *arguments)
         if waits is not READY:
             self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
     def call_locked(self, function: Callable[..., T], *arguments: object) -> T:
-        """Calls a function of the link while nothing else happens on it."""
+        """Calls a function of the link under the link's lock."""
         return self._loop.call_locked(function, *arguments)
 
     def drain(self) -> None:
-        """Waits until the other side has read most of what was sent."""
+        """Waits until the other peer has read most of what was sent."""
         self._loop.run(wait_drained(self._link))
 
     def ping(self, *, timeout: float = 5.0) -> None:
-        """Asks whether the other side reads at all. Raises what `Peer.ping` raises."""
+        """Checks that the other peer reads. Raises what `Peer.ping` raises."""
         method = self._link.dialect.ping
         if method is None or "ping" not in self._link.features:
-            raise NotSupported("ping", "it was not agreed on with the other side")
+            raise NotSupported("ping", "the peers have not agreed on it")
         self.call(method, timeout=timeout)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine that waits for nothing but this link."""
+        """Runs a coroutine that waits for this link alone."""
         return self._loop.run(coroutine)
 
     # -- serving
@@ -387,7 +387,8 @@ class BlockingPeer:
         return check
 
     def listen(self) -> None:
-        """Reads in a thread of its own while nobody waits for the link. Over a process the first call does it, too."""
+        """Reads in a background thread while no other one waits for the link. The first call to a process starts it
+        too."""
         self._loop.start_background()
 
     def _start_reader(self) -> None:
@@ -395,7 +396,7 @@ class BlockingPeer:
         self.listen()
 
     def serve(self) -> ConnectionLost:
-        """Serves the other side in this thread until the link has ended; returns why."""
+        """Serves the other peer in this thread until the link has ended; returns why."""
         return self.wait_closed()
 
     # -- the end
@@ -407,35 +408,35 @@ class BlockingPeer:
 
     @property
     def close_reason(self) -> ConnectionLost | None:
-        """Why the link ended; None while it lives."""
+        """Why the link ended; None while it is open."""
         return self._link.close_reason
 
     @property
     def process(self) -> ChildProcess | None:
-        """The child process, where there is one."""
+        """The child process, if there is one."""
         return getattr(self._link.transport, "child", None)
 
     @property
     def features(self) -> frozenset[str]:
-        """What both sides have agreed to use beyond the dialect's minimum."""
+        """The optional features of the dialect that both peers use."""
         return self._link.features
 
     def limit_features(self, features: Iterable[str]) -> None:
-        """Limits what is used from now on to what both sides have announced."""
+        """Restricts the optional features to those that both peers have announced."""
         self._link.limit_features(features)
 
     def observe_handlers(self) -> Callable[[], bool]:
-        """Returns a function that tells, some time later and from any thread, whether a handler has not returned."""
+        """Returns a function that reports later, from any thread, whether a handler that runs now has not returned."""
         from becket.peer.watchdog import observe_link
 
         return observe_link(self._link)
 
     def wait_closed(self) -> ConnectionLost:
-        """Waits until the link has ended, from whichever side, and returns why."""
+        """Waits until either peer has ended the link, and returns why."""
         return self._loop.run(self._link.wait_closed())
 
     def close(self) -> None:
-        """Ends the link, and the process behind it. From any thread, twice, and in the middle of anything."""
+        """Ends the link and its process. May be called from any thread, at any time, and twice."""
         if not self._link.is_transport_closed:
             self._loop.run(self._link.aclose())
         with self._loop.locked():
@@ -456,24 +457,24 @@ class BlockingPeer:
 
 
 class BlockingContext(BaseContext):
-    """The second argument of a handler on the blocking face."""
+    """The second argument of a handler in the blocking runtime."""
 
     __slots__ = ()
 
     @property
     def peer(self) -> BlockingPeer:
-        """The peer that the request came from: it may be called back."""
+        """The peer that sent the request, for calls back."""
         peer: BlockingPeer = self._inbound.peer
         return peer
 
     def respond(self, result: object = None) -> None:
-        """Answers the request now, while its function goes on. See `Context.respond`.
+        """Sends the response now, while the handler goes on. See `Context.respond`.
 
-        A function that goes on for long belongs into a thread of its own: elsewhere nobody reads the link meanwhile."""
+        A handler that goes on for long belongs in a thread of its own: elsewhere it keeps the link from being read."""
         self.peer.call_locked(self._inbound.respond, self.method, self._request, result)
 
     def progress(self, value: object) -> None:
-        """Reports from within the call; waits while the caller is behind with reading."""
+        """Sends progress of this call; waits while the send queue is full."""
         self.peer.send_and_wait(self._inbound.send_progress, self.method, self._request, value)
 
     @overload
@@ -509,13 +510,13 @@ class BlockingContext(BaseContext):
     ) -> Any: ...
 
     def call(self, method: Any, params: Any = None, **options: Any) -> Any:
-        """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
+        """Calls the caller back as part of this request. Same as `ctx.peer.call`."""
         return self.peer.call(method, params, **options)
 
     answer = RenamedMember("respond")
 
 
 def check_not_async(handler: Handler) -> None:
-    """Raises TypeError for a handler that this face cannot run."""
+    """Raises TypeError for a handler that the blocking runtime cannot run."""
     if handler.is_async:
-        raise TypeError(f"the handler of {handler.name!r} is `async def`: the blocking face runs plain functions only")
+        raise TypeError(f"the handler of {handler.name!r} is `async def`: the blocking runtime needs a plain function")

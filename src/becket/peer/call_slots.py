@@ -16,7 +16,7 @@ __all__ = ["CallSlots"]
 
 
 class SlotWaiter:
-    """One that waits for a slot."""
+    """A caller that waits for a slot."""
 
     __slots__ = ("deadline", "has_slot", "waiter")
 
@@ -27,16 +27,14 @@ class SlotWaiter:
 
 
 class CallSlots:
-    """The slots of one link. A call takes its slot by entering the table of calls; `grant_free_slots` says that one has
-    left it."""
+    """The slots of one link. A call takes one by entering the table of calls; `grant_free_slots` runs when one
+    leaves it."""
 
     __slots__ = ("_calls", "_create_future", "limit", "waiters")
 
     def __init__(self, calls: Sized, limit: int, create_waiter: Callable[[], LoopFuture]) -> None:
         self.waiters: deque[SlotWaiter] = deque()
-        self.limit = (
-            limit  # less the slots of those that were woken and have not gone on yet: nobody else may take them
-        )
+        self.limit = limit  # less the slots of woken waiters that have not run yet: no other caller may take those
         self._calls = calls
         self._create_future = create_waiter
 
@@ -45,7 +43,7 @@ class CallSlots:
         return len(self._calls) >= self.limit
 
     async def wait(self, deadline: float) -> None:
-        """Waits for a slot. Whoever returns from it has one if `is_full` is not true, and must take it at once."""
+        """Waits for a slot. On return the caller has one unless `is_full`, and must take it at once."""
         place = SlotWaiter(self._create_future(), deadline)
         self.waiters.append(place)
         try:
@@ -61,7 +59,7 @@ class CallSlots:
             self.limit += 1
 
     def grant_free_slots(self) -> None:
-        """Hands the slots that are free to those that have waited longest."""
+        """Gives free slots to the callers that have waited longest."""
         while self.waiters and not self.is_full:
             place = self.waiters.popleft()
             if not place.waiter.done():  # else it was cancelled, and is about to leave
@@ -70,13 +68,13 @@ class CallSlots:
                 place.waiter.set_result(None)
 
     def expire(self, now: float) -> float:
-        """Wakes those whose time is over without a slot, and returns when the next one's is."""
+        """Wakes the waiters whose deadline has passed, without a slot, and returns the next deadline."""
         for place in [place for place in self.waiters if place.deadline <= now]:
             self.waiters.remove(place)
             wake(place.waiter)
         return min((place.deadline for place in self.waiters), default=inf)
 
     def close(self) -> None:
-        """Wakes all: the link has ended."""
+        """Wakes all waiters: the link has ended."""
         while self.waiters:
             wake(self.waiters.popleft().waiter)

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class BaseContext:
-    """What a handler of either face knows. Of a notification there is no id, no deadline and nothing to report to; it
-    `is_streamed` where a running call has received it as well."""
+    """The context of a handler, in either runtime. That of a notification has no id, deadline or progress, and it
+    `is_streamed` if a pending call has received it too."""
 
     __slots__ = ("_inbound", "_request", "is_streamed", "method")
 
@@ -40,13 +40,13 @@ class BaseContext:
 
     @property
     def caller(self) -> str | None:
-        """The id of the extension at the other end, as its connection tells it; None where the link has no gate."""
+        """The id of the extension at the other end, as recorded for its connection; None on a link without a gate."""
         gate = self._inbound.link.gate
         return None if gate is None else gate.extension
 
     @property
     def wire_request(self) -> object:
-        """The request as a program of another dialect has made it; None from one that uses the words of becket."""
+        """The request as a foreign dialect sent it; None for a request of becket's own dialects."""
         return None
 
     @property
@@ -56,16 +56,16 @@ class BaseContext:
 
     @property
     def deadline(self) -> float:
-        """When the caller stops waiting, on the link's clock; infinity if it did not say."""
+        """When the caller stops waiting, on the link's clock; infinity without a limit."""
         return inf if self._request is None else self._request.deadline
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the caller no longer wants the answer. For functions in a thread, which nothing can interrupt."""
+        """Whether the caller has cancelled. For functions in a thread, which cannot be interrupted."""
         return self._request is not None and (self._request.is_cancelled or self._inbound.link.close_reason is not None)
 
     def remaining(self) -> float:
-        """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
+        """Returns the seconds left until the deadline; infinity if the caller set no limit."""
         return self.deadline - self._inbound.link.loop.time()
 
 
@@ -76,28 +76,28 @@ class Context(BaseContext):
 
     @property
     def peer(self) -> Peer:
-        """The peer that the request came from: it may be called back."""
+        """The peer that sent the request, for calls back."""
         peer: Peer = self._inbound.peer
         return peer
 
     def respond(self, result: object = None) -> None:
-        """Answers the request now, while its function goes on; from a function in a worker thread as well.
+        """Sends the response now, while the handler goes on; also from a function in a worker thread.
 
-        What the function returns in the end is dropped, and an error that it raises is logged. It still counts among
-        the running requests and ends with the link, but its caller can no longer cancel it.
+        The handler's return value is dropped, and an error that it raises is logged. It still counts as a running
+        request and ends with the link, but its caller can no longer cancel it.
 
         Raises:
-            LocalProtocolError: it was answered already, or it is a notification; or the result has no JSON.
+            LocalProtocolError: a response was sent already; it is a notification; or the result cannot be encoded.
             ConnectionLost: the link has ended.
         """
         self._inbound.respond(self.method, self._request, result)
 
     async def progress(self, value: object) -> None:
-        """Reports from within the call; waits while the caller is behind with reading.
+        """Sends progress of this call; waits while the send queue is full.
 
         Raises:
-            NotSupported: the dialect has no word for progress.
-            LocalProtocolError: a notification has nobody to report to.
+            NotSupported: the dialect does not define progress.
+            LocalProtocolError: a notification has no progress.
         """
         await self._inbound.send_progress(self.method, self._request, value)
 
@@ -111,7 +111,7 @@ class Context(BaseContext):
     def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
 
     def notify(self, method: str | Notification[Any], params: object = None) -> Coroutine[Any, Any, None]:
-        """Sends a notification that belongs to this call and, where that was agreed, uses up the caller's credit."""
+        """Sends a notification that belongs to this call and, if credit was negotiated, uses the caller's credit."""
         if not isinstance(method, str):
             if method.params_to_json is not None:
                 params = method.params_to_json(params)
@@ -141,7 +141,7 @@ class Context(BaseContext):
     ) -> Coroutine[Any, Any, Any]: ...
 
     def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
-        """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
+        """Calls the caller back as part of this request. Same as `ctx.peer.call`."""
         return self.peer.call(method, params, **options)
 
     answer = RenamedMember("respond")

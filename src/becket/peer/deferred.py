@@ -1,4 +1,4 @@
-"""A result that a plain handler returns before it is there. The response leaves when it comes; no task waits for it."""
+"""Deferred results: a plain handler returns one, and its settlement sends the response. No task waits for it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["Deferred"]
 
 
 class Deferred:
-    """Settled once, later and in the thread of the link's loop, with a result or with an exception.
+    """A result that is settled later, once, in the thread of the link's loop, with a value or an exception.
 
-    One that comes after the request was cancelled or the link has ended is dropped."""
+    An outcome that comes after the request was cancelled or the link has ended is dropped."""
 
     __slots__ = ("_translate", "respond")
 
@@ -20,7 +20,7 @@ class Deferred:
         self._translate: Callable[[Any], Any] | None = None
 
     def translated(self, translate: Callable[[Any], Any]) -> Deferred:
-        """Returns this one, whose outcome is what `translate` returns or raises for the one that comes."""
+        """Replaces each outcome by what `translate` returns or raises for it; returns this object."""
         self._translate = translate
         return self
 

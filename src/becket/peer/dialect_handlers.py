@@ -1,7 +1,7 @@
 """Wraps contract handlers so that they serve and send in a foreign dialect's messages.
 
-Whoever serves the contract registers its methods and sends its events; here they are put under the names by which the
-other side asks, and what goes and comes is translated by the dialect's phrases. Native links never come here.
+Handlers and events are registered and sent under the contract's names; here they get the dialect's names, and the
+dialect's mapping translates params, results and events. Native links do not use this module.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ CONTRACT_NAMES = CONTRACT_NOTIFICATIONS | {method.name for method in METHODS}
 
 
 def map_handlers(methods: Registry, speech: ContractMapping, scene: LinkState) -> Registry:
-    """Returns handlers under a dialect's names for those of the contract; what is not of the contract stays as it is,
-    also where the dialect has such a name, unless it has a phrase under that name too.
+    """Returns the contract's handlers under a dialect's names.
 
-    Handlers of what the dialect has no word for are left out: nobody can ask for them."""
+    Handlers of other methods keep their names, unless the dialect maps a method of that name. Handlers of methods that
+    the dialect does not define are left out."""
     spoken = Registry()
     runs = AcknowledgedCalls()
     for handler in sorted(
         methods.handlers(), key=lambda each: each.name in CONTRACT_NAMES
-    ):  # an author's own come first
+    ):  # an author's own handlers take precedence
         if handler.is_for_notifications:
             tale = speech.notifications.get(handler.name)
             if tale is not None:
@@ -81,7 +81,7 @@ class MethodBinding(Struct, frozen=True, eq=False):
     check_call: Callable[[str, LinkState], None] | None
 
     def decode_params(self, params: Any) -> tuple[WireRequest, Any]:
-        """Returns the request as it came, and as the contract has it."""
+        """Returns the request as received, and its params in the contract's types."""
         saying = WireRequest(self.wire_method, params)
         return saying, self.mapping.decode_request(saying, self.link_state)
 
@@ -89,7 +89,7 @@ class MethodBinding(Struct, frozen=True, eq=False):
         return self.mapping.encode_result(result, saying, self.link_state)
 
     def respond(self, outcome: Any, saying: WireRequest) -> Any:
-        """Returns the answer to an outcome that came later: a result, or the exception of a failure."""
+        """Returns the response for an outcome that came later: a result, or the exception of a failure."""
         return (
             self.encode_failure(outcome, saying)
             if isinstance(outcome, Exception)
@@ -100,7 +100,7 @@ class MethodBinding(Struct, frozen=True, eq=False):
         return MappedContext(context, self, saying, run)
 
     def encode_notification(self, notification: str, params: Any, saying: WireRequest) -> WireNotification | None:
-        """Returns what goes out for a notification that belongs to the request; None for what cannot be said."""
+        """Returns the wire form of a notification that belongs to the request; None if the dialect has none."""
         if notification not in CONTRACT_NOTIFICATIONS:
             return WireNotification(notification, params)
         return (
@@ -110,21 +110,21 @@ class MethodBinding(Struct, frozen=True, eq=False):
         )
 
     def encode_failure(self, failure: Exception, saying: WireRequest) -> Any:
-        """Returns the answer that tells of a failure, or raises it."""
+        """Returns the response that reports a failure, or raises the failure."""
         if self.mapping.encode_failure is None or isinstance(failure, RequestCancelled):
             raise failure
         return self.mapping.encode_failure(to_rpc_error(failure, self.wire_method.name), saying, self.link_state)
 
     def encode_end_events(self, result: Any, error: RpcError | None, saying: WireRequest) -> Iterable[WireNotification]:
-        assert self.mapping.encode_end_events is not None  # what is acknowledged has an end
+        assert self.mapping.encode_end_events is not None  # only an acknowledged request has end events
         return self.mapping.encode_end_events(result, error, saying, self.link_state)
 
 
 def extract_event(params: Any) -> Any:
-    """Returns the event that the params of a notification of the contract hold."""
+    """Returns the event in the params of a notification of the contract."""
     if isinstance(params, CommandOutputParams):
         return params.event
-    if is_object(params):  # usage has members of any name, and travels flat
+    if is_object(params):  # usage has members of any name, and is sent flat
         return Usage({name: value for name, value in params.items() if name != "type"})
     return params
 
@@ -198,13 +198,13 @@ def register_method(spoken: Registry, handler: Handler, words: MethodBinding, ru
 
 
 class AcknowledgedCalls:
-    """What goes on after its acknowledgement, and can be ended by a request of its own."""
+    """Work that goes on after its acknowledgement, and can be cancelled by a request of its own."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, object], AcknowledgedCall] = {}
 
     def open(self, phrase: MethodMapping, params: Any) -> AcknowledgedCall:
-        key = None if phrase.cancel_method is None else phrase.correlation_key(params)  # else nobody ever asks for it
+        key = None if phrase.cancel_method is None else phrase.correlation_key(params)  # else no request can name it
         return AcknowledgedCall(self._open, (id(phrase), key))
 
     def canceller(self, phrase: MethodMapping) -> Callable[[Any], Any]:
@@ -218,8 +218,8 @@ class AcknowledgedCalls:
 
 
 class AcknowledgedCall:
-    """One of them, for as long as the block lasts. A coroutine ends with its `scope`; nothing can stop a thread, which
-    sees `ctx.is_cancelled`."""
+    """One acknowledged call, for the duration of the block. A coroutine ends with its `scope`; a thread sees
+    `ctx.is_cancelled`."""
 
     def __init__(self, open_runs: dict[tuple[int, object], AcknowledgedCall], key: tuple[int, object]) -> None:
         self.is_cancelled = False
@@ -245,7 +245,7 @@ class AcknowledgedCall:
 
 
 class MappedContext:
-    """The context of a request whose events go out in the words of its dialect; all else is the context's own."""
+    """The context of a request whose events are sent in its dialect's messages; everything else is delegated."""
 
     __slots__ = ("_binding", "_call", "_context", "wire_request")
 
@@ -254,38 +254,38 @@ class MappedContext:
         self._binding = words
         self._call = run
         self.wire_request = saying
-        """The request as it came."""
+        """The request as received."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the caller no longer wants the answer; of one that was acknowledged, the events that follow."""
+        """Whether the caller has cancelled the request, or after its acknowledgement the events that follow."""
         return (self._call is not None and self._call.is_cancelled) or self._context.is_cancelled
 
     @property
     def peer(self) -> MappedPeer:
-        """The peer that the request came from."""
+        """The peer that sent the request."""
         return MappedPeer(self._context.peer, self.map_notification)
 
     def call(self, method: str | Method[Any, Any], params: Any = None, **options: Any) -> Any:
         """Calls the host from within the request.
 
         Raises:
-            NotSupported: it has not announced to serve this; nothing was sent.
+            NotSupported: the host has not announced this method; nothing was sent.
         """
         if self._binding.check_call is not None:
             self._binding.check_call(method if isinstance(method, str) else method.name, self._binding.link_state)
         return self._context.call(method, params, **options)
 
     def progress(self, value: object) -> Coroutine[Any, Any, None]:
-        """Reports from within the call, if there is a word for it."""
+        """Sends progress of the call, if the dialect defines it."""
         report = self._binding.mapping.encode_progress
         return self._send(None if report is None else report(value, self.wire_request, self._binding.link_state))
 
     def notify(self, method: str | Notification[Any], params: Any = None) -> Coroutine[Any, Any, None]:
-        """Sends what belongs to the request, if there is a word for it."""
+        """Sends a notification that belongs to the request, if the dialect defines it."""
         return self._send(self.map_notification(method, params))
 
     def _send(self, tale: WireNotification | None) -> Coroutine[Any, Any, None]:
@@ -301,7 +301,7 @@ class MappedContext:
 
 
 class MappedPeer:
-    """A peer as a handler of the contract sees it: what it is told goes out in the words of its dialect."""
+    """A peer as contract handlers see it: its notifications are sent in the dialect's messages."""
 
     __slots__ = ("_map_notification", "_peer")
 

@@ -1,7 +1,7 @@
 """Routes notifications to the pending calls that subscribed to them.
 
-A call claims its notifications before its request leaves, so none can be missed. All calls that have claimed one
-receive it, and so does its handler. Where there is one receiver alone, it is called without looking for others.
+A call subscribes before its request is sent, so that it misses none. A notification goes to all subscribed calls and
+to its handler. With a single receiver, that one is called directly.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from becket.methods.registry import describe_function, read_signature, unwrap_ca
 
 __all__ = ["JSON_NULL", "CallSubscription", "EventHandler", "EventRouter"]
 
-FIRST_TOKEN = 2**30  # a caller that asks for progress with a token of its own begins at 1
+FIRST_TOKEN = 2**30  # callers that choose their own progress tokens begin at 1
 
 JSON_NULL = Raw(b"null")
 
 
 class CallSubscription:
-    """The notifications of one kind that belong to one call.
+    """The notifications of one method that belong to one call.
 
-    `matches` tells which of them do. Without it they do unless they bear the mark of another call. `put_credited` takes
-    those that bear the mark of this one: they have used up its credit."""
+    `matches` decides which of them do; without it, all but those that carry the id of another call. `put_credited`
+    receives those that carry this call's id: they have used its credit."""
 
     __slots__ = ("call", "matches", "put", "put_credited")
 
@@ -49,7 +49,7 @@ class CallSubscription:
         self.call = call
 
     def deliver(self, params: Raw | None, owner: bytes | None) -> bool:
-        """Takes a notification that bears the mark of the call `owner`, or no mark, if it is for this one."""
+        """Delivers a notification that carries the id of the call `owner`, or none, if it is for this call."""
         is_own = owner is not None and self.call is not None and self.call.id == owner
         if self.matches is not None:
             if not self.matches(JSON_NULL if params is None else params):
@@ -61,7 +61,7 @@ class CallSubscription:
 
 
 class EventRouter:
-    """Who waits for which notification on one link."""
+    """The subscriptions to notifications on one link."""
 
     __slots__ = (
         "_by_method",
@@ -82,15 +82,15 @@ class EventRouter:
         self._progress = progress
         self._cancel_method = (
             None if cancelling is None else cancelling.method
-        )  # the connection's own, whoever claims it
+        )  # the connection's own table: progress subscriptions
         self._by_method: dict[str, list[CallSubscription]] = {}
         self._by_token: dict[bytes, CallSubscription] = {}
-        self._tokens: dict[bytes, bytes] = {}  # of the calls whose token is not their id
+        self._tokens: dict[bytes, bytes] = {}  # for the calls whose token is not their id
         self._last_token = FIRST_TOKEN
         self._has_handler: Callable[[str], bool] | None = None
         self._fallback: Callable[[NotificationMessage], None] | None = None
-        self.is_tagged = is_marked  # notifications may say which call they belong to
-        self.exclusive: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call receives alone
+        self.is_tagged = is_marked  # notifications may carry the id of their call
+        self.exclusive: dict[str, Callable[[Raw | None], None]] = {}  # by method, where there is one receiver
 
     def add(self, method: str, claim: CallSubscription) -> None:
         self._by_method.setdefault(method, []).append(claim)
@@ -102,7 +102,7 @@ class EventRouter:
         return b"%d" % self._last_token
 
     def add_progress(self, id: bytes, claim: CallSubscription, token: bytes | None = None) -> None:
-        """Claims the progress of the call with this id, which is told under that, or under the token."""
+        """Subscribes the call with this id to its progress, which carries the id or the token."""
         if token is not None:
             self._tokens[id] = token
         self._by_token[token or id] = claim
@@ -117,7 +117,7 @@ class EventRouter:
         self._by_token.pop(self._tokens.pop(id, id), None)
 
     def _put_marked(self, claim: CallSubscription, method: str) -> Callable[[Raw | None], None]:
-        """Returns what takes the events that bear the mark of this call as our kits write it; others are routed."""
+        """Returns a function for events that carry this call's id as becket encodes it; other events are routed."""
         call, fallback = claim.call, self._fallback
         assert fallback is not None
         mark = b""
@@ -137,13 +137,13 @@ class EventRouter:
     def share_with(
         self, has_handler: Callable[[str], bool], on_notification: Callable[[NotificationMessage], None]
     ) -> None:
-        """Takes what tells whether a notification has a handler, which receives it beside the calls, and what takes
-        notifications of all kinds."""
+        """Takes a function that returns whether a notification has a handler beside the calls, and the handler of all
+        notifications."""
         self._has_handler = has_handler
         self._fallback = on_notification
 
     def reconsider(self, method: str) -> None:
-        """Takes into account that a notification has a handler now, or none any more."""
+        """Updates the direct route of a method: a handler was added or removed."""
         if method in self._by_method:
             self._update_exclusive(method)
 
@@ -156,13 +156,13 @@ class EventRouter:
             self.exclusive[method] = self._put_marked(claims[0], method) if self.is_tagged else claims[0].put
 
     def _is_alone(self, claim: CallSubscription, method: str) -> bool:
-        """Returns whether all notifications of a method are for this claim, and for nothing else."""
+        """Returns whether this subscription is the only receiver of a method's notifications."""
         if claim.matches is not None or method == self._cancel_method or (self.is_tagged and self._fallback is None):
             return False
         return self._has_handler is None or not self._has_handler(method)
 
     def route(self, method: str, params: Raw | None, owner: bytes | None) -> bool:
-        """Hands a notification to the calls that claimed it and returns whether there was one."""
+        """Delivers a notification to the subscribed calls and returns whether there was one."""
         form = self._progress
         if form is not None and self._by_token and method == form.method and self._route_progress(params, form):
             return True
@@ -183,14 +183,14 @@ class EventRouter:
 
 
 class EventHandler:
-    """A function that takes the events of a call, and the type that it asks for."""
+    """A function that handles the events of a call, and the type of its parameter."""
 
     __slots__ = ("arity", "decode", "function", "is_async")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         annotation: Any = Any
         self.arity, self.is_async = 1, False
-        if hasattr(unwrap_callable(function)[0], "__code__"):  # else it is built in: the `append` of a list
+        if hasattr(unwrap_callable(function)[0], "__code__"):  # else a builtin, such as the `append` of a list
             self.arity, annotation, self.is_async = read_signature(function)
         if self.arity > 1:
             raise TypeError(f"{describe_function(function)} must take `()` or `(event)`")
@@ -198,23 +198,23 @@ class EventHandler:
         self.decode = get_result_decoder(annotation)
 
     def decode_with_handler(self, raw: Raw) -> tuple[EventHandler, Any]:
-        """Returns who wants the event, and the event."""
+        """Returns the handler of the event, and the decoded event."""
         return self, self.decode(raw)
 
     def build_subscription(self, call: OutboundCall, fail: Callable[[Exception], None]) -> CallSubscription:
-        """Returns a claim that calls the function at once; what goes wrong with it or with the event goes to `fail`."""
+        """Returns a subscription that calls the function at once; its errors, and those of decoding, go to `fail`."""
         function = self.function
         decode: Callable[[Any], Any] = self.decode
         take: Callable[[Any], Any] = function if self.arity else ignore_argument(function)
 
         def put(raw: Raw | None) -> None:
             try:
-                take(decode(raw))  # which fails for the few without params
+                take(decode(raw))  # fails for the few without params
             except Exception as error:
                 find_out(raw, error)
 
         def find_out(raw: Raw | None, error: Exception) -> None:
-            """The function has failed, unless the event was none for it."""
+            """Reports the error of the function, unless the event did not match it."""
             if raw is None:
                 put(JSON_NULL)
                 return

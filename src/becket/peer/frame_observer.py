@@ -1,6 +1,4 @@
-"""Observes the frames of a running link. A link that is not observed pays nothing: wrappers stand around its framing
-and its transport only while it is.
-"""
+"""Observes the frames of a running link: wraps its framing and transport only while it is observed."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["Observer", "tap"]
 
 Observer = Callable[[bool, bytes], object]
-"""Gets the body of each frame, after whether it came in. It is called within the link's own turn and must not raise."""
+"""Called with whether the frame is inbound, and its body. It runs within the link's turn and must not raise."""
 
 
 def tap(link: Link, observe: Observer) -> Callable[[], None]:
-    """Observes a link from now on; returns what ends that. A frame of which a part has come already is observed too."""
+    """Observes a link from now on, including a partly received frame; returns a function that stops it."""
     connection: Any = link.connection
     observed = connection.framing
     if not isinstance(observed, ObservedFraming):
@@ -42,7 +40,7 @@ def tap(link: Link, observe: Observer) -> Callable[[], None]:
 
 
 class ObservedFraming:
-    """The framing of a link, with observers of the frames that come in."""
+    """The framing of a link, with observers of inbound frames."""
 
     def __init__(self, framing: Framing) -> None:
         self.framing: Any = framing
@@ -62,7 +60,7 @@ class ObservedFraming:
 
 
 class ObservedTransport:
-    """The transport of a link, with observers of the frames that go out: whole ones, often several together."""
+    """The transport of a link, with observers of outbound frames: whole ones, often several at once."""
 
     def __init__(self, transport: Transport, link: Link, observers: list[Observer]) -> None:
         self.transport: Any = transport

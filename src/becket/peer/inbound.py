@@ -1,10 +1,10 @@
 """Dispatches inbound requests and notifications to handlers and sends the responses.
 
 Plain functions run where they arrive. A request with an `async def` handler gets a task of its own; notifications are
-handled one at a time, in arrival order, by one task that exists while there is something to wait for.
+handled one at a time, in arrival order, by one task that exists while any are queued.
 
-A function may answer before it ends. Its request is over then: its id may be used again and cancels nothing, and no
-deadline holds it. The function still counts among the running requests, and ends with the link.
+A handler may respond before it returns. Its request is over then: the id may be reused and cancels nothing, and no
+deadline applies. The handler still counts as a running request, and ends with the link.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class RequestTask(Struct, eq=False):
     has_started: bool = False
     has_finished: bool = False
     rejection: RpcError | None = None
-    task: Any = None  # as its loop knows it
-    thread_id: int = 0  # the thread that it runs in, while it does; its task may be gone by then
+    task: Any = None  # the loop's handle
+    thread_id: int = 0  # the thread that runs it, while it runs; its task may be gone by then
 
     @property
     def is_running(self) -> bool:
@@ -133,7 +133,7 @@ class Inbound:
         self._is_draining = False
         self._drain_task: TaskHandle | None = None
         self._credit_waiters: dict[bytes | int, list[LoopFuture]] = {}
-        self._unfinished: list[Any] = []  # those whose request the link has left open
+        self._unfinished: list[Any] = []  # handlers whose request the link left open when it ended
 
     def running(self) -> list[object]:
         """Returns an object for each handler that has begun and has not returned, also after the end of the link."""
@@ -148,7 +148,7 @@ class Inbound:
     # -- requests
 
     def on_request(self, request: InboundRequest) -> None:
-        """Serves a request: decides whether it may run, decodes its params, runs its handler and responds."""
+        """Serves a request: checks its permission, decodes its params, runs its handler and responds."""
         link = self.link
         try:
             if self._has_meta:
@@ -171,7 +171,7 @@ class Inbound:
                 result = self._run_reentrant(request, handler, context)
             else:
                 result = handler.function(*handler.build_arguments(request.params, context))
-            if type(result) is Deferred:  # begun: it is too late to refuse it because of a budget
+            if type(result) is Deferred:  # it has begun: too late to reject it for a budget
                 self._drop_params(request)
                 self._defer(request, result)
                 return
@@ -193,16 +193,15 @@ class Inbound:
             CURRENT_REQUEST.reset(before)
 
     def _start(self, request: InboundRequest, handler: Handler, context: object, admission: Admission | None) -> None:
-        """Serves a request in a task or a worker. Where a policy or a person decides first, its params are not looked
-        at before."""
+        """Serves a request in a task or a worker. A policy or a person decides before its params are decoded."""
         self.link.connection.hold(request)
         arguments = None if admission is not None else self._build_arguments(request, handler, context)
         runner = RequestTask(handler.is_threaded or (handler.is_inline and self._is_reentrant))
         request.driver_state = runner
         running = self._spawn_owned(self._run(request, runner, handler, context, arguments, admission))
-        if not runner.has_finished:  # where tasks start eagerly, it may
+        if not runner.has_finished:  # where tasks start eagerly, it may be over
             runner.task = running
-            if self.link.close_reason is not None:  # its own first step has ended the link, which did not know it yet
+            if self.link.close_reason is not None:  # its first step has ended the link, before the task was recorded
                 self.link.loop.cancel(running)
 
     def _build_arguments(self, request: InboundRequest, handler: Handler, context: object) -> tuple[Any, ...]:
@@ -226,7 +225,7 @@ class Inbound:
             if arguments is None:
                 arguments = self._build_arguments(request, handler, context)
             if runner.rejection is not None:
-                return  # cancelled before it could begin, and responded to then
+                return  # cancelled before it began; the response was sent then
             CURRENT_REQUEST.set(CurrentRequest(request, link))
             if runner.is_thread:
                 work = run_in_worker if handler.is_threaded else link.loop.wrap_locked(run_in_worker)
@@ -234,7 +233,7 @@ class Inbound:
             elif handler.is_async:
                 runner.has_started = True
                 result = await handler.function(*arguments)
-            else:  # it would have run inline, without the admission
+            else:  # without the permission check it would have run inline
                 result = call_sync(handler.function, *arguments)
                 if type(result) is Deferred:
                     self._defer(request, result)
@@ -242,23 +241,23 @@ class Inbound:
             frame = link.connection.respond(request, encode_json(result))
         except BaseException as error:
             frame = self._reject(request, error)
-            if not isinstance(error, HANDLER_ERRORS):  # the loop's way to cancel
+            if not isinstance(error, HANDLER_ERRORS):  # cancelled by the loop
                 link.send(frame)
                 raise
         finally:
             runner.has_finished = True
-            runner.task = None  # the task knows the request, and the collector does not see through a request
+            runner.task = None  # a cycle that the collector cannot see: it does not traverse requests
         link.send(frame)
 
     def _reject(self, request: InboundRequest, error: BaseException) -> bytes:
-        """Returns the frame that responds to a request whose handler has ended with this error, b"" for no response.
+        """Returns the frame that responds to a request whose handler raised this error, b"" for no response.
 
-        The one boundary between exceptions and responses; what is not for the caller is logged."""
+        The only place that turns exceptions into responses; what the caller must not see is logged."""
         connection, runner = self.link.connection, request.driver_state
         refusal = None
         if isinstance(runner, RequestTask):
             is_cancelled = isinstance(error, RequestCancelled) or not isinstance(error, HANDLER_ERRORS)
-            # Something that the handler waits for may have been cancelled, and not by us.
+            # a task that the handler awaits may have been cancelled by its own code
             if is_cancelled and not self.link.loop.is_foreign_cancellation(error):
                 return self._finish_cancelled(request, runner)
             refusal = runner.rejection
@@ -293,7 +292,7 @@ class Inbound:
         self.link.send(frame)
 
     def _drop_params(self, request: InboundRequest) -> None:
-        """Lets go of params that were decoded, except where progress is sent under a token that is in them."""
+        """Drops decoded params, unless they hold the token under which progress is sent."""
         form = self.link.progress
         if form is None or form.token_codec is None:
             request.params = None
@@ -301,14 +300,14 @@ class Inbound:
     # -- a response before the handler has ended
 
     def respond(self, method: str, request: InboundRequest | None, result: object) -> None:
-        """Answers a request while its function goes on.
+        """Sends the response to a request while its handler goes on.
 
         Raises:
-            LocalProtocolError: it was answered already, or it is a notification; or the result has no JSON.
+            LocalProtocolError: a response was sent already; it is a notification; or the result cannot be encoded.
             ConnectionLost: the link has ended.
         """
         if request is None:
-            raise LocalProtocolError(f"{method} came as a notification: nobody waits for its answer")
+            raise LocalProtocolError(f"{method} was received as a notification: it has no response")
         if getattr(request.driver_state, "thread_id", None) == get_ident() and not self._is_reentrant:
             from anyio import from_thread
 
@@ -321,7 +320,7 @@ class Inbound:
         if link.close_reason is not None:
             raise link.close_reason.copy()
         if request.state is not OPEN:
-            raise LocalProtocolError(f"{request.method} was answered already")
+            raise LocalProtocolError(f"the response to {request.method} was sent already")
         encoded = encode_json(result)
         self._wake_credit_waiters(request)
         link.send(link.connection.respond_early(request, encoded))
@@ -330,14 +329,14 @@ class Inbound:
     def _check_backpressure(self) -> None:
         limits = self.link.limits
         if self.link.transport.queued > limits.send_queue:
-            raise Busy("bytes that you have not read", limits.send_queue)
+            raise Busy("unread bytes", limits.send_queue)
 
     # -- cancellation
 
     def on_cancel(self, request: InboundRequest) -> None:
         cancelling = self.link.connection.cancellation
         if cancelling is not None and cancelling.response == "answers itself":
-            return  # the handler sees it in its context and answers in its own time
+            return  # the handler sees it in its context and responds in its own time
         self._interrupt(request, None)
 
     def on_deadline(self, request: InboundRequest) -> None:
@@ -347,23 +346,23 @@ class Inbound:
         request.is_cancelled = True
         self._wake_credit_waiters(request)
         runner = request.driver_state
-        if isinstance(runner, Deferred):  # what was begun goes on, and its outcome is dropped
+        if isinstance(runner, Deferred):  # what has begun goes on, and its outcome is dropped
             self.link.send(self.link.connection.reject(request, refusal or RequestCancelled()))
             return
         if not isinstance(runner, RequestTask):
-            return  # it was answered where it arrived; or its function nests and cannot be stopped
-        if not runner.has_started:  # waiting for its task or its worker: it never runs
+            return  # it responded where it arrived; or its function nests and cannot be stopped
+        if not runner.has_started:  # queued for its task or worker: it never runs
             frame = self._finish_cancelled(request, runner) if refusal is None else None
             runner.rejection = refusal or RequestCancelled()
             self.link.send(self.link.connection.reject(request, runner.rejection) if frame is None else frame)
         elif runner.is_thread:
-            return  # nothing can stop a thread: it sees `ctx.is_cancelled`, and its result is sent
+            return  # a thread cannot be stopped: it sees `ctx.is_cancelled`, and its result is sent
         runner.rejection = runner.rejection or refusal
         if runner.task is not None:
             self.link.loop.cancel(runner.task)
 
     def _read_meta(self, request: InboundRequest) -> None:
-        """Takes what travels beside the params of a request out of them."""
+        """Takes `_meta` out of the params of a request."""
         if request.params is None:
             return
         link = self.link
@@ -385,11 +384,11 @@ class Inbound:
                 link.wake_at(request.deadline)
 
     def _bind_to_parent(self, request: InboundRequest, parent: object) -> None:
-        """Binds a request to the call of ours that it belongs to: it may do and last no more than that."""
+        """Binds a request to the outbound call that it belongs to: it may do no more and last no longer than that."""
         id = encode_json(parent)
         call = self.link.connection.find_call(id)
         request.has_parent = True
-        if call is None:  # whoever was told that a call is cancelled may still tidy up for it
+        if call is None:  # after a cancellation the other peer may still clean up
             chain = self.link.connection.find_abandoned(id)
             request.has_unknown_parent = chain is None
             request.chain = chain or ()
@@ -399,10 +398,10 @@ class Inbound:
                 request.deadline = call.deadline
 
     def _on_revoked_from_thread(self, permission: str) -> None:
-        self.link.loop.call_from_thread(lambda: self.on_revoked(permission))  # whoever revokes may be in any
+        self.link.loop.call_from_thread(lambda: self.on_revoked(permission))  # revocations come from any thread
 
     def on_revoked(self, permission: str) -> None:
-        """A permission was taken away: what runs on it ends."""
+        """Ends the requests that run under a revoked permission."""
         for request in list(self._requests.values()):
             handler = self._registry.get(request.method)
             if handler is not None and handler.requires == permission:
@@ -413,8 +412,9 @@ class Inbound:
     def send_event(
         self, request: InboundRequest | None, method: str, params: bytes | None
     ) -> Coroutine[Any, Any, None]:
-        """Sends what belongs to a request, at once where the caller's credit allows it. What it returns waits while
-        there is no credit, or while the caller does not read."""
+        """Sends a notification that belongs to a request, at once if the caller's credit allows it.
+
+        The returned awaitable waits for credit, and while the caller does not read."""
         link = self.link
         if request is not None and link.features:
             if request.credit is not None:
@@ -429,7 +429,7 @@ class Inbound:
         while request.credit is not None and request.credit <= 0 and self._is_active(request):
             await self._wait_for_credit(request)
         if self.link.close_reason is None and not self._is_active(request):
-            raise RequestCancelled  # whoever asked has left: a handler that goes on would never learn it
+            raise RequestCancelled  # the caller has left: without this error the handler would never notice
         await self.send_event(None if self.link.close_reason is not None else request, method, params)
 
     def _is_active(self, request: InboundRequest) -> bool:
@@ -440,7 +440,7 @@ class Inbound:
             wake(waiter)
 
     async def _wait_for_credit(self, request: InboundRequest) -> None:
-        """Waits until the caller has given some. Several tasks of one handler may; whoever is woken looks again."""
+        """Waits for credit from the caller. Several tasks of one handler may wait; each checks again when woken."""
         waiter = self.link.loop.create_future()
         waiters = self._credit_waiters.setdefault(request.key, [])
         waiters.append(waiter)
@@ -454,12 +454,12 @@ class Inbound:
             raise
 
     def send_progress(self, method: str, request: InboundRequest | None, value: object) -> Coroutine[Any, Any, None]:
-        """Reports from within a request."""
+        """Sends progress of a request."""
         form = self.link.progress
         if form is None:
-            raise NotSupported("progress", f"the dialect {self.link.dialect.name} has no word for it")
+            raise NotSupported("progress", f"the dialect {self.link.dialect.name} does not define it")
         if request is None:
-            raise LocalProtocolError(f"{method} came as a notification: nobody waits for its progress")
+            raise LocalProtocolError(f"{method} was received as a notification: it has no progress")
         if form.token_codec is not None:
             token = form.token_codec.extract_token(request.params)
             return (
@@ -503,8 +503,8 @@ class Inbound:
             context = self._context(self, method, None, is_streamed=is_streamed) if handler.arity == 2 else None
             is_decided = not self._waits_for_policy(handler)
             if is_decided and handler.requires is not None and self.permissions.decide(handler, ()) is not None:
-                raise PermissionDenied(handler.requires)  # nobody is asked for what nobody waits for
-            # Where a plain function may wait, the next one must not overtake it.
+                raise PermissionDenied(handler.requires)  # a notification never prompts: no caller waits for it
+            # where a plain function may wait, the next notification must not overtake it
             if handler.is_inline and is_decided and not self._is_draining and not self._is_reentrant:
                 handler.function(*handler.build_arguments(params, context))
             else:
@@ -515,23 +515,23 @@ class Inbound:
             self._log_failure(error, method)
 
     def _receives(self, method: str) -> bool:
-        """Returns whether a notification goes to a handler although a call receives it."""
+        """Returns whether a notification goes to a handler as well as to a call."""
         handler = self._registry.get(method)
         return handler is not None and not handler.unless_streamed
 
     def _return_credit(self, owner: bytes) -> None:
-        """An event that its own call did not claim has used up that call's credit, and nobody else gives it back."""
+        """Returns the credit of an event that its own call did not subscribe to."""
         call = self.link.connection.find_call(owner)
         if call is not None and call.stream is not None:
             call.stream.return_credit()
 
     def _waits_for_policy(self, handler: Handler) -> bool:
-        """Returns whether a notification is decided in its turn, so that those behind it do not overtake it."""
+        """Returns whether a notification is decided in its turn, so that later ones do not overtake it."""
         return handler.requires is not None and self.permissions.consults()
 
     def _enqueue_notification(self, handler: Handler, params: Raw | None, context: object) -> None:
         limits = self.link.limits
-        # Decoded when its turn comes: until then it takes no more memory than its bytes, which are counted.
+        # Decoded in its turn: until then it takes no more memory than its bytes, which are counted.
         # A custom type decodes on arrival: an adapter may pass the message on, and no later request may overtake it.
         arguments = handler.build_arguments(params, context) if handler.has_custom_params else None
         self._notifications.append((handler, params, context, arguments))
@@ -544,12 +544,12 @@ class Inbound:
             self._drain_task = self.link.loop.spawn(self._drain_notifications())
 
     async def _drain_notifications(self) -> None:
-        CURRENT_REQUEST.set(None)  # what is told belongs to no request, whatever was running when it came
+        CURRENT_REQUEST.set(None)  # a notification belongs to no request, whatever was running when it arrived
         link = self.link
         until = thread_time() + link.limits.turn_seconds
         try:
             while self._notifications:
-                if not self._is_reentrant and thread_time() > until:  # thousands may have waited for one
+                if not self._is_reentrant and thread_time() > until:  # thousands may be queued behind one
                     await link.next_iteration()
                     until = thread_time() + link.limits.turn_seconds
                 handler, params, context, arguments = self._notifications.popleft()
@@ -578,10 +578,10 @@ class Inbound:
 
     def _log_failure(self, error: BaseException, method: str) -> None:
         if not is_caused_by_disconnect(self.link.close_reason, error):
-            to_rpc_error(error, method)  # for the log: nobody waits for an answer
+            to_rpc_error(error, method)  # for the log: a notification has no response
 
     def close(self, requests: list[InboundRequest]) -> None:
-        """The link has ended: what runs for these requests is cancelled, what waits is dropped."""
+        """Ends with the link: cancels what runs for these requests and drops what is queued."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         self.permissions.close()

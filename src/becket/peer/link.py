@@ -1,8 +1,8 @@
 """Owns one connection at run time: its bytes, deadlines, backpressure and close reason.
 
-It feeds what arrives to the connection and hands the events on, joins what leaves, wakes at the next deadline, and ends
-once, for one reason, from wherever it is told to. No rule of the protocol stands here (that is the connection's), and
-no user's function is called here (that is `inbound`'s and `streams`').
+It feeds received bytes to the connection and dispatches the events, coalesces writes, wakes at the next deadline, and
+ends once, for one reason, from any task. Protocol rules are in the connection, and users' functions are called in
+`inbound` and `streams`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
-MAX_QUEUE_FACTOR = 4  # calls and notifications stop at one; answers that were on their way may fill the others
-MAX_COALESCED_BYTES = READ_SIZE  # bytes that leave together
-FLUSH_AFTER_FRAMES = (
-    16  # frames that leave before the rest of a piece is taken: to write costs as much as to make one of them
-)
+MAX_QUEUE_FACTOR = 4  # calls and notifications stop at 1; responses in progress may fill the rest
+MAX_COALESCED_BYTES = READ_SIZE  # bytes of one write
+FLUSH_AFTER_FRAMES = 16  # frames sent before the rest of a chunk is received: a write costs as much as one frame
 LARGE = 16 * 1024  # bytes of a frame that may take long by itself
-QUEUE_HEADROOM = 4  # and how much larger the limits of the queue must be
+QUEUE_HEADROOM = 4  # how much larger than one write the limits of the queue must be
 
 
 class Link:
@@ -130,8 +128,8 @@ class Link:
         # writing
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._is_coalescing = False  # what is sent now leaves together with what follows
-        # What waits to be joined does not count as queued: where the limits are that small, nothing waits.
+        self._is_coalescing = False  # whether the next frames are sent together
+        # Coalesced frames do not count as queued: where the limits are that small, none are coalesced.
         least = min(self.limits.send_high, self.limits.send_queue)
         self._max_coalesced_bytes = MAX_COALESCED_BYTES if least >= QUEUE_HEADROOM * MAX_COALESCED_BYTES else 0
         self._has_written_this_turn = False
@@ -143,9 +141,9 @@ class Link:
         self._ledger = loop.ledger
         self._account = Account(loop.ledger, self.limits.but(turn_seconds=inf) if loop.is_reentrant else self.limits)
         self._is_over_share = False
-        self._used_before = 0.0  # by this thread, before the turn
+        self._used_before = 0.0  # processor time of this thread before the turn
         self._ending: ConnectionLostFactory | None = None
-        connection.clock = monotonic  # the loop's own clock may stand still within an iteration, as that of uvloop does
+        connection.clock = monotonic  # the loop's clock may stand still within an iteration, as uvloop's does
         loop.charge_to(self._account, self._charge)
         self._read_size: AdaptiveReadSize | None = None
         if isinstance(transport, FdTransport) and not loop.is_reentrant:
@@ -156,13 +154,13 @@ class Link:
         self._timer: Timer | None = None
         self.wakes_at = inf
         self._partial: tuple[int, float] | None = None
-        # Bytes of one frame that earn it time: of a response above the limit that is skipped as many as it may have.
+        # Bytes of one frame that extend its deadline; a skipped oversized response may be larger than a frame.
         self._longest_timed = self.limits.longest_skipped if dialect.skips_oversize else self.limits.frame
 
     def limit_features(self, features: Iterable[str]) -> None:
-        """Uses from now on only what both sides have announced, where the dialect leaves it to them.
+        """Restricts the optional features of the dialect to those that both peers have announced.
 
-        What they say is understood in any case: their first words may come before ours about it."""
+        Inbound messages of other features are still understood: the other peer may have sent them before it knew."""
         dialect = self.dialect
         self.features = dialect.features.intersection(features)
         if dialect.features:
@@ -175,16 +173,15 @@ class Link:
         return [*running, self] if self.close_reason is not None and self.loop.is_in_handler else running
 
     def start(self, server: InboundHandler) -> None:
-        """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
+        """Starts reading. Nothing arrives before the loop's next turn, so handlers can still be registered."""
         self._handler = server
         self._ledger.join(self._account)
         self.on_request = server.on_request
         self.on_notification = server.on_notification
         self.on_cancel = server.on_cancel
         self.connection.set_receiver(self)
-        self.connection.on_response = (
-            None  # the waiter of a call is told at once; that its place is free, after each piece
-        )
+        # waiters are woken at once; freed slots are granted after each chunk
+        self.connection.on_response = None
         self.transport.start(self.loop, self)
 
     # -- in
@@ -203,7 +200,7 @@ class Link:
             len(frames) == 1
             and not self._has_backlog
             and not (self._ledger.spent and self._account.must_wait(is_small(frames[0]), began))
-        ):  # one call after another: nothing to join, nothing to pace
+        ):  # one call after another: nothing to coalesce, nothing to pace
             self._has_written_this_turn = False
             connection.receive_frames_now(frames)
         else:
@@ -214,7 +211,7 @@ class Link:
             self.pause_reading("rate")
             self.loop.call_later(pause, self._end_rate_pause)
         if (violation := connection.violation or framing.error) is not None:
-            if not self._has_backlog:  # what came before it is taken first
+            if not self._has_backlog:  # messages before the violation are handled first
                 self._disconnect_on_violation(violation)
         elif framing.pending or self._partial is not None:
             self._time_partial_frame(now)
@@ -231,7 +228,7 @@ class Link:
         open_calls = len(connection.calls)
         self._used_before = thread_time()
         self._is_coalescing = self._is_receiving = True
-        is_done = False  # also where a signal's handler raises in the midst of it: the others are not lost
+        is_done = False  # also when a signal handler raises in the middle: the other frames are not lost
         try:
             is_done = connection.receive_frames(frames)
         finally:
@@ -250,20 +247,20 @@ class Link:
             self._read_size.record(monotonic() - connection.began, self._account.turn)
 
     def on_response(self, call: OutboundCall, /) -> None:
-        """Wakes whoever waits for a call of ours: its answer is there."""
+        """Wakes the waiter of an outbound call: its response has arrived."""
         call.future.set_result(None)
         if self._slot_waiters:
             self.call_slots.grant_free_slots()
 
     def _coalesce_writes(self, call: Callable[[Callable[[], object]], object]) -> None:
-        """Several tasks will go on: what they send leaves together, when this calls for it."""
+        """Coalesces what several tasks send when `call` resumes them."""
         self._is_coalescing = True
         if not self._is_flush_planned:
             self._is_flush_planned = True
             call(self._flush_soon)
 
     def _flush_and_check_turn(self) -> bool:
-        """Has what was answered leave, so that the other side works while we go on, and returns whether our turn is
+        """Sends the responses so far, so that the other peer can go on, and returns whether this link's turn is
         over."""
         if len(self._buffer) >= FLUSH_AFTER_FRAMES:
             self.flush()
@@ -272,11 +269,11 @@ class Link:
         if now <= connection.until:
             return False
         left = self._account.turn - (thread_time() - self._used_before)
-        connection.until = now + left  # it may have had no core for a while
+        connection.until = now + left  # the thread may have had no core for a while
         return left <= 0.0
 
     def _defer_backlog(self) -> None:
-        """Leaves the loop to others; what came already is taken in the next turn."""
+        """Yields the loop; frames that have arrived are handled in the next turn."""
         if self.close_reason is None:
             self._has_backlog = True
             self.pause_reading("backlog")
@@ -314,26 +311,27 @@ class Link:
             self.resume_reading("backlog")
 
     async def next_iteration(self) -> None:
-        """Leaves the loop to others; goes on after links that waited before."""
+        """Yields the loop; resumes after links that waited before."""
         waiter = self.create_future()
         self._ledger.wait(self._account, partial(wake, waiter), self.loop.call_soon)
         await waiter
 
     def _read_backlog(self) -> bool:
-        """Takes what is left of a piece; returns False if it is late and something still is."""
+        """Handles the rest of a chunk; returns False if the turn ends before it is done."""
         is_done = self.connection.resume_receiving()
         if self._slot_waiters:
             self.call_slots.grant_free_slots()
         return is_done
 
     def _charge(self, used: float, elapsed: float) -> None:
-        """A turn of this link used so much processor time: beyond its share, it waits until others had theirs."""
+        """Charges a turn's processor time to this link: beyond its share, it pauses until the other links had
+        theirs."""
         if not self._ledger.is_shared:
             return
         if used > LIGHT:
             self._ledger.spend(used, self.loop.call_soon)
         pause = self._account.charge(used, elapsed, monotonic())
-        # What has come from one that ended is bounded, and the end must not wait.
+        # what arrived before the end is bounded, and the end must not wait
         if pause and not self._is_over_share and not self._has_input_ended and self.close_reason is None:
             self._is_over_share = True
             self.pause_reading("share")
@@ -349,7 +347,7 @@ class Link:
         self.resume_reading("rate")
 
     def before_wait(self) -> None:
-        """A handler waits within this link's own callback: what came and what leaves must not wait for it."""
+        """Flushes both directions before a handler waits within this link's own callback."""
         self._is_coalescing = False
         self._has_written_this_turn = False
         if self._is_receiving:
@@ -357,24 +355,24 @@ class Link:
         self.flush()
 
     def pause_reading(self, who: str) -> None:
-        """Stops reading until everybody who asked for it has let go."""
+        """Stops reading until every holder of a pause has released it."""
         if not self._pause_reasons:
             self.transport.pause()
         self._pause_reasons.add(who)
 
     def resume_reading(self, who: str) -> None:
-        """Lets go of a `pause_reading`."""
+        """Releases a `pause_reading`."""
         if who in self._pause_reasons:
             self._pause_reasons.discard(who)
             if not self._pause_reasons and not self._has_input_ended and self.close_reason is None:
                 self.transport.resume()
 
     def input_ended(self, describe: ConnectionLostFactory) -> None:
-        """The other side will send no more."""
+        """Ends the inbound direction: the other peer sends no more."""
         if self.close_reason is not None:
             return
         self._has_input_ended = True
-        if self._has_backlog:  # what came before the end is taken first, in as many turns as it takes
+        if self._has_backlog:  # what arrived before the end is handled first, in as many turns as it takes
             self._ending = describe
             self._is_over_share = False
             self._continue_soon()
@@ -387,17 +385,17 @@ class Link:
         if truncated is not None and lost.reason is DisconnectReason.REMOTE_CLOSE:
             self._disconnect_on_violation(truncated)
         elif lost.reason is DisconnectReason.REMOTE_CLOSE:
-            self._flush_then_disconnect(lost)  # it may have said its last word and still listen
+            self._flush_then_disconnect(lost)  # the other peer may have closed only its sending direction
         else:
             self.disconnect(lost)
 
     def _disconnect_on_violation(self, violation: RemoteProtocolError) -> None:
-        if not self.connection.calls:  # else whoever waits is told
+        if not self.connection.calls:  # else the pending calls report it
             peer_logger().warning("%s: the link has ended: %s", self.name, violation)
         self.disconnect(build_connection_lost(violation))
 
     def on_anomaly(self, oddity: Failure | SkippedFrame) -> None:
-        """Writes down what belongs to nobody."""
+        """Logs a message that belongs to no call."""
         if isinstance(oddity, Failure):
             odd = f"an error that belongs to no call: {oddity.message!r} ({oddity.code})"
         else:
@@ -408,11 +406,11 @@ class Link:
 
     @property
     def queued(self) -> int:
-        """Bytes that are on their way out and have not left this process."""
+        """Bytes that were sent and have not left this process."""
         return self._buffered + self.transport.queued
 
     def send(self, frame: bytes) -> None:
-        """Takes a frame for sending: a lone one leaves at once, the others of a turn leave together."""
+        """Queues a frame: a single one is written at once, several of one turn are written together."""
         if self._is_coalescing:
             self._buffer.append(frame)
             size = self._buffered = self._buffered + len(frame)
@@ -427,9 +425,9 @@ class Link:
             self.transport.write(frame)
 
     def send_notification(self, method: str, params: bytes | None) -> bool:
-        """Sends a notification; returns whether so much waits to be read that whoever tells more should wait as well.
+        """Sends a notification; returns whether the send queue is so full that the sender should wait.
 
-        Nothing is sent more often, so `send` stands here too, without a call for each."""
+        The hottest path: the body of `send` is repeated here to save a call."""
         frame = self.connection.encode_notification(method, params)
         if not self._is_coalescing:
             self.send(frame)
@@ -441,14 +439,14 @@ class Link:
         return self.transport.queued > self.limits.send_high
 
     def flush(self) -> None:
-        """Hands what was joined to the transport."""
+        """Writes the coalesced frames to the transport."""
         if self._buffer:
             data = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
             self._buffer.clear()
             self._buffered = 0
             self.transport.write(data)
             if self.transport.queued > MAX_QUEUE_FACTOR * self.limits.send_queue:
-                excess = f"it does not read: {self.transport.queued} bytes wait for it"
+                excess = f"the peer does not read: {self.transport.queued} bytes are queued for it"
                 self.disconnect(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
 
     def _flush_soon(self) -> None:
@@ -461,7 +459,7 @@ class Link:
             wake(waiter)
 
     async def wait_for_drain(self) -> None:
-        """Waits until something was written or settled. Whoever waits looks again whether it suffices."""
+        """Waits until something was written or settled. The caller then checks its own condition again."""
         waiter = self.loop.create_future()
         self._drain_waiters.append(waiter)
         try:
@@ -472,14 +470,14 @@ class Link:
             raise
 
     def abandon_call(self, call: OutboundCall) -> None:
-        """Nobody wants the answer of this call any more: the other side is told, and its slot is free."""
+        """Cancels a call whose response is no longer wanted: notifies the other peer and frees the slot."""
         self.send(self.connection.cancel_call(call))
         self.call_slots.grant_free_slots()
 
     # -- time
 
     def wake_at(self, time: float) -> None:
-        """Makes sure that deadlines are looked at by then."""
+        """Makes sure that deadlines are checked by then."""
         if time < self.wakes_at and self.close_reason is None:
             if self._timer is not None:
                 self._timer.cancel()
@@ -487,7 +485,7 @@ class Link:
             self._timer = self.loop.call_later(time - self.loop.time(), self._check_deadlines)
 
     def _check_deadlines(self) -> None:
-        # One timer and a walk through the open calls, of which there are at most `outbound_calls`.
+        # one timer and a walk over the pending calls, of which there are at most `outbound_calls`
         self._timer = None
         self.wakes_at = inf
         if self.close_reason is not None:
@@ -495,7 +493,7 @@ class Link:
         now = self.loop.time()
         connection = self.connection
         for call in connection.find_expired_calls(now):
-            if call.stream is not None:  # it lives as long as its events come
+            if call.stream is not None:  # its deadline moves with its events
                 call.deadline = call.stream.renew_deadline()
                 if call.deadline > now:
                     continue
@@ -512,7 +510,7 @@ class Link:
             self._time_partial_frame(now)
 
     def _time_partial_frame(self, now: float) -> None:
-        """Holds a frame that has begun to its deadline, which progress does not renew beyond a fair rate."""
+        """Applies a deadline to a partly received frame; progress below a fair rate does not extend it."""
         framing = self.connection.framing
         pending = framing.pending
         if not pending:
@@ -530,7 +528,7 @@ class Link:
     # -- the end
 
     def disconnect(self, lost: ConnectionLost) -> None:
-        """Ends the link, now and once: every open call settles with this reason."""
+        """Ends the link, now and once: every pending call settles with this reason."""
         if self.close_reason is not None:
             return
         self.close_reason = lost
@@ -538,7 +536,7 @@ class Link:
         self._buffer.clear()
         self._buffered = 0
         self._is_coalescing = self._has_backlog = False
-        self.event_router.exclusive.clear()  # what comes with the end is for nobody
+        self.event_router.exclusive.clear()  # bytes that arrive from now on are dropped
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
             wake(call.future)
@@ -557,7 +555,7 @@ class Link:
         self.transport.close()
 
     def transport_closed(self) -> None:
-        """Nothing of this link is left."""
+        """Records that the transport is closed."""
         self.is_transport_closed = True
         waiters, self._transport_closed_waiters = self._transport_closed_waiters, []
         for waiter in waiters:
@@ -585,12 +583,12 @@ class Link:
             callback()
 
     def remove_close_callback(self, callback: Callable[[], object]) -> None:
-        """Does not call `callback` any more."""
+        """Removes a close callback."""
         if callback in self._close_callbacks:
             self._close_callbacks.remove(callback)
 
     async def aclose(self, because: str = "") -> None:
-        """Ends the link in good order: what is queued leaves, the process is told, and nothing of it remains."""
+        """Ends the link in order: flushes the queue, ends the process, and waits until both are gone."""
         if not self.connection.is_closing:
             self.connection.begin_closing()
             self._flush_then_disconnect(ConnectionLost(DisconnectReason.LOCAL_CLOSE, because))
@@ -600,7 +598,7 @@ class Link:
             await self.loop.wait_shielded(waiter)
 
     def _flush_then_disconnect(self, lost: ConnectionLost) -> None:
-        """Lets what was said leave, for a moment, and ends the link."""
+        """Flushes what was sent, for a bounded time, then ends the link."""
         self._is_coalescing = self._has_written_this_turn = False
         self.flush()
         if self.transport.queued and self.close_reason is None:

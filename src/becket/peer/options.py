@@ -21,9 +21,9 @@ __all__ = ["BeginOptions", "CallOptions", "PeerOptions", "StreamOptions"]
 class PeerOptions(TypedDict, total=False):
     """Keyword arguments of a peer, however it is connected.
 
-    `gate` decides what the other side may call, and `ask` asks a person where the gate says so; without a gate the
-    methods that require a permission are refused. `limits` are those of the dialect unless given. `budget` is one that
-    several links share, beside that of each: see `Limits.inbound_bytes`."""
+    `gate` decides what the other peer may call, and `ask` prompts a person where the gate requires consent; without a
+    gate all methods that require a permission are refused. `limits` default to the dialect's. `budget` is shared by
+    several links, beside that of each: see `Limits.inbound_bytes`."""
 
     dialect: Dialect | str
     framing: FramingFactory | None
@@ -35,20 +35,20 @@ class PeerOptions(TypedDict, total=False):
 
 
 class BeginOptions(TypedDict, total=False):
-    """What every form of `begin` takes besides."""
+    """Options of every form of `begin`."""
 
     timeout: float | Unset | None
 
 
 class CallOptions(BeginOptions, total=False):
-    """What every form of a call takes besides."""
+    """Options of every form of a call."""
 
     on: Mapping[str, Callable[..., Any]] | None
     on_progress: Callable[..., Any] | None
 
 
 class StreamOptions(TypedDict, total=False):
-    """What every form of a stream takes besides."""
+    """Options of every form of a stream."""
 
     progress: Any
     timeout: float | Unset | None

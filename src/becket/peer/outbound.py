@@ -31,14 +31,14 @@ __all__ = ["CURRENT_REQUEST", "READY", "BatchCall", "BatchNotify", "CurrentReque
 
 
 class CurrentRequest(Struct, frozen=True):
-    """The request that the running handler serves, and the link that it came by."""
+    """The request that the running handler serves, and its link."""
 
     request: InboundRequest
     link: Any
 
 
 CURRENT_REQUEST: ContextVar[CurrentRequest | None] = ContextVar("becket_serving", default=None)
-"""Set in the task or worker of a handler: a call made there belongs to that request, however deep it is made."""
+"""Set in the task or worker of a handler: a call made there belongs to that request, at any depth."""
 
 
 def current_request() -> CurrentRequest | None:
@@ -48,19 +48,19 @@ def current_request() -> CurrentRequest | None:
 
 
 class Unset:
-    """The type of a default that None would not tell apart."""
+    """The type of a default that is distinct from None."""
 
 
 UNSET: Final = Unset()
 
 
 def resolve_timeout(timeout: float | Unset | None, limits: Limits) -> float:
-    """Returns a timeout in seconds: the link's own where none was given, infinity for None."""
+    """Returns a timeout in seconds: the link's default if unset, infinity for None."""
     return limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else check_seconds(timeout)
 
 
 def check_seconds(timeout: float) -> float:
-    """Returns a timeout that is a number. Raises ValueError for `nan`, which no time would ever reach."""
+    """Returns the timeout. Raises ValueError for `nan`, which no clock ever reaches."""
     if timeout != timeout:
         raise ValueError("`timeout` must be a number of seconds, got nan")
     return timeout
@@ -89,7 +89,7 @@ class Outbound:
     def __init__(self, link: Link) -> None:
         self.link = link
         self._timeout = link.limits.call_timeout
-        # What a call needs, within reach: there is nothing that a program does more often.
+        # What a call needs, one lookup away: the hottest path of a program.
         self._calls = link.connection.calls
         self._create_future = link.create_future
         self._time = link.time
@@ -105,11 +105,11 @@ class Outbound:
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
     ) -> Any:
-        """Calls and returns the result, as `Peer.call` says."""
+        """Calls a method and returns its result; see `Peer.call`."""
         link = self.link
         if method.__class__ is not str and not isinstance(method, str):
             if not isinstance(method, Method):
-                raise TypeError(f"a method is called by its name or its descriptor, not by {method!r}")
+                raise TypeError(f"`method` must be a name or a `Method`, got {method!r}")
             if timeout is UNSET and method.timeout is not None:
                 timeout = method.timeout
             if method.params_to_json is not None:
@@ -131,7 +131,7 @@ class Outbound:
         except (KeyError, TypeError):  # the first time, or always for a type expression that cannot be hashed
             decode = get_result_decoder(returns)
         encoded = None if params is None else encode_json(params)
-        # Functions in slots are called through a name: asked for as methods they cost three times as much.
+        # Functions in slots are called through a name: as methods they cost three times as much.
         create_waiter, time = self._create_future, self._time
         waiter = create_waiter()
         call = OutboundCall(method, waiter, time() + timeout, timeout)
@@ -159,7 +159,7 @@ class Outbound:
     def _bind_to_request(
         self, call: OutboundCall, params: bytes | None, current: CurrentRequest | None
     ) -> bytes | None:
-        """Binds a call to the request that it is made within, and returns its params with what travels beside them."""
+        """Binds a call to the request that it is made within, and returns its params with `_meta`."""
         if current is not None and current.request.state is CLOSED:
             current = None  # a task may outlive the request whose handler started it
         if current is not None:
@@ -170,13 +170,13 @@ class Outbound:
         return self._insert_meta(params, call.timeout, current, None) if self.link.features else params
 
     def _inherit_chain(self, call: OutboundCall, current: CurrentRequest) -> None:
-        """Notes the gates of those on whose behalf a call is made, from the nearest to the first."""
+        """Records the gates of those on whose behalf a call is made, from the nearest to the first."""
         if current.link.gate is not None:
             call.chain = (current.link.gate, *current.request.chain)
             self.link.is_for_others = True
 
     def latest_deadline(self) -> float:
-        """Returns when a call that is made here must end at the latest: with the request that it belongs to."""
+        """Returns the latest deadline of a call made here: that of the request that it belongs to."""
         current = current_request()
         return inf if current is None else current.request.deadline
 
@@ -189,12 +189,12 @@ class Outbound:
         credit: int | None = None,
         progress: CallSubscription | None = None,
     ) -> None:
-        """Sends a call whose waiter somebody else awaits; `progress` is claimed before the request leaves.
+        """Sends a call whose waiter the caller awaits; subscribes to `progress` before the request is sent.
 
-        `until` is the deadline that the other side is told: that of the call may be renewed."""
+        `until` is the deadline sent to the other peer: that of the call may be renewed."""
         link = self.link
         if progress is not None and link.progress is None:
-            raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
+            raise NotSupported("progress", f"the dialect {link.dialect.name} does not define it")
         encoded = None if params is None else encode_json(params)
         current = current_request()
         if current is not None:
@@ -231,8 +231,8 @@ class Outbound:
     ) -> CallStream[Any, Any]:
         """Returns a call with its events, not opened yet.
 
-        What a reader of a descriptor cannot read is skipped and counted."""
-        from becket.methods.streams import EventReader  # a program without a stream starts without all this
+        Events that the descriptor's reader cannot decode are skipped and counted."""
+        from becket.methods.streams import EventReader  # programs without streams start without these modules
         from becket.peer.streams import CallStream, Overflow
 
         stream = None if isinstance(method, str) else method
@@ -270,7 +270,7 @@ class Outbound:
         self._send_aside(method.name, None if params is None else encode_json(params), timeout)
 
     def ping_aside(self, method: str) -> None:
-        """Sends a ping whose response nobody waits for."""
+        """Sends a ping whose response is only counted as traffic."""
         self._send_aside(method, None, self._timeout)
 
     def _send_aside(self, method: str, params: bytes | None, timeout: float) -> None:
@@ -288,15 +288,15 @@ class Outbound:
         on: Mapping[str, Callable[..., Any]],
         on_progress: Callable[..., Any] | None,
     ) -> Any:
-        """Calls, hands the events that come before the answer to these functions, and returns the result.
+        """Calls a method, passes the events before its response to these functions, and returns the result.
 
-        Plain functions are called by the reader, in order. Where one can wait, all are called from here."""
+        Plain functions are called by the reader, in order. If one of them can wait, all are called from here."""
         listeners = {name: EventHandler(function) for name, function in on.items()}
         progress = None if on_progress is None else EventHandler(on_progress)
         link = self.link
         is_async = any(listener.is_async for listener in (*listeners.values(), progress) if listener is not None)
         if is_async and link.loop.is_reentrant:
-            raise TypeError(f"a callback of {method!r} is `async def`: the blocking face runs plain functions only")
+            raise TypeError(f"a callback of {method!r} is `async def`: the blocking runtime needs a plain function")
         if is_async or link.loop.is_reentrant:  # where a plain function may wait, the next event must not overtake it
             return await self._call_and_await_events(method, params, timeout, decode, listeners, progress)
         waiter = link.loop.create_future()
@@ -355,20 +355,20 @@ class Outbound:
             async for event in run:
                 listener, value = cast(
                     "tuple[EventHandler, Any]", event
-                )  # no gap: this stream ends rather than dropping
+                )  # no gap: this stream ends rather than dropping events
                 outcome = listener.function(*((value,) if listener.arity else ()))
                 if listener.is_async:
                     await outcome
                 lost = self.link.close_reason
                 if lost is not None and lost.reason is DisconnectReason.LOCAL_CLOSE:
-                    break  # events that came before the other side left are still delivered
+                    break  # events that came before the other peer left are still delivered
             return await run.result()
 
     def notify(self, method: str, params: object) -> Coroutine[Any, Any, None]:
-        """Tells at once. What it returns waits while the other side is behind with reading."""
+        """Sends a notification at once. The returned awaitable waits while the send queue is full."""
         link = self.link
         if link.transport.queued > link.limits.send_queue:
-            raise NotSent("bytes that the other side has not read", link.limits.send_queue)
+            raise NotSent("bytes that the other peer has not read", link.limits.send_queue)
         return (
             wait_drained(link)
             if link.send_notification(method, None if params is None else encode_json(params))
@@ -376,11 +376,11 @@ class Outbound:
         )
 
     def notify_nowait(self, method: str, params: object) -> None:
-        """Tells, or raises Busy when too much waits to leave."""
+        """Sends a notification, or raises Busy when the send queue is full."""
         link = self.link
         encoded = None if params is None else encode_json(params)
         if link.queued + len(encoded or b"") > link.limits.send_queue:
-            raise NotSent("bytes that the other side has not read", link.limits.send_queue)
+            raise NotSent("bytes that the other peer has not read", link.limits.send_queue)
         link.send(link.connection.encode_notification(method, encoded))
 
     async def batch(self, members: Sequence[BatchCall | BatchNotify], timeout: float) -> list[Any]:
@@ -439,7 +439,7 @@ class Outbound:
     def _insert_meta(
         self, params: bytes | None, timeout: float, current: CurrentRequest | None, credit: int | None
     ) -> bytes | None:
-        """Returns the params of a call with what travels beside them."""
+        """Returns the params of a call with `_meta`."""
         link = self.link
         has_deadline = timeout < inf and "deadline" in link.features
         timeout_ms = max(1, round(timeout * 1000)) if has_deadline else None
@@ -460,15 +460,16 @@ class Outbound:
         return link.dialect.insert_meta(params, meta, link.features)
 
     async def _wait_for_slot(self, call: OutboundCall, size: int) -> None:
-        """Waits until the call has a slot and its bytes have room. What never left is busy, not timed out."""
+        """Waits until the call has a slot and its bytes have room. A call that was never sent is busy, not timed
+        out."""
         link = self.link
         limits = link.limits
-        link.call_slots.grant_free_slots()  # what has become free within this piece is for those who wait already
+        link.call_slots.grant_free_slots()  # slots freed within this chunk are for the callers that wait already
         try:
             while link.close_reason is None:
                 if link.queued and link.queued + size > limits.send_queue:
                     if link.loop.time() >= call.deadline:
-                        raise NotSent("bytes that the other side has not read", limits.send_queue)
+                        raise NotSent("bytes that the other peer has not read", limits.send_queue)
                     link.wake_at(call.deadline)
                     await link.wait_for_drain()
                 elif link.call_slots.is_full:
@@ -484,28 +485,28 @@ class Outbound:
 
 
 async def wait_drained(link: Link) -> None:
-    """Waits while the other side is behind with reading.
+    """Waits while the send queue is full.
 
     Raises:
-        Busy: it has not read for as long as a call may take.
+        Busy: the other peer has not read for as long as a call may take.
     """
     until = link.loop.time() + link.limits.call_timeout
     while link.queued > link.limits.send_high and link.close_reason is None:
         if link.loop.time() >= until:
-            raise NotSent("bytes that the other side has not read", link.limits.send_queue)
+            raise NotSent("bytes that the other peer has not read", link.limits.send_queue)
         link.wake_at(until)
         await link.wait_for_drain()
 
 
 class ReadyAwaitable:
-    """A coroutine that has nothing to wait for: what was asked for is done.
+    """An awaitable that is complete: the operation is done.
 
-    One object serves every call, however often it is awaited or passed to a task group, and may also be left alone."""
+    One object serves every call, however often it is awaited or passed to a task group, and need not be awaited."""
 
     __slots__ = ()
     __await__ = staticmethod(repeat(iter(())).__next__)  # all of it in C: always the same iterator, which is at its end
 
-    # What a task group looks at before it cancels a task. A coroutine written in C has no frame either.
+    # What a task group reads before it cancels a task. A coroutine written in C has no frame either.
     cr_frame = None
     cr_running = cr_suspended = False
 

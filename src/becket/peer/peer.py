@@ -1,6 +1,6 @@
 """Provides Peer, one end of a JSON-RPC connection that calls and serves at once.
 
-A façade: calls are `outbound`'s, handlers `inbound`'s, events `streams`', bytes and end the `link`'s.
+A façade: calls are in `outbound`, handlers in `inbound`, events in `streams`, bytes and the end in `link`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ T = TypeVar("T")
 
 
 class Peer:
-    """One end of a link: calls the other side, and answers it. Made by its `connect_*` methods and by `over`."""
+    """One end of a link: calls the other peer, and serves its calls. Created by its `connect_*` methods and by
+    `over`."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class Peer:
             self._link = Link(loop, transport, spoken, connection, name=name)
             self._outbound = Outbound(self._link)
             self._link.start(Inbound(self._link, self.methods, self, gate=gate, ask=ask))
-        except BaseException:  # a dialect that does not exist, a framing that cannot be made
+        except BaseException:  # an unknown dialect, an invalid framing
             transport.close()
             loop.close()
             raise
@@ -87,25 +88,25 @@ class Peer:
         loop: Loop | None = None,
         **options: Unpack[PeerOptions],
     ) -> PeerConnector:
-        """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
+        """Starts a program and connects to it over its stdin and stdout; closing the peer ends the program.
 
-        The program sees a short list of environment variables and `env`, or all with `inherit_env`, or `env` alone
-        where that is None. Its stderr is read line by line into `on_stderr` (the log, if none is given); its tail
-        stands in the error when it crashes.
+        The program's environment is a short list of variables and `env`; with `inherit_env` all variables and `env`,
+        and with None `env` alone. Its stderr is passed line by line to `on_stderr` (default: the log); the error of a
+        crash holds its last lines.
 
         With `guard` a small process beside this one kills the program and its session when this one is gone, even by
-        SIGKILL. Without it a program on becket ends by itself then, and one that does not look at its stdin stays.
-        `loop` is one that was made for this link alone, and ends with it.
+        SIGKILL. Without it a becket program then ends by itself, and one that does not read its stdin keeps running.
+        `loop` must have been created for this link alone, and ends with it.
 
         Raises:
-            StartFailed: if the program cannot be started; mostly when entered or awaited.
-            NotSupported: likewise, if `guard` is given where there can be no such process.
+            StartFailed: the program cannot be started; mostly when entered or awaited.
+            NotSupported: likewise, if `guard` is given on a system without support for it.
         """
         try:
             from becket.peer.transport.child_process import log_stderr, normalize_command, open_child
             from becket.peer.transport.child_transport import ChildTransport
-        except OSError as error:  # no descriptor is left to read a module by
-            raise StartFailed(str(command[0]), f"what starts programs could not be loaded: {error}") from error
+        except OSError as error:  # no descriptor left to import the module
+            raise StartFailed(str(command[0]), f"the code that starts programs cannot be imported: {error}") from error
 
         limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
         words = normalize_command(command)
@@ -138,9 +139,9 @@ class Peer:
         name: str = "host",
         **options: Unpack[PeerOptions],
     ) -> PeerConnector:
-        """Speaks over this program's own stdin and stdout, which it takes over: `print` goes to stderr from then on.
+        """Connects over this program's own stdin and stdout, which it takes over: `print` then writes to stderr.
 
-        When stdin has ended and a handler has not returned a moment later, the program and its session are ended."""
+        If a handler has not returned shortly after the end of stdin, the program and its session are ended."""
 
         async def connect() -> Peer:
             from becket.peer.transport.stdio import open_stdio_transport
@@ -166,7 +167,7 @@ class Peer:
         """Connects to a listening TCP socket.
 
         Raises:
-            OSError: when entered or awaited, if nothing answers there.
+            OSError: nothing listens there; raised when entered or awaited.
         """
 
         async def connect() -> Peer:
@@ -190,7 +191,7 @@ class Peer:
         """Connects to a listening unix socket.
 
         Raises:
-            OSError: when entered or awaited, if nothing answers there.
+            OSError: nothing listens there; raised when entered or awaited.
         """
 
         async def connect() -> Peer:
@@ -212,9 +213,9 @@ class Peer:
         loop: Loop | None = None,
         **options: Unpack[PeerOptions],
     ) -> PeerConnector:
-        """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind.
+        """Connects over a byte stream of anyio (or a similar object), or over one of becket's transports.
 
-        `loop` is one that was made for this link alone, and ends with it."""
+        `loop` must have been created for this link alone, and ends with it."""
 
         async def connect() -> Peer:
             is_ours = getattr(transport, "start", None) is not None
@@ -241,12 +242,12 @@ class Peer:
     @overload
     def call(self, method: str, params: object = None, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, Any]: ...
 
-    @overload  # for mypy: what is assigned to another type than the class must not fall through to the last form
+    @overload  # for mypy: an assignment to a type other than the class must not fall through to the last overload
     def call(  # type: ignore[overload-cannot-match]  # pyright: ignore[reportOverlappingOverload]
         self, method: str, params: object = None, *, returns: type[object], **options: Unpack[CallOptions]
     ) -> Coroutine[Any, Any, object]: ...
 
-    @overload  # a union, say, is no class: a type checker cannot read it from the value
+    @overload  # a union, for example, is no class: a type checker cannot infer it from the value
     def call(  # pyright: ignore[reportOverlappingOverload]
         self, method: str, params: object = None, *, returns: Any, **options: Unpack[CallOptions]
     ) -> Coroutine[Any, Any, Any]: ...
@@ -261,18 +262,18 @@ class Peer:
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
     ) -> Coroutine[Any, Any, Any]:
-        """Calls a method of the other side and returns its result, decoded as `returns` or as its descriptor says.
+        """Calls a method of the other peer and returns its result, decoded to `returns` or to its descriptor's type.
 
         Leaving the scope cancels the call at both ends. `on` maps notifications that belong to this call to functions
-        (`def on_tick(event: Tick)`), claimed before the request leaves; `on_progress` takes the call's progress.
+        (`def on_tick(event: Tick)`), subscribed before the request is sent; `on_progress` receives the call's progress.
 
         Raises:
-            RemoteError: the other side answered with an error.
-            CallTimeout: no answer came within `timeout` seconds (the descriptor's, or 60, by default; None for ever).
-            ConnectionLost: the link has ended; `PeerCrashed` with the story of a process.
-            NotSent: it never left, because the other side does not read or has too many calls in flight.
-            BadReply: the answer cannot be decoded.
-            LocalProtocolError: the params have no JSON, or are too large for a frame.
+            RemoteError: the other peer responded with an error.
+            CallTimeout: no response within `timeout` seconds (default: the descriptor's, or 60; None: no limit).
+            ConnectionLost: the link has ended; `PeerCrashed` with the details of a process.
+            NotSent: it was not sent, because the other peer does not read or too many calls are in flight.
+            BadReply: the result cannot be decoded.
+            LocalProtocolError: the params cannot be encoded, or are too large for a frame.
         """
         return self._outbound.call(method, params, timeout, returns, on, on_progress)
 
@@ -308,13 +309,13 @@ class Peer:
         overflow: Overflow | None = None,
         pause_connection: bool = False,
     ) -> CallStream[Any, Any]:
-        """Opens a call together with its events: of its descriptor, or in `events` (name to type), or its progress.
+        """Opens a call together with its events: those of its descriptor, of `events` (name to type), or its progress.
 
-        `progress` is the type of its progress values; with it they come beside the events.
+        `progress` is the type of its progress values; with it they are received beside the events.
 
-        It ends when `idle_timeout` (60 s by default) passes without an event. A consumer that falls behind gets
-        `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
-        read instead, answers to other calls included: unsafe where calls are nested.
+        It ends when `idle_timeout` (60 s by default) passes without an event. A consumer that is too slow gets
+        `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` reading of the whole link
+        pauses instead, including responses to other calls: unsafe where calls are nested.
         """
         return self._outbound.stream(
             method,
@@ -333,7 +334,7 @@ class Peer:
     ) -> Coroutine[Any, Any, list[Any]]:
         """Sends calls and notifications in one frame; returns for each call its result or the error it would raise.
 
-        Many programs do not understand batches: use it only where the other side is known to."""
+        Many programs do not support batches: use it only with a peer that is known to."""
         return self._outbound.batch(members, resolve_timeout(timeout, self._link.limits))
 
     @overload
@@ -346,11 +347,11 @@ class Peer:
     def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
 
     def notify(self, method: str | Notification[Any], params: object = None) -> Coroutine[Any, Any, None]:
-        """Tells the other side something. It is sent when called; awaiting it waits while the other side is behind.
+        """Sends a notification when called; awaiting it waits while the send queue is full.
 
         Raises:
             ConnectionLost: the link has ended.
-            NotSent: the other side has not read for a minute.
+            NotSent: the other peer has not read for a minute.
         """
         if not isinstance(method, str):
             if method.params_to_json is not None:
@@ -368,11 +369,11 @@ class Peer:
     def notify_nowait(self, method: str, params: object = None) -> None: ...
 
     def notify_nowait(self, method: str | Notification[Any], params: object = None) -> None:
-        """Tells without waiting.
+        """Sends a notification without waiting.
 
         Raises:
             ConnectionLost: the link has ended.
-            NotSent: too much waits to leave.
+            NotSent: the send queue is full.
         """
         if not isinstance(method, str):
             if method.params_to_json is not None:
@@ -381,23 +382,23 @@ class Peer:
         self._outbound.notify_nowait(method, params)
 
     async def drain(self) -> None:
-        """Waits until the other side has read most of what was sent."""
+        """Waits until the other peer has read most of what was sent."""
         await wait_drained(self._link)
 
     async def ping(self, *, timeout: float = 5.0) -> None:
-        """Asks whether the other side reads at all; answered by its reader, never by a handler.
+        """Checks that the other peer reads; its reader responds, never a handler.
 
         Raises:
-            NotSupported: no ping was agreed on.
+            NotSupported: the peers have not agreed on pings.
             CallTimeout: it does not read.
         """
         await self.call(self._ping_method(), timeout=timeout)
 
     def ping_nowait(self) -> None:
-        """Sends a ping and waits for nothing: `last_received_at` tells of the response.
+        """Sends a ping and waits for nothing: the response updates `last_received_at`.
 
         Raises:
-            NotSupported: no ping was agreed on.
+            NotSupported: the peers have not agreed on pings.
             ConnectionLost: the link has ended.
         """
         self._outbound.ping_aside(self._ping_method())
@@ -405,7 +406,7 @@ class Peer:
     def _ping_method(self) -> str:
         method = self._link.dialect.ping
         if method is None or "ping" not in self._link.features:
-            raise NotSupported("ping", "it was not agreed on with the other side")
+            raise NotSupported("ping", "the peers have not agreed on it")
         return method
 
     # -- serving
@@ -420,12 +421,12 @@ class Peer:
         """Registers the decorated function for this method: `()`, `(params)` or `(params, ctx)`.
 
         A plain `def` runs inline and must return within 50 ms; with `thread` it runs in a worker. The params are
-        decoded strictly, to what their annotation or the descriptor says. What is registered before the first `await`
-        after connecting is in time for the first byte."""
+        decoded strictly to their annotation or the descriptor's type. A handler that is registered before the first
+        `await` after connecting misses nothing."""
         return self.methods.handle(method, thread=thread)
 
     def handle_unknown(self, *, thread: bool = False) -> Callable[[F], F]:
-        """Registers the decorated function for requests of all methods that have no handler; `ctx.method` names one.
+        """Registers the decorated function for requests of all methods without a handler; `ctx.method` is the name.
 
         Without it such a request gets the error "unknown method"."""
         return self.methods.handle_unknown(thread=thread)
@@ -437,13 +438,13 @@ class Peer:
     def on(self, notification: Notification[P], *, thread: bool = False) -> NotificationHandlerDecorator[P]: ...
 
     def on(self, notification: str | Notification[Any], *, thread: bool = False) -> Callable[..., Any]:
-        """Registers the decorated function for this notification. They are handled one at a time, in order."""
+        """Registers the decorated function for this notification. Notifications are handled one at a time, in order."""
         return self.methods.on(notification, thread=thread)
 
     def observe_frames(self, observe: Callable[[bool, bytes], object]) -> Callable[[], None]:
-        """Calls a function with the body of each frame from now on, after whether it came in: `observe(True, b"...")`.
+        """Calls `observe(is_inbound, body)` for each frame from now on; returns a function that stops it.
 
-        Returns what ends that. It is called within the link's own turn: it must be quick and must not raise."""
+        It runs within the link's own turn: it must be quick and must not raise."""
         from becket.peer.frame_observer import tap
 
         return tap(self._link, observe)
@@ -457,40 +458,40 @@ class Peer:
 
     @property
     def close_reason(self) -> ConnectionLost | None:
-        """Why the link ended; None while it lives."""
+        """Why the link ended; None while it is open."""
         return self._link.close_reason
 
     @property
     def process(self) -> ChildProcess | None:
-        """The child process, where there is one."""
+        """The child process, if there is one."""
         return getattr(self._link.transport, "child", None)
 
     @property
     def last_received_at(self) -> float:
-        """When the last bytes of the other side came, on the loop's clock; 0 before the first."""
+        """When the last bytes of the other peer arrived, on the loop's clock; 0 before the first."""
         return self._link.connection.last_received
 
     @property
     def received(self) -> int:
-        """How many frames have come so far, whatever they hold."""
+        """How many frames have arrived, of any kind."""
         return self._link.connection.framing.frames
 
     @property
     def in_flight(self) -> int:
-        """How many calls are pending, of this peer and of the other one together."""
+        """How many calls are pending, of both peers together."""
         return len(self._link.connection.calls) + len(self._link.connection.requests)
 
     @property
     def features(self) -> frozenset[str]:
-        """What both sides have agreed to use beyond the dialect's minimum."""
+        """The optional features of the dialect that both peers use."""
         return self._link.features
 
     def limit_features(self, features: Iterable[str]) -> None:
-        """Limits what is used from now on to what both sides have announced."""
+        """Restricts the optional features to those that both peers have announced."""
         self._link.limit_features(features)
 
     def observe_handlers(self) -> Callable[[], bool]:
-        """Returns a function that tells, some time later and from any thread, whether a handler has not returned."""
+        """Returns a function that reports later, from any thread, whether a handler that runs now has not returned."""
         from becket.peer.watchdog import observe_link
 
         return observe_link(self._link)
@@ -500,17 +501,17 @@ class Peer:
         self._link.add_close_callback(callback)
 
     def remove_close_callback(self, callback: Callable[[], object]) -> None:
-        """Does not call `callback` any more."""
+        """Removes a close callback."""
         self._link.remove_close_callback(callback)
 
     async def wait_closed(self) -> ConnectionLost:
-        """Waits until the link has ended, from whichever side, and returns why."""
+        """Waits until either peer has ended the link, and returns why."""
         return await self._link.wait_closed()
 
     async def aclose(self, because: str = "") -> None:
-        """Ends the link, and the process behind it. From any task, twice, and in the middle of anything.
+        """Ends the link and its process. May be called from any task, at any time, and twice.
 
-        Calls that are pending fail with `ConnectionLost`, whose detail is `because`."""
+        Pending calls fail with `ConnectionLost`, whose detail is `because`."""
         await self._link.aclose(because)
 
     async def __aenter__(self) -> Peer:
@@ -528,7 +529,7 @@ class Peer:
 
 
 class PeerConnector:
-    """A peer that is about to be: `async with` it, or `await` it and close it yourself."""
+    """A peer that is not connected yet: `async with` it, or `await` it and close it yourself."""
 
     def __init__(self, connect: Callable[[], Awaitable[Peer]]) -> None:
         self._connect = connect

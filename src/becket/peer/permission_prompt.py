@@ -1,7 +1,7 @@
-"""Applies a link's permission gate to its requests and prompts the user where the gate asks for it.
+"""Applies a link's permission gate to its requests and prompts the user where the gate requires it.
 
-The decision itself is the gate's (`methods.permissions`); here it is brought to the requests of a link: one question at
-a time for each permission, whoever waits for its answer, and what a revocation ends.
+The decision itself is the gate's (`methods.permissions`). A permission has one open prompt at a time, which all its
+requests wait for; a revocation ends them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from becket.jsonrpc.connection import InboundRequest
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture, TaskHandle, Timer
-    from becket.permissions.gate import Gate  # whoever has no gate starts without them
+    from becket.permissions.gate import Gate  # links without a gate start without them
     from becket.permissions.policies import Decision
 
 __all__ = ["Admission", "AskCallback", "PermissionChecker"]
 
-PROMPT_TIMEOUT = 60.0  # seconds for a person to answer; no answer is no
+PROMPT_TIMEOUT = 60.0  # seconds for a person to respond; no response denies
 
 Admission = Callable[[], Awaitable[None]]
-"""Waits for a decision, and raises PermissionDenied where it is a no."""
+"""Waits for a decision, and raises PermissionDenied if it is denied."""
 
 AskCallback = Callable[[str, "Decision"], bool | Awaitable[bool]]
-"""Asks a person: gets the question as one harmless line and what it is about. A plain function runs in a thread."""
+"""Prompts a person: takes the question as one escaped line, and its subject. A plain function runs in a thread."""
 
 
 class PermissionChecker:
-    """The gate of one link, and the questions that are open on it."""
+    """The gate of one link, and its open prompts."""
 
     def __init__(
         self, link: Link, gate: Gate | None, ask: AskCallback | None, *, patience: float = PROMPT_TIMEOUT
@@ -46,11 +46,11 @@ class PermissionChecker:
         self.gate = gate
 
     def check(self, request: InboundRequest, handler: Handler) -> Admission | None:
-        """Returns None if the handler may run now, or what waits until a policy or a person has allowed it.
+        """Returns None if the handler may run now, or an awaitable that waits for a policy or a person.
 
         Raises:
             PermissionDenied: it may not. A link without a gate has granted nothing.
-            RpcError: the call of ours that it belongs to is not open, or it names none where it must.
+            RpcError: the outbound call that it belongs to is not pending, or it names none where it must.
         """
         gate, chain = self.gate, request.chain
         if gate is None:
@@ -82,7 +82,7 @@ class PermissionChecker:
             await self.wait_for_consent(decision, request.chain)
 
     def decide(self, handler: Handler, chain: Sequence[Gate], handling: tuple[str, ...] = ()) -> Decision | None:
-        """Returns None if the handler may be called, or a decision that somebody must be asked about.
+        """Returns None if the handler may be called, or a decision that needs a prompt.
 
         Raises:
             PermissionDenied: it may not. A link without a gate has granted nothing.
@@ -104,13 +104,13 @@ class PermissionChecker:
         )
 
     def consults(self, chain: Sequence[Gate] = ()) -> bool:
-        """Returns whether a policy has a say about calls, so that they are decided by `admit`, which waits for it."""
+        """Returns whether policies decide about calls, so that `admit` must be awaited."""
         return self.gate is not None and self.gate.consults(chain)
 
     async def admit(
         self, handler: Handler, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
     ) -> Decision | None:
-        """Decides as `decide` does, where policies have a say."""
+        """Decides as `decide` does, and consults policies."""
         return self._conclude(await self._consult(handler.name, handler.requires, chain, handling))
 
     async def _consult(
@@ -122,10 +122,10 @@ class PermissionChecker:
         return await decide_with_policies(self._link.loop, self.gate, method, requires, chain, handling)
 
     async def wait_for_consent(self, decision: Decision, chain: Sequence[Gate]) -> None:
-        """Waits for the answer to the question that a decision needs, and decides once more then.
+        """Prompts the user for a decision that needs it, and decides again then.
 
         Raises:
-            PermissionDenied: the answer is no, or nobody gave one in time.
+            PermissionDenied: the user denied it, or did not respond in time.
         """
         assert self.gate is not None
         assert self._ask is not None
@@ -149,13 +149,13 @@ class PermissionChecker:
         self.gate.resolve_prompt(permission, allowed)
 
     def close(self) -> None:
-        """The link has ended: what is not answered by now is no."""
+        """Denies all open prompts: the link has ended."""
         for question in list(self._prompts.values()):
             question.resolve(allowed=False)
 
 
 class PermissionPrompt:
-    """One question to a person and those who wait for its answer."""
+    """One question to a person, and the requests that wait for it."""
 
     def __init__(self, link: Link, ask: AskCallback, decision: Decision, settled: Callable[[str, bool], None]) -> None:
         self._link = link
@@ -168,7 +168,7 @@ class PermissionPrompt:
         self._task: TaskHandle | None = None
 
     def start(self, patience: float) -> None:
-        """Asks, and takes silence for a no."""
+        """Prompts, and takes no response for a denial."""
         loop = self._link.loop
         self._timer = loop.call_later(patience, lambda: self.resolve(allowed=False))
         running = loop.spawn(self._run())
@@ -193,7 +193,7 @@ class PermissionPrompt:
             self.resolve(allowed=allowed is True)
 
     def resolve(self, *, allowed: bool) -> None:
-        """Takes the first answer; those that come later change nothing."""
+        """Records the first response; later ones have no effect."""
         if self._is_done:
             return
         self._is_done = True
@@ -220,4 +220,4 @@ class PermissionPrompt:
 
 
 def log_prompt_failure(extension: str, error: Exception) -> None:
-    peer_logger().error("asking for a permission of %r failed: it is denied", extension, exc_info=error)
+    peer_logger().error("the prompt for a permission of %r failed: it is denied", extension, exc_info=error)

@@ -1,4 +1,4 @@
-"""Has policies decide on a loop: the call that is decided waits, and nothing else does."""
+"""Consults policies on a loop: the call that is decided waits, and nothing else does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def decide_with_policies(
     chain: Sequence[Gate] = (),
     handling: tuple[str, ...] = (),
 ) -> Decision:
-    """Returns what a gate decides about a call, once each policy that has a say was heard, and records it."""
+    """Returns and records what a gate decides about a call, after each policy has decided."""
     deliberation = gate.deliberate(method, requires, chain, handling)
     try:
         question = next(deliberation)

@@ -1,6 +1,6 @@
-"""Defines the Protocols that a link depends on: transport, receiver, inbound handler. Types only.
+"""Defines the Protocols that a link depends on: transport, receiver, inbound handler.
 
-Protocols and nothing else, imported for their types alone: no program pays for them.
+Types only: imported for type checking alone, at no cost at run time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TaskHandle(Protocol):
 
 
 class LoopFuture(Protocol):
-    """One task waits, one callback lets it go on. To do so again means nothing."""
+    """A future that one task awaits and one callback sets. Setting it again has no effect."""
 
     def done(self) -> bool: ...
 
@@ -54,27 +54,27 @@ class LoopFuture(Protocol):
 
 
 class Loop(Protocol):
-    """What a link asks of its event loop. Everything but `run_in_thread` and `wait_shielded` returns at once."""
+    """The event loop of a link. All methods but `run_in_thread` and `wait_shielded` return at once."""
 
     is_reentrant: bool
     """Whether a plain function can wait for the link: it then runs the loop itself, within the link's own callback."""
 
     workers: int
-    """How many worker threads the link has at most; the link sets it before it uses one."""
+    """The maximum number of worker threads of the link, which sets it before it uses one."""
 
     ledger: Ledger
-    """What the links of this loop have used of its time."""
+    """The processor time that the links of this loop have used."""
     charge: Charge
-    """Charges the link for a turn that the loop does not know of."""
+    """Charges the link for a turn that the loop does not measure."""
 
     @property
     def is_at_nesting_limit(self) -> bool:
-        """Whether so many of them wait within each other that the next one must run in a thread of its own."""
+        """Whether so many functions wait within each other that the next one must run in a thread of its own."""
         ...
 
     @property
     def is_in_handler(self) -> bool:
-        """Whether a function that nests runs at this moment. From any thread."""
+        """Whether a nested function runs at this moment. From any thread."""
         ...
 
     def time(self) -> float: ...
@@ -82,20 +82,20 @@ class Loop(Protocol):
     def call_soon(self, function: Callable[[], object], /) -> object: ...
 
     def call_after_wakeups(self, function: Callable[[], object], /) -> object:
-        """The same, once those have gone on who were woken by now."""
+        """The same, after the tasks woken so far have run."""
         ...
 
     def run_turn(self, function: Callable[[], object], /) -> None:
-        """Calls a function of the link, which is charged for it as for what its readers do."""
+        """Calls a function of the link, and charges the link as for its read callbacks."""
         ...
 
     def charge_to(self, account: Account, charge: Charge) -> None:
-        """Calls `charge` with the processor time of each turn of the link, and with how long it took, while others
-        share the loop."""
+        """Calls `charge` with the processor time and the duration of each turn of the link, while others share the
+        loop."""
         ...
 
     def call_from_thread(self, function: Callable[[], object], /) -> object:
-        """The same, from whatever thread."""
+        """The same, from any thread."""
         ...
 
     def call_later(self, delay: float, function: Callable[[], object], /) -> Timer: ...
@@ -109,7 +109,7 @@ class Loop(Protocol):
     def remove_writer(self, fd: int, /) -> object: ...
 
     def notify_closing(self, fd: int) -> None:
-        """Nobody waits for this descriptor any more: it may be closed."""
+        """Prepares a descriptor, which has no waiter any more, for being closed."""
         ...
 
     def create_future(self) -> LoopFuture: ...
@@ -119,11 +119,11 @@ class Loop(Protocol):
         ...
 
     def spawn_owned(self, coroutine: Coroutine[Any, Any, None], /) -> TaskHandle:
-        """The same for a coroutine that whoever asks keeps hold of, and cancels in the end."""
+        """The same for a coroutine that the caller owns, and cancels in the end."""
         ...
 
     def cancel(self, running: Any, /) -> None:
-        """Cancels what was spawned, at what it waits for now; where it has shielded itself, when that is over."""
+        """Cancels a spawned coroutine at its current wait; if that is shielded, after the shield."""
         ...
 
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
@@ -131,19 +131,19 @@ class Loop(Protocol):
         ...
 
     def wrap_locked(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns what a thread may run in place of a function that would have run inline: never beside another one."""
+        """Returns a function for a thread that calls `function` under the link's lock, as if it ran inline."""
         ...
 
     def is_foreign_cancellation(self, error: BaseException) -> bool:
-        """Returns whether this is the cancellation of another task, for which the running one has waited."""
+        """Returns whether this is the cancellation of another task that the running one awaits."""
         ...
 
     async def wait_shielded(self, waiter: LoopFuture) -> None:
-        """Waits although cancelled; the cancellation is raised afterwards. Only for waits that are bounded."""
+        """Waits although cancelled; the cancellation is raised afterwards. Only for bounded waits."""
         ...
 
     def close(self) -> None:
-        """Releases what the loop holds for this link and cancels what still runs."""
+        """Releases the loop's resources for this link and cancels what still runs."""
         ...
 
 
@@ -151,29 +151,29 @@ class Loop(Protocol):
 
 
 ConnectionLostFactory = Callable[[str], ConnectionLost]
-"""Makes the reason of an end from a detail that the receiver may know: what was cut off."""
+"""Builds the reason of an end from a detail that the receiver may know: the partial frame."""
 
 
 class Receiver(Protocol):
-    """Who gets the bytes."""
+    """The consumer of a transport's bytes."""
 
     def data_received(self, data: bytes) -> None: ...
 
     def write_queue_drained(self) -> None:
-        """The queue has become shorter."""
+        """Called when the queue has become shorter."""
         ...
 
     def input_ended(self, describe: ConnectionLostFactory) -> None:
-        """No more bytes will come, for this reason. Said at most once, and not after `close`."""
+        """Called at most once, and not after `close`: no more bytes come, for this reason."""
         ...
 
     def transport_closed(self) -> None:
-        """Nothing of a closed transport is left: no descriptor, no task, no process. Said once, after `close`."""
+        """Called once, after `close`: no descriptor, task or process of the transport is left."""
         ...
 
 
 class Transport(Protocol):
-    """One byte link, used by one receiver."""
+    """One byte link with one receiver."""
 
     @property
     def queued(self) -> int:
@@ -185,22 +185,22 @@ class Transport(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def pause(self) -> None:
-        """Stops reading: the other side will feel it."""
+        """Stops reading, which slows the other peer down."""
         ...
 
     def resume(self) -> None: ...
 
     def close_writing(self) -> None:
-        """Tells the other side that no more comes, once the queue is empty."""
+        """Closes the sending direction once the queue is empty."""
         ...
 
     def close(self) -> None:
-        """Ends it at once; what is queued is lost. May be called twice."""
+        """Closes it at once; the queue is lost. May be called twice."""
         ...
 
 
 class ByteStream(Protocol):
-    """What `Peer.over` takes: any byte stream of anyio, or an object with these three."""
+    """The argument of `Peer.over`: any byte stream of anyio, or an object with these three methods."""
 
     async def receive(self) -> bytes: ...
 
@@ -210,7 +210,7 @@ class ByteStream(Protocol):
 
 
 class AdjustableReader(Protocol):
-    """Something that is read a piece at a time."""
+    """A source that is read in chunks of adjustable size."""
 
     read_size: int
 
@@ -219,7 +219,7 @@ class AdjustableReader(Protocol):
 
 
 class InboundHandler(Protocol):
-    """Who serves what the other side sends."""
+    """Serves the messages of the other peer."""
 
     def running(self) -> list[object]:
         """Returns an object for each handler that has begun and has not returned."""
@@ -237,10 +237,10 @@ class InboundHandler(Protocol):
 
 
 class LongLivedStream(Protocol):
-    """A stream that goes on although its request was answered: no table of calls knows of it."""
+    """A stream that outlives its call, whose response only acknowledged it."""
 
     def expire(self, now: float, /) -> float:
-        """Ends it if its time is over; returns when that will be."""
+        """Ends it if its deadline has passed; returns the deadline."""
         ...
 
     def disconnect(self, lost: ConnectionLost, /) -> None:

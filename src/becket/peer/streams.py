@@ -1,11 +1,11 @@
 """Provides CallStream: a call with its events, bounded buffering and credit.
 
-The reader hands the events over and never waits: a stream holds a bounded number of them, and past the bound its
-declared policy applies. The call settles for its consumer when everything that came before the answer was taken or
-dropped; only that call waits for it.
+The reader delivers events and never waits: a stream buffers a bounded number of them, and past the bound its overflow
+policy applies. The call settles for its consumer when all events before the response were taken or dropped; only that
+call waits for it.
 
-Where the answer only acknowledges the request, the last event takes its place: the stream outlives the call that the
-connection knows, and the link keeps it among `acknowledged` until then.
+If the response only acknowledges the request, the last event takes its place: the stream outlives the connection's
+call, and the link keeps it among `long_lived_streams` until then.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ K = TypeVar("K")
 K2 = TypeVar("K2")
 R = TypeVar("R")
 
-CREDIT_WINDOW = 256  # events that the other side may send ahead of the consumer, where credit was agreed
-COLLECTOR_ERRORS = (ValueError, *JSON_ERRORS)  # what a gathering raises for what the other side got wrong
-PAUSE_DIVISOR = 4  # a quarter of the bounds: where a stream that may pause its connection does so
+CREDIT_WINDOW = 256  # events that the other peer may send ahead of the consumer, if credit was negotiated
+COLLECTOR_ERRORS = (ValueError, *JSON_ERRORS)  # errors of a collector about the other peer's data
+PAUSE_DIVISOR = 4  # a quarter of the bounds: the level at which a stream may pause its connection
 
 
 class Overflow(Enum):
-    """What a stream does when its consumer is slower than its producer, and no credit holds the producer back."""
+    """What a stream does when its consumer is slower than its producer, without credit."""
 
     END = "end with StreamOverrun"
     DROP_OLDEST = "drop the oldest and say how many"
 
 
 class Gap(Struct, frozen=True):
-    """Stands in a stream where events were dropped."""
+    """Takes the place of dropped events in a stream."""
 
     dropped: int
 
@@ -70,8 +70,8 @@ class Gap(Struct, frozen=True):
 class CallStream(Generic[E, R]):
     """A call and its events: `async with peer.stream(...) as run: async for event in run: ...; await run.result()`.
 
-    `dropped` counts the events that were not taken in time, `skipped` those that could not be read, where a stream of
-    that kind goes on without them."""
+    `dropped` counts the events that were not taken in time, `skipped` those that could not be decoded, if the stream
+    goes on without them."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class CallStream(Generic[E, R]):
         self._holder = f"stream {id(self)}"
         self._call: OutboundCall | None = None
         self._subscriptions: list[tuple[str, CallSubscription]] = []
-        self._buffer: deque[tuple[Callable[[Raw], Any], Raw, bool]] = deque()  # the last: it has used up credit
+        self._buffer: deque[tuple[Callable[[Raw], Any], Raw, bool]] = deque()  # the last: it has used credit
         self._bytes = 0
         self._gap = 0
         self._consumed = 0
@@ -143,7 +143,7 @@ class CallStream(Generic[E, R]):
             self._subscriptions.append((method, claim))
             link.event_router.add(method, claim)
         try:
-            if "credit" in link.features and self._collector is None:  # which belongs to a request that is open
+            if "credit" in link.features and self._collector is None:  # which belongs to a pending request
                 self._credit = min(CREDIT_WINDOW, link.limits.stream_events)
             progress = (
                 None if self._progress is None else self._build_subscription(EventReader(self._progress), call, None)
@@ -159,13 +159,13 @@ class CallStream(Generic[E, R]):
     async def __aexit__(self, *_: object) -> None:
         self._abandon()
         if self._call is not None:
-            self._call.future = NULL_FUTURE  # the two know each other; neither shall keep the other alive
+            self._call.future = NULL_FUTURE  # a reference cycle
             self._call.stream = None
 
     def _abandon(self) -> None:
-        """Nobody wants the rest: the other side is told unless it has answered."""
+        """Abandons the rest: notifies the other peer, unless it has responded."""
         if self._call is not None and not self._is_settled:
-            self._error = LocalProtocolError(f"{self._method}: the stream was left before its answer came")
+            self._error = LocalProtocolError(f"{self._method}: the stream was left before its response arrived")
             self._cancel_call(self._call, CancelReason.LEFT)
         self._unsubscribe()
         self._drop_all()
@@ -182,11 +182,11 @@ class CallStream(Generic[E, R]):
     # -- the call's waiter
 
     def done(self) -> bool:
-        """Whether the answer is there, or will never come."""
+        """Whether the response has arrived, or never will."""
         return self._is_settled
 
     def set_result(self, _: None, /) -> None:
-        """The answer is there, or will never come."""
+        """Records that the response has arrived, or never will."""
         if self._is_settled:
             return
         call, gathering = self._call, self._collector
@@ -204,13 +204,13 @@ class CallStream(Generic[E, R]):
         self._wake()
 
     def renew_deadline(self) -> float:
-        """Returns the deadline as it is after the last event."""
+        """Returns the deadline, renewed by the last event."""
         idle_until = self._last_event + self._idle
         if self._call is not None:
             self._call.timeout = self._idle if idle_until < self._until else self._until - self._opened
         return min(self._until, idle_until)
 
-    # -- an answer that only acknowledges
+    # -- responses that only acknowledge
 
     def _on_acknowledged(self, call: OutboundCall, gathering: ResultCollector[Any, Any]) -> None:
         try:
@@ -244,14 +244,14 @@ class CallStream(Generic[E, R]):
             put(raw)
             if is_last and not self._is_settled:  # else it came once too often for the bounds
                 self._has_final_event = True
-                self._unsubscribe()  # what follows it belongs to nobody
+                self._unsubscribe()  # what follows it belongs to no call
                 if self._is_acknowledged:
                     self._finish(gathering)
 
         return gather
 
     def _finish(self, gathering: ResultCollector[Any, Any]) -> None:
-        """The last event and the acknowledgement are there, in whichever order they came."""
+        """Settles the stream when both the last event and the acknowledgement are there, in either order."""
         self._link.long_lived_streams.discard(self)
         try:
             self._collected = gathering.result()
@@ -283,11 +283,11 @@ class CallStream(Generic[E, R]):
         return bad
 
     def _fail(self, error: BaseException) -> None:
-        """A function of the stream's method has failed on the reading path: this stream ends, and nothing else."""
+        """Ends this stream alone: a function of its method has failed in the reader."""
         self._end_with(self._own_failure(error), CancelReason.FAILED)
 
     def expire(self, now: float) -> float:
-        """Ends a stream that was acknowledged if its time is over; returns when that will be."""
+        """Ends an acknowledged stream if its deadline has passed; returns the deadline."""
         deadline = self.renew_deadline()
         if deadline > now:
             return deadline
@@ -296,13 +296,13 @@ class CallStream(Generic[E, R]):
         return inf
 
     def disconnect(self, lost: ConnectionLost) -> None:
-        """Ends a stream that was acknowledged: its link has ended."""
+        """Ends an acknowledged stream: its link has ended."""
         self._error = lost.copy()
         self._error.add_note(f"{self._method}: ended mid-stream, after the acknowledgement and before the last event")
         self._settle()
 
     def _cancel_call(self, call: OutboundCall, reason: CancelReason) -> None:
-        """Nobody wants the rest: the other side is told, by the link and by the method's own word for it."""
+        """Cancels the rest at the other peer, by the link and by the method's own cancel request."""
         self._is_settled = True
         self._link.long_lived_streams.discard(self)
         self._link.abandon_call(call)
@@ -313,7 +313,7 @@ class CallStream(Generic[E, R]):
             return
         try:
             self._outbound.call_detached(*self._cancel(reason))
-        except Exception as error:  # in what it makes of the params; the stream ends all the same
+        except Exception as error:  # its params cannot be built; the stream ends all the same
             log_internal_error(error)
 
     # -- events in
@@ -329,7 +329,7 @@ class CallStream(Generic[E, R]):
         return CallSubscription(put, put_own=self._build_sink(decode, is_own=True), accept=accept, call=call)
 
     def _accepts(self, belongs: Callable[[Raw, Any], bool], raw: Raw) -> bool:
-        """Returns whether an event is for this call. One that cannot be read is for none."""
+        """Returns whether an event is for this call. One that cannot be decoded is for none."""
         try:
             return belongs(raw, self._params)
         except JSON_ERRORS:
@@ -377,7 +377,7 @@ class CallStream(Generic[E, R]):
         self._end_with(StreamOverrun(self._method, limit), CancelReason.FAILED)
 
     def close_with(self, error: BecketError) -> None:
-        """Ends the stream with this error, and tells the other side that nobody wants the rest."""
+        """Ends the stream with this error, and cancels the call at the other peer."""
         if self._call is not None:
             self._drop_all()
             self._end_with(error, CancelReason.LEFT)
@@ -395,7 +395,7 @@ class CallStream(Generic[E, R]):
             wake(waiter)
 
     async def _wait(self) -> None:
-        """Waits for the next event or the end. Several tasks may: all are woken."""
+        """Waits for the next event or the end. Several tasks may wait: all are woken."""
         if self._call is None:
             raise LocalProtocolError(f"{self._method}: the stream is not open: use it in an `async with` block")
         waiter = self._link.loop.create_future()
@@ -449,12 +449,12 @@ class CallStream(Generic[E, R]):
             await self._wait()
 
     async def batches(self) -> AsyncIterator[list[E | Gap]]:
-        """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
+        """Yields lists of all events since the last one: the cheapest way to consume many."""
         async for event in self:
             yield self._drain_buffer([event])
 
     def batch_nowait(self) -> list[E | Gap]:
-        """Returns what has come and was not taken, without waiting."""
+        """Returns the buffered events, without waiting."""
         return self._drain_buffer([])
 
     def _drain_buffer(self, ready: list[E | Gap]) -> list[E | Gap]:
@@ -474,13 +474,13 @@ class CallStream(Generic[E, R]):
                 except BadReply:
                     if not ready:
                         raise
-                    break  # it stays the outcome of the stream; what came before it is handed out first
+                    break  # it stays the outcome of the stream; earlier events are returned first
             else:
                 ready.append(event)
         return ready
 
     def _on_undecodable(self, error: Exception) -> None:
-        """Passes over an event that cannot be decoded, or ends the stream with it."""
+        """Skips an event that cannot be decoded, or ends the stream with it."""
         if self._is_tolerant:
             self.skipped += 1
             return
@@ -490,7 +490,7 @@ class CallStream(Generic[E, R]):
         raise bad from error
 
     def return_credit(self) -> None:
-        """One event that has used up credit is out of the way."""
+        """Returns the credit of one event."""
         if not self._credit:
             return
         self._consumed += 1
@@ -513,7 +513,7 @@ class CallStream(Generic[E, R]):
     def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         """Registers the decorated function, plain or `async def`, for events of these classes.
 
-        `result` hands it the events, in order. All functions that were registered for an event get it."""
+        `result` calls it with the events, in order. An event goes to all functions registered for its class."""
 
         def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             self._event_handlers.append((kinds, EventHandler(function)))
@@ -522,7 +522,7 @@ class CallStream(Generic[E, R]):
         return register
 
     async def result(self) -> R:
-        """Returns the answer of the call. Events that were not taken go to the functions of `on`, or are dropped.
+        """Returns the result of the call. Unread events go to the functions of `on`, or are dropped.
 
         Raises:
             RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
@@ -550,7 +550,7 @@ class CallStream(Generic[E, R]):
 
     def _drop_unread(self) -> None:
         for _, _, is_own in self._buffer:
-            if is_own:  # a producer that counts would wait for them for ever
+            if is_own:  # a producer with credit would wait for them for ever
                 self.return_credit()
         self._drop_all()
         self._resume()

@@ -1,8 +1,8 @@
 """Ends this program and its session when its host is gone and a handler does not return.
 
-A thread waits for the end of stdin, and for that of the host: of the process that started us, or of the reader of our
-stderr. No parent-death signal is used: it is bound to the thread that started us, which may end before its process.
-A function that holds the interpreter's lock stops this thread too: for that case a host has its guardian.
+A thread waits for the end of stdin and of the host: the parent process, or the reader of our stderr. No parent-death
+signal is used: it is bound to the thread that started us, which may end before its process. A function that holds the
+interpreter's lock stops this thread too: for that case a host has its guardian.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EXIT_STOP_TIMEOUT", "end_program", "observe_link", "watch_host"]
 
-EXIT_STOP_TIMEOUT: Final = 4  # the end took too long
+EXIT_STOP_TIMEOUT: Final = 4  # exit code: the end took too long
 STDERR: Final = 2
-ORPHANED: Final = 0.2  # seconds from the end of stdin to the end of the host that was killed
-LOOKS: Final = (0, 0.01, 0.02, 0.03)  # pauses between looks at a blocking runtime
+ORPHANED: Final = 0.2  # seconds from the end of stdin to the end of a killed host
+LOOKS: Final = (0, 0.01, 0.02, 0.03)  # pauses between checks of a blocking runtime
 
 
 def watch_host(
@@ -35,9 +35,11 @@ def watch_host(
     *,
     on_host_gone: Callable[[], object] | None = None,
 ) -> None:
-    """Watches the host in a thread of its own. `observe` is called when stdin or the host has ended; what it returns is
-    asked `GRACE` seconds later whether this program is stuck. With `on_host_gone`, which begins the end of the program,
-    it must be over by then in any case once the host itself is gone."""
+    """Watches the host in a thread of its own.
+
+    `observe` is called when stdin or the host has ended; the function it returns is called `GRACE` seconds later and
+    reports whether this program is stuck. `on_host_gone` begins the end of the program, which must then be over
+    within `GRACE` seconds after the end of the host."""
     host = open_host()
     atexit.register(end_orphaned_session, host)
 
@@ -47,7 +49,7 @@ def watch_host(
 
         poll = select.poll()
         if stdin >= 0:
-            poll.register(stdin, getattr(select, "POLLRDHUP", 0))  # that a pipe has ended is told unasked
+            poll.register(stdin, getattr(select, "POLLRDHUP", 0))  # poll reports the end of a pipe in any case
         if host >= 0:
             poll.register(host, select.POLLIN)
         if [fd for fd, _ in poll.poll()] == [stdin]:
@@ -58,28 +60,28 @@ def watch_host(
             on_host_gone()
         sleep(GRACE)
         if on_host_gone is not None or is_stuck():
-            end_program(f"the host is gone, and the end took longer than {GRACE:g} s: given up")
+            end_program(f"the host is gone, and this program did not end within {GRACE:g} s: killed")
 
     start_new_thread(watch, ())
 
 
 def outwait_handlers(poll: select.poll, observe: Callable[[], Callable[[], bool]]) -> None:
-    """Ends this program if a handler does not return although stdin has ended; returns when the host is gone.
+    """Ends this program if a handler does not return after the end of stdin; returns when the host is gone.
 
-    Requests that came before the end of stdin may take longer, all in all."""
-    poll.register(STDERR, 0)  # who reads neither of the two pipes is gone
+    Requests that came before the end of stdin may take longer in all."""
+    poll.register(STDERR, 0)  # a host that reads neither of the two pipes is gone
     is_stuck = observe()
     while not poll.poll(GRACE * 1000):
         if is_stuck():
-            end_program(f"stdin has ended, and a handler did not return within {GRACE:g} s: given up")
+            end_program(f"stdin has ended, and a handler did not return within {GRACE:g} s: killed")
         is_stuck = observe()
 
 
 def observe_link(link: Link) -> Callable[[], bool]:
-    """Returns a function that tells, some time later, whether the loop of a link has not turned meanwhile, or a handler
-    that ran now still runs."""
+    """Returns a function that reports later whether the link's loop has not run meanwhile, or a handler of now still
+    runs."""
     before = link.running()
-    if link.loop.is_reentrant:  # no loop turns by itself there; between two polls it looks as if a handler ran
+    if link.loop.is_reentrant:  # no loop runs by itself there; between two polls it looks as if a handler ran
         return lambda: all(runs_after(link, before, pause) for pause in LOOKS)
     turned: list[bool] = []
     try:
@@ -97,17 +99,17 @@ def runs_after(link: Link, before: list[object], pause: float) -> bool:
 
 
 def end_program(because: str) -> NoReturn:
-    """Ends this process at once, and its session where it leads one."""
+    """Ends this process at once, and its session if it leads one."""
     try:
         os.write(STDERR, f"{because}\n".encode())
     except OSError:
-        pass  # nobody reads it
+        pass  # stderr is closed
     end_session()
     os._exit(EXIT_STOP_TIMEOUT)
 
 
 def end_orphaned_session(host: int) -> None:
-    """Ends what this program has started and leaves behind, where no host is there to do it.
+    """Ends the processes that this program has started, if no host is left to do it.
 
     A host that is being killed closes its pipes a little before it is gone: that is waited for."""
     if is_leader() and session_members(os.getpid()):
@@ -127,12 +129,12 @@ def end_session() -> None:
 
 
 def is_leader() -> bool:
-    """Returns whether the session is this program's own, and not that of somebody's terminal."""
+    """Returns whether the session is this program's own, and not a terminal's."""
     return os.getsid(0) == os.getpid()
 
 
 def open_host() -> int:
-    """Returns a pidfd of the process that has started this one, -1 where it is gone or cannot be watched."""
+    """Returns a pidfd of the parent process, -1 if it is gone or cannot be watched."""
     parent = os.getppid()
     if parent <= 1 or not hasattr(os, "pidfd_open"):
         return -1

@@ -240,7 +240,7 @@ count {"ri":1}
         "capability: fail - Fails.",
         'count: {"modules": 1}',
         "fly: error Unknown method: fly",
-        'remember: "`memory.append` is not supported: the dialect `morphir` has no word for it"',
+        'remember: "`memory.append` is not supported: the dialect `morphir` does not define it"',
         "reset: null",
     ]
     assert incident.startswith("fail: error internal error, incident ")

@@ -147,7 +147,7 @@ def unusable(tmp_path: Path) -> dict[str, str]:
         "folder": str(tmp_path),
         "not executable": str(write_program(tmp_path / "data", "#!/bin/sh\n", 0o644)),
         "no interpreter": str(write_program(tmp_path / "lost", "#!/no/such/interpreter\n")),
-        "no program of this system": str(foreign),
+        "not a program of this system": str(foreign),
         "no `#!` line": str(write_program(tmp_path / "bare", "print(1)\n")),
         "not on the path": "no-such-program-anywhere",
     }
@@ -160,7 +160,7 @@ def unusable(tmp_path: Path) -> dict[str, str]:
         "folder",
         "not executable",
         "no interpreter",
-        "no program of this system",
+        "not a program of this system",
         "no `#!` line",
         "not on the path",
     ],

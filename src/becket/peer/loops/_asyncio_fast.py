@@ -1,13 +1,12 @@
 """Every use of private APIs of asyncio and anyio: futures that resume tasks early, and shields that are respected.
 
-asyncio resumes a task in the next turn of its loop, and a turn costs as much as all that a call does. A `FastFuture`
-resumes it at the end of the read callback instead, where no other task runs: asyncio takes it for a future
-(`asyncio.isfuture` says what makes one), and `InlineWakeups.run_callback` runs the callbacks. A future that is set
-from elsewhere resumes its task in the next turn, as usual. `BECKET_PLAIN_LOOP=1` in the environment turns this off
-(`asyncio_loop`).
+asyncio resumes a task in the next iteration of its loop, which costs as much as all the rest of a call. A `FastFuture`
+resumes it at the end of the read callback instead, where no other task runs: asyncio takes it for a future (see
+`asyncio.isfuture`), and `InlineWakeups.run_callback` runs its callbacks. A future that is set from elsewhere resumes
+its task in the next iteration, as usual. `BECKET_PLAIN_LOOP=1` in the environment turns this off (`asyncio_loop`).
 
-`Task.cancel` of asyncio reaches into shielded scopes of anyio, which keeps the scopes of a task to itself. They are
-looked up where it keeps them, when a task is cancelled; a version that keeps them elsewhere shields nothing.
+`Task.cancel` of asyncio reaches into shielded scopes of anyio. The scopes of a task are looked up in anyio's private
+table when it is cancelled; with a version of anyio that keeps them elsewhere, nothing is shielded.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = ["FastFuture", "InlineWakeups", "ShieldAwareCanceller"]
 
 
 class InlineWakeups:
-    """Those of one link who go on when its callback is done."""
+    """The waiters of one link that resume at the end of its callback."""
 
     __slots__ = ("_after", "_ledger", "_loop", "account", "charge", "is_in_callback", "ready_futures")
 
@@ -44,21 +43,21 @@ class InlineWakeups:
         self.is_in_callback = False  # a callback runs, and no task
 
     def call_after_wakeups(self, function: Callable[[], object]) -> None:
-        """Calls this when those who were woken by now have gone on."""
+        """Calls this when the tasks woken so far have run."""
         if self.is_in_callback:
             self._after.append(function)
         else:
             self._loop.call_soon(function)
 
     def run_callback(self, callback: Callable[[], object]) -> None:
-        """Runs a callback of the loop, and then all that it has woken; the link is charged for both."""
+        """Runs a callback of the loop, then resumes the tasks that it has woken; the link is charged for both."""
         began = used = 0.0
         if is_shared := self._ledger.is_shared:
             began, used = monotonic(), thread_time()
         self.is_in_callback = True
         try:
             callback()
-        except BaseException:  # the program ends, most likely: nobody goes on within that
+        except BaseException:  # the program ends, most likely: no task resumes within that
             self.is_in_callback = False
             self._resume_ready(later=True)
             raise
@@ -67,7 +66,7 @@ class InlineWakeups:
         if len(woken) == 1 and not self._after:
             woken.pop().run_callbacks()  # one call after another
         elif woken or self._after:
-            # Where nest_asyncio has been, one of them may run the loop within itself, and wait there for the others.
+            # With nest_asyncio one of them may run the loop within itself, and wait there for the others.
             self._resume_ready(later=getattr(self._loop, "_nest_patched", False))
         if is_shared:
             self.charge(thread_time() - used, monotonic() - began)
@@ -88,7 +87,7 @@ class InlineWakeups:
                         context.run(callback, waiter)
                         if monotonic() > until:
                             break
-                if others := list(left):  # they have waited longer than those whom the next callback wakes
+                if others := list(left):  # they have waited longer than the tasks that the next callback wakes
                     self.ready_futures[:0] = others
                     self._ledger.wait(self.account, partial(self.run_callback, nothing), self._loop.call_soon)
         finally:
@@ -103,10 +102,9 @@ EXHAUSTED: Iterator[Any] = iter(())
 
 
 class FastFuture(Struct, eq=False):
-    """Something that a task waits for: a future of asyncio without a result, whose task is woken as `InlineWakeups`
-    says.
+    """A future of asyncio without a result, whose task resumes as `InlineWakeups` decides.
 
-    To be told a second time means nothing: whoever waited may have been cancelled before."""
+    Setting it again has no effect: its task may have been cancelled before."""
 
     _loop: asyncio.AbstractEventLoop
     _wakeups: InlineWakeups
@@ -115,23 +113,23 @@ class FastFuture(Struct, eq=False):
     callback: Any = None
     context: Context | None = None
     extra_callbacks: tuple[tuple[Any, Context | None], ...] = ()
-    _cancelled: tuple[object, ...] | None = None  # what the error says; to keep the error itself would be a cycle
+    _cancelled: tuple[object, ...] | None = None  # the message; keeping the error itself would be a cycle
     result: Callable[[], None] = RETURN_NONE
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return asyncio.Future  # for `isinstance`: anyio asks it before it cancels a task that was woken already
+        return asyncio.Future  # for `isinstance`: anyio uses it before it cancels a task that was woken already
 
     def __repr__(self) -> str:
         state = "pending" if not self._is_done else "done" if self._cancelled is None else "cancelled"
-        return f"<FastFuture {state}>"  # without its task, which shows it in its own text
+        return f"<FastFuture {state}>"  # without its task, whose repr shows this one
 
-    def __await__(self) -> Any:  # an iterator is enough, and no generator takes its time
+    def __await__(self) -> Any:  # an iterator is enough, and cheaper than a generator
         if self._is_done:
             self.result()
             return EXHAUSTED
         self._asyncio_future_blocking = True
-        return iter((self,))  # the task asks for `result` itself, and throws what that raises
+        return iter((self,))  # the task calls `result` itself, and throws what that raises
 
     def done(self) -> bool:
         return self._is_done
@@ -139,7 +137,7 @@ class FastFuture(Struct, eq=False):
     def cancelled(self) -> bool:
         return self._cancelled is not None
 
-    def _make_cancelled_error(self) -> asyncio.CancelledError:  # `asyncio.gather` asks for it
+    def _make_cancelled_error(self) -> asyncio.CancelledError:  # `asyncio.gather` calls it
         return asyncio.CancelledError(*self._cancelled or ())
 
     def exception(self) -> BaseException | None:
@@ -191,7 +189,7 @@ class FastFuture(Struct, eq=False):
         return waiting
 
     def run_callbacks(self) -> None:
-        """Calls those who wait, now."""
+        """Calls the callbacks now."""
         if self.context is None or self.extra_callbacks:
             self.schedule_callbacks()
             return
@@ -199,43 +197,43 @@ class FastFuture(Struct, eq=False):
         self.context.run(callback, self)
 
     def schedule_callbacks(self) -> None:
-        """Calls those who wait in the loop's next turn."""
+        """Calls the callbacks in the loop's next iteration."""
         for callback, context in self._pop_callbacks():
             self._loop.call_soon(callback, self, context=context)
 
 
 def nothing() -> None:
-    """Brings nothing: those who were woken before go on."""
+    """Does nothing, as a callback after which woken tasks resume."""
 
 
-def raise_cancelled(said: tuple[object, ...]) -> None:
-    raise asyncio.CancelledError(*said)
+def raise_cancelled(message: tuple[object, ...]) -> None:
+    raise asyncio.CancelledError(*message)
 
 
 # -- shields of anyio
 
 
 class ShieldAwareCanceller:
-    """Cancels tasks of one loop, each once for each time it is asked to, where no shield keeps it off."""
+    """Cancels tasks of one loop, once per request, where no shield prevents it."""
 
     __slots__ = ("_deferred", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._deferred: set[asyncio.Task[None]] = set()  # those that are cancelled when they leave their shield
+        self._deferred: set[asyncio.Task[None]] = set()  # those to cancel when they leave their shield
 
     def cancel(self, task: asyncio.Task[None]) -> None:
-        """Cancels a task now, or as soon as it waits for something that nothing shields."""
+        """Cancels a task now, or as soon as it waits outside of any shield."""
         if task not in self._deferred:
             self._cancel_or_defer(task)
 
     def _cancel_or_defer(self, task: asyncio.Task[None]) -> None:
         if not is_anyio_shielded(task):
             self._deferred.discard(task)
-            task.cancel()  # which does nothing to one that is done
+            task.cancel()  # a no-op for a task that is done
             return
         self._deferred.add(task)
-        # Whatever wakes the task calls it first and this function then: it is looked at after each of its steps.
+        # What wakes the task calls it first and this function then: it is checked after each of its steps.
         awaited: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
         if awaited is None:
             self._loop.call_soon(self._cancel_or_defer, task)
@@ -244,7 +242,7 @@ class ShieldAwareCanceller:
 
 
 def is_anyio_shielded(task: asyncio.Task[None]) -> bool:
-    """Returns whether a task is within a shielded scope of anyio, which it has entered itself."""
+    """Returns whether a task is within a shielded scope of anyio that it has entered itself."""
     states: Any = getattr(sys.modules.get("anyio._backends._asyncio"), "_task_states", {})
     scope: Any = getattr(states.get(task), "cancel_scope", None)
     while scope is not None and not scope.shield:

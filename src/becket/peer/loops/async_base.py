@@ -17,7 +17,7 @@ __all__ = ["AsyncLoop"]
 
 
 class AsyncLoop:
-    """A loop on which nothing nests: a plain function cannot wait for the link."""
+    """A loop without nesting: a plain function cannot wait for the link."""
 
     is_reentrant = False
     is_at_nesting_limit = False
@@ -43,7 +43,7 @@ class AsyncLoop:
 def copy_reader_context() -> Context:
     """Returns the context that callbacks of a link run in: that of the task that connects, outside of any request.
 
-    Reading is resumed by many tasks, and their context variables are none of the business of a handler."""
+    Reading is resumed by many tasks, and a handler must not see their context variables."""
     context = copy_context()
     if context.get(CURRENT_REQUEST) is not None:
         context.run(CURRENT_REQUEST.set, None)

@@ -1,7 +1,7 @@
 """Selects the loop of the running program: asyncio or trio.
 
-Everything above is written once, with callbacks for bytes and timers and a future for each call. Loops know no rule of
-the protocol."""
+Everything above is written once, with callbacks for bytes and timers and a future for each call. Loops contain no
+protocol rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def current_loop() -> Loop:
 
 
 def loop_time() -> float:
-    """Returns the time of the running event loop. In a callback too, where anyio cannot tell which loop runs."""
+    """Returns the time of the running event loop. Also in a callback, where anyio cannot detect the loop."""
     if "trio" in sys.modules:
         import trio
 

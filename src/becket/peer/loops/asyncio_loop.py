@@ -1,6 +1,6 @@
-"""A link on asyncio, or on uvloop: the loop's own methods, with faster futures unless the environment says otherwise.
+"""A link on asyncio or uvloop: the loop's own methods, with faster futures unless the environment turns them off.
 
-`BECKET_PLAIN_LOOP=1` in the environment has calls wait for futures of asyncio itself, which cost a turn of the loop
+With `BECKET_PLAIN_LOOP=1` in the environment calls wait for futures of asyncio, which cost an iteration of the loop
 each."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AsyncioLoop(AsyncLoop):
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
         self.cancel: Callable[[Any], None] = ShieldAwareCanceller(loop).cancel
-        # The loop's own clock, read without the loop; a program's own loop may have another one.
+        # The loop's own clock, read without the loop; a custom loop may have another one.
         has_usual_clock = type(loop).time is asyncio.BaseEventLoop.time
         self.time: Callable[[], float] = monotonic if has_usual_clock else loop.time
         self.call_soon = loop.call_soon
@@ -48,7 +48,7 @@ class AsyncioLoop(AsyncLoop):
         self.remove_reader = loop.remove_reader
         self.add_writer = loop.add_writer
         self.remove_writer = loop.remove_writer
-        # Where time is not the usual one, a pause might never end.
+        # with a test's clock, a pause might never end
         self.ledger = ledger_of(loop) if has_usual_clock or is_uvloop(loop) else Ledger()
         self._wakeups: PlainWakeups | InlineWakeups
         self.create_future: Callable[[], LoopFuture]
@@ -92,7 +92,7 @@ class AsyncioLoop(AsyncLoop):
         if "anyio" in sys.modules:
             import anyio
 
-            # A scope of anyio cancels again in every turn of the loop, for as long as its task lives.
+            # A scope of anyio cancels again in every iteration of the loop, for as long as its task lives.
             with anyio.CancelScope(shield=True):
                 await self._wait_uncancelled(waiter)
             await anyio.lowlevel.checkpoint_if_cancelled()
@@ -115,7 +115,7 @@ class AsyncioLoop(AsyncLoop):
 
 
 class PlainFuture(asyncio.Future[None]):
-    """A future of asyncio. To be told a second time means nothing: whoever waited may have been cancelled before."""
+    """A future of asyncio. Setting it again has no effect: its task may have been cancelled before."""
 
     def set_result(self, result: None, /) -> None:
         if not self.done():
@@ -123,7 +123,7 @@ class PlainFuture(asyncio.Future[None]):
 
 
 class PlainWakeups:
-    """Runs callbacks of a link; the tasks that they wake go on in the next turn of the loop."""
+    """Runs callbacks of a link; the tasks that they wake resume in the next iteration of the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -139,11 +139,11 @@ class PlainWakeups:
 
 
 def find_task_factory(loop: asyncio.AbstractEventLoop) -> TaskFactory:
-    """Returns what makes a task of a handler, where it can one that runs to its first wait at once."""
+    """Returns a function that creates a handler's task, if possible one that runs to its first wait at once."""
     has_own = loop.get_task_factory() is not None  # the program's
-    is_nested = getattr(loop, "_nest_patched", False)  # nest_asyncio's: a first step may wait for what comes after it
+    is_nested = getattr(loop, "_nest_patched", False)  # nest_asyncio's: a first step may wait for a later one
     if HAS_EAGER_TASKS and not has_own and not is_nested:
-        task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
+        task: Any = asyncio.Task  # the stubs of 3.11 lack `eager_start`
         return partial(task, loop=loop, eager_start=True)
     return partial(loop.create_task, name="becket handler")  # else it gets a number, which takes time
 

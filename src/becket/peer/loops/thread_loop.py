@@ -1,9 +1,9 @@
 """Runs a link without an event loop: whichever thread waits polls, under one lock.
 
-A thread that waits becomes the *pump*: it polls, and lets go of the lock only while it does. Other threads that wait
-are woken when what they wait for is there, or when the pump leaves and one of them must go on. A background thread
-pumps while nobody waits; it steps back for a caller, and comes forward again when callers have been quiet for a moment,
-so that a row of calls costs no thread switch. A function that runs within the pump may wait as well: it pumps on.
+A thread that waits becomes the *pump*: it polls, and releases the lock only while it does. Other waiting threads are
+woken when their future is set, or when the pump leaves and one of them must take over. A background thread pumps
+while no thread waits; it steps back for a caller, and takes over again when there was no caller for a moment, so that
+a series of calls costs no thread switch. A function that runs within the pump may wait as well: it pumps on.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 BACKGROUND_DELAY = 0.005  # seconds without a caller, after which the background thread pumps again
 MAX_NESTED_WAITS = 16  # functions that wait within each other; a thousand frames of Python hold five times as many
-WRITE_EVENTS, READ_EVENTS = ~select.POLLIN, ~select.POLLOUT  # also when it fails or hangs up, both are told
-MAX_POLL_SECONDS = 3600.0  # poll takes no infinity; an hour later it looks again
+WRITE_EVENTS, READ_EVENTS = ~select.POLLIN, ~select.POLLOUT  # poll reports errors and hang-ups as both
+MAX_POLL_SECONDS = 3600.0  # poll takes no infinity; it polls again an hour later
 
 
 class ThreadTaskCancelled(BaseException):
@@ -43,7 +43,7 @@ class ThreadTaskCancelled(BaseException):
 
 
 class ThreadFuture(Struct, eq=False):
-    """One thread, or one coroutine of this loop, waits; something that the pump does lets it go on."""
+    """A future for one thread, or one coroutine of this loop, set by the pump."""
 
     is_done: bool = False
     parked: list[LockType] | None = None
@@ -68,7 +68,7 @@ class ThreadFuture(Struct, eq=False):
 
 
 class ThreadTimer:
-    """A callback in the heap; cancelled ones are passed over when their time comes."""
+    """A callback in the heap; a cancelled one is skipped when its time comes."""
 
     __slots__ = ("function", "time")
 
@@ -84,20 +84,20 @@ class ThreadTimer:
 
 
 class ThreadTask:
-    """A coroutine that the pump steps whenever what it waits for is there."""
+    """A coroutine that the pump steps whenever its future is set."""
 
     __slots__ = ("_context", "_coroutine", "_is_done", "_loop", "_waiter")
 
     def __init__(self, loop: ThreadLoop, coroutine: Coroutine[Any, Any, None]) -> None:
         self._loop = loop
         self._coroutine = coroutine
-        self._context = copy_context()  # what it sets there is not for the thread that steps it
+        self._context = copy_context()  # its context variables must not leak into the thread that steps it
         self._waiter: ThreadFuture | None = None
         self._is_done = False
         self._step()
 
     def _step(self) -> None:
-        # It may have been woken, and then cancelled before its turn came: it is over then, or waits for something else.
+        # It may have been woken, then cancelled before its turn: it is over then, or waits for another future.
         if not self._is_done and (self._waiter is None or self._waiter.is_done):
             self._run(self._coroutine.send, None)
 
@@ -118,36 +118,34 @@ class ThreadTask:
     def cancel(self) -> None:
         if self._waiter is not None:
             self._waiter.resume = None
-            self._run(
-                self._coroutine.throw, ThreadTaskCancelled()
-            )  # it may have something to finish first, and wait again
+            self._run(self._coroutine.throw, ThreadTaskCancelled())  # it may have cleanup to finish, and wait again
 
 
 class ThreadLoop:
-    """A link's loop for programs without one. All of the link's state is touched under its lock alone."""
+    """A link's loop for programs without one. All state of the link is touched under its lock alone."""
 
     is_reentrant = True
 
     def __init__(self) -> None:
         self.time = time.monotonic
         self.charge: Charge = charge_nothing
-        self.ledger = Ledger()  # of this one link: no other shares its turns
+        self.ledger = Ledger()  # of this link alone: no other shares its turns
         self.create_future: Callable[[], LoopFuture] = ThreadFuture
         self.before_wait: Callable[[], None] = no_op
         self.flush: Callable[[], None] = no_op
         lock: Any = RLock()
         self._lock = lock
-        # As the conditions of the standard library use it: each is one step that no signal's handler can come into.
+        # As the conditions of the standard library use it: each is one step that no signal handler can interrupt.
         self._owns_lock: Callable[[], bool] = lock._is_owned
         self._release_lock: Callable[[], None] = lock.release
         self._reacquire_lock: Callable[[tuple[int, int]], None] = lock._acquire_restore
         self._pump = 0  # the thread that polls
-        self._pump_generation = 0  # of it: who sees the same number twice knows that nothing has happened in between
+        self._pump_generation = 0  # counts pump turns: an unchanged number means that nothing has happened
         self._depth = 0  # waits of the pump within each other
         self._parked: deque[tuple[ThreadFuture, LockType]] = deque()
         self._is_pump_requested = False
         self._background_thread_id = 0
-        self._is_background_asleep = False  # the background thread, until somebody who pumps leaves
+        self._is_background_asleep = False  # the background thread, parked until a pump leaves
         self._is_released = False
         self._thread: Thread | None = None
         self._background_wakeup = allocate_lock()
@@ -163,7 +161,7 @@ class ThreadLoop:
         self._wake_read_fd, self._wake_write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll.register(self._wake_read_fd, select.POLLIN)
 
-    # -- what a link asks of it
+    # -- the Loop protocol
 
     def call_soon(self, function: Callable[[], object], /) -> object:
         self._ready.append(function)
@@ -183,7 +181,7 @@ class ThreadLoop:
 
     def call_later(self, delay: float, function: Callable[[], object], /) -> ThreadTimer:
         timer = ThreadTimer(self.time() + delay, function)
-        from heapq import heappush  # whoever sets no timer starts without it
+        from heapq import heappush  # programs without timers start without it
 
         heappush(self._timers, timer)
         self._interrupt()
@@ -296,7 +294,7 @@ class ThreadLoop:
                 self._before_unlock()
 
     def _before_unlock(self) -> None:
-        """Before the lock is let go: what was said must not wait for the next who speaks, nor who waits for a pump."""
+        """Flushes writes and wakes a pump before the lock is released: neither must wait for the next caller."""
         if not self._pump:
             self.flush()
             if self._parked:
@@ -321,7 +319,7 @@ class ThreadLoop:
             while True:
                 try:
                     self.wait(waiter)
-                except BaseException as error:  # a KeyboardInterrupt, say: the call is abandoned
+                except BaseException as error:  # a KeyboardInterrupt, for example: the call is abandoned
                     waiter = coroutine.throw(error)
                 else:
                     waiter = coroutine.send(None)
@@ -329,11 +327,11 @@ class ThreadLoop:
             result: T = stop.value
             return result
         except BaseException:
-            coroutine.close()  # one that was interrupted between two steps gives up what it holds, here and now
+            coroutine.close()  # one that was interrupted between two steps releases what it holds, here and now
             raise
 
     def wait(self, waiter: ThreadFuture) -> None:
-        """Waits with the lock held, which is let go meanwhile."""
+        """Waits with the lock held, which is released meanwhile."""
         me = get_ident()
         try:
             while not waiter.is_done and not self._is_closed:
@@ -363,7 +361,7 @@ class ThreadLoop:
             self._pump = outer
 
     def _park(self, waiter: ThreadFuture) -> None:
-        """Waits beside the pump until it has done what is waited for, or has left."""
+        """Waits beside the pump until the future is set, or until the pump has left."""
         lock = allocate_lock()
         lock.acquire()
         place = (waiter, lock)
@@ -374,7 +372,7 @@ class ThreadLoop:
             self._parked.append(place)
             waiter.parked.append(lock)
             if self._pump == self._background_thread_id:
-                self._is_pump_requested = True  # a caller pumps with one thread switch less for each of its calls
+                self._is_pump_requested = True  # if a caller pumps, each of its calls costs one thread switch less
                 self._interrupt()
             try:
                 self._release_lock()
@@ -388,7 +386,7 @@ class ThreadLoop:
                 self._parked.remove(place)
 
     def _hand_over_pump(self) -> None:
-        """The pump leaves: one that waits goes on, else the background thread when it finds that all is quiet."""
+        """Hands the pump over: to a waiting thread, else to the background thread after a quiet moment."""
         self._pump_generation += 1
         while self._parked:
             waiter, lock = self._parked.popleft()
@@ -402,7 +400,7 @@ class ThreadLoop:
             self._close_pipe()
 
     def _interrupt(self) -> None:
-        """Makes the pump look again, if it is another thread and polls."""
+        """Interrupts the pump's poll, if it is another thread and polls."""
         if self._is_polling and self._pump != get_ident() and self._wake_write_fd >= 0:
             try:
                 os.write(self._wake_write_fd, b"w")
@@ -412,11 +410,11 @@ class ThreadLoop:
     # -- pumping
 
     def run_once(self, until: ThreadFuture | None = None) -> None:
-        """Does what is due, polls once, and does what came. The lock is let go only while polling."""
+        """Runs what is due, polls once, and runs what is ready. The lock is released only while polling."""
         before_wait = self.before_wait  # functions in attributes are called through a name: as methods they cost more
         before_wait()
         ready = self._ready
-        for _ in range(len(ready)):  # what these add waits for the next turn: a chain of them must not keep others out
+        for _ in range(len(ready)):  # what these add waits for the next turn: a chain must not starve others
             if ready:  # one that pumps within itself has run the others
                 ready.popleft()()
         timers = self._timers
@@ -430,7 +428,7 @@ class ThreadLoop:
                 timeout = timers[0].time - now
         if self._is_closed or (until is not None and until.is_done):  # a nested wait may have settled it
             return
-        self._is_polling = True  # before the last look: what another thread adds after it interrupts the poll
+        self._is_polling = True  # before the last check: what another thread adds after it interrupts the poll
         if ready:
             timeout = 0.0
         let_go, poll, retake = self._release_lock, self._poll.poll, self._reacquire_lock
@@ -460,7 +458,7 @@ class ThreadLoop:
                 function()
 
     def start_background(self) -> None:
-        """Starts the thread that pumps while nobody waits."""
+        """Starts the thread that pumps while no other thread waits."""
         if self._thread is None:
             from threading import Thread
 
@@ -471,14 +469,14 @@ class ThreadLoop:
         me = get_ident()
         with self._lock:
             self._background_thread_id = me
-        seen = 0  # at once where nobody has called yet, and else when it was quiet since the last look
+        seen = 0  # at once before the first call, and else when it was quiet since the last check
         while not self._is_closed:
             with self._lock:
                 is_quiet = self._pump_generation == seen
                 if is_quiet and not self._pump:
                     self._pump_in_background(me)
                     is_quiet = False
-                # While one caller pumps for long there is nothing to look at: it tells when it leaves.
+                # While one caller pumps for long there is nothing to do: it wakes this thread when it leaves.
                 self._is_background_asleep = is_quiet and not self._is_closed
                 pause = -1 if self._is_background_asleep else BACKGROUND_DELAY
                 seen = self._pump_generation
@@ -505,9 +503,9 @@ class ThreadLoop:
         self._interrupt()
 
     def join(self) -> None:
-        """Waits for the background thread and closes what the loop itself holds. After `close`; may be called twice.
+        """Waits for the background thread and closes the loop's own resources. After `close`; may be called twice.
 
-        Within the pump nobody can be waited for, as it holds the lock: it closes the rest itself when it leaves."""
+        Within the pump it cannot wait, as the pump holds the lock: the thread then closes the rest itself."""
         is_inside = self._owns_lock()
         with self.locked():
             self._is_released = True
@@ -532,4 +530,4 @@ def unpark(lock: LockType) -> None:
 
 
 def no_op() -> None:
-    """Stands where no link has said what to do."""
+    """Does nothing: the default of a link's callbacks."""

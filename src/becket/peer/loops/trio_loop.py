@@ -23,17 +23,17 @@ LEDGER: trio.lowlevel.RunVar[Ledger | None] = trio.lowlevel.RunVar("becket ledge
 
 
 class TrioLoop(AsyncLoop):
-    """trio: one system task for the link, in whose nursery everything of it runs."""
+    """trio: one system task for the link, whose nursery runs all of its tasks."""
 
     def __init__(self) -> None:
         super().__init__()
         self._nursery: trio.Nursery | None = None
         self._is_closed = False
-        self._has_run_ended = False  # with the whole run, and not because it was told to end
+        self._has_run_ended = False  # the whole run was cancelled, not this link
         self._watches: dict[tuple[int, bool], trio.CancelScope] = {}  # where there is no poller
         self._polled: dict[tuple[int, bool], TrioPoller] = {}
         self._run_soon = trio.lowlevel.current_trio_token().run_sync_soon
-        self.time = trio.lowlevel.current_clock().current_time  # unlike `trio.current_time` for any thread
+        self.time = trio.lowlevel.current_clock().current_time  # unlike `trio.current_time` usable in any thread
         self.ledger = trio_ledger()
 
     async def start(self) -> TrioLoop:
@@ -123,13 +123,13 @@ class TrioLoop(AsyncLoop):
             try:
                 while not scope.cancel_called:  # the function itself may have closed the descriptor
                     await wait(fd)
-                    if not scope.cancel_called:  # between its wake-up and now: the number may be another file's
+                    if not scope.cancel_called:  # closed between its wake-up and now: the number may be another file's
                         function()
             except trio.ClosedResourceError:
                 return
 
     def create_future(self) -> LoopFuture:
-        if self._has_run_ended:  # nobody reads any more: whoever waited would wait for ever
+        if self._has_run_ended:  # no reader is left: the waiter would wait for ever
             raise RuntimeError("the event loop of this link has ended, and the link was not closed")
         return TrioFuture()
 
@@ -208,7 +208,7 @@ class TrioFuture:
 def trio_ledger() -> Ledger:
     """Returns the ledger that all links of this run of trio share."""
     if type(trio.lowlevel.current_clock()).__name__ != "SystemClock":
-        return Ledger()  # where time is that of a test, a pause might never end
+        return Ledger()  # with a test's clock, a pause might never end
     ledger = LEDGER.get(None)
     if ledger is None:
         ledger = Ledger()

@@ -1,7 +1,7 @@
 """Calls functions when descriptors are ready: one task and one epoll for all links of a run of trio.
 
-With a task for each descriptor trio would schedule a task, and register the descriptor anew, for every message. What
-trio polls is the epoll itself. A link in whose nursery nothing waits is also less for the collector to look through.
+With a task for each descriptor trio would schedule a task, and register the descriptor anew, for every message. trio
+polls the epoll itself. A link without waiting tasks is also less work for the garbage collector.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pollers: trio.lowlevel.RunVar[TrioPoller | None] | None = None  # trio is import
 
 
 def find_poller() -> TrioPoller | None:
-    """Returns the poller of this run of trio, made if need be; None where the system has no epoll."""
+    """Returns the poller of this run of trio, created on first use; None where the system has no epoll."""
     if sys.platform != "linux":
         return None
     import trio
@@ -54,7 +54,7 @@ class Watched:
 
 
 class TrioPoller:
-    """Watches descriptors until none is left; then it is ended, and another takes its place."""
+    """Watches descriptors until none is left; then it ends, and the next watch creates another."""
 
     def __init__(self) -> None:
         import trio
@@ -84,7 +84,7 @@ class TrioPoller:
             self._epoll.modify(fd, watched.events)
 
     def unwatch(self, fd: int, writes: bool) -> None:
-        """Calls that function no more, also where its descriptor is ready already."""
+        """Stops calling that function, also if its descriptor is ready already."""
         watched = self._watched.get(fd)
         if watched is None or self.is_ended:
             return
@@ -112,7 +112,7 @@ class TrioPoller:
             self._epoll.close()
 
     def _call_ready(self) -> None:
-        # Looked up first: a number that is closed by one function and opened by another is another descriptor.
+        # Looked up first: a number that one function closes and another one opens again is another descriptor.
         ready = [(self._watched.get(fd), events) for fd, events in self._epoll.poll(0)]
         for watched, events in ready:
             if watched is not None and watched.reader is not None and events & ~select.EPOLLOUT:
@@ -130,5 +130,5 @@ class TrioPoller:
 
 
 def call(function: Callable[[], object]) -> None:
-    """Calls what a Ctrl-C may interrupt, other than the task itself."""
+    """Calls a function that a Ctrl-C may interrupt, other than the task itself."""
     function()

@@ -1,8 +1,7 @@
 """Starts, signals and reaps a child process in its own session with a minimal environment.
 
-It starts in a session of its own with nothing inherited but its three pipes, and an environment built from a short
-list. Its exit is learnt from the system (`exits`), never from a pipe, which a grandchild may hold open. It is reaped
-last: until then its pid, and so the group that is signalled, cannot belong to anybody else.
+It inherits nothing but its three pipes. Its exit comes from the system (`exit_watch`), never from a pipe, which a
+grandchild may hold open. It is reaped last: until then no other process can get its pid or its group.
 """
 
 from __future__ import annotations
@@ -46,13 +45,11 @@ FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 MAX_SHEBANG_BYTES = 256  # bytes that Linux reads of the first line of a script
 
 live_children: set[ChildProcess] = set()  # so that none outlives a host that ends without closing its peers
-abandoned_processes: list[
-    subprocess.Popen[bytes]
-] = []  # killed, but still in the kernel's hands when their peers had to go on
+abandoned_processes: list[subprocess.Popen[bytes]] = []  # killed, but not ended yet when their peers had to go on
 
 
 def build_environment(own: Mapping[str, str] | None, *, inherit: bool | None) -> dict[str, str]:
-    """Returns what a child sees: the short list of names that every program needs, and what the caller gives.
+    """Returns a child's environment: a short list of names that every program needs, and the caller's variables.
 
     With `inherit` all variables of this program come before these; with None, not even the short list."""
     if inherit is None:
@@ -71,7 +68,8 @@ def build_environment(own: Mapping[str, str] | None, *, inherit: bool | None) ->
 
 
 def find_executable(command: str, environment: Mapping[str, str], cwd: str | os.PathLike[str] | None) -> str:
-    """Returns the absolute path of a program, looked up where the child itself would look, the current folder excepted.
+    """Returns the absolute path of a program, looked up where the child itself would look, except in the current
+    folder.
 
     Raises:
         StartFailed: it is missing, a folder, or not executable.
@@ -98,7 +96,7 @@ def find_executable(command: str, environment: Mapping[str, str], cwd: str | os.
 
 
 class ChildPipes:
-    """Our ends of a child's three pipes, as descriptors."""
+    """This process's ends of a child's three pipes, as descriptors."""
 
     __slots__ = ("stderr", "stdin", "stdout")
 
@@ -109,7 +107,7 @@ class ChildPipes:
 
 
 class ChildProcess:
-    """One started process. It never waits: whoever watches `exit_fd` calls `poll_exit`, then `reap`."""
+    """One started process. It never waits: the watcher of `exit_fd` calls `poll_exit`, then `reap`."""
 
     def __init__(
         self,
@@ -145,25 +143,25 @@ class ChildProcess:
 
     @property
     def stderr_tail(self) -> str:
-        """The last that it wrote to its stderr, made harmless."""
+        """The last lines of its stderr, escaped."""
         return self.stderr_log.tail()
 
     def poll_exit(self) -> bool:
-        """Returns whether it has ended, and reads how; it stays unreaped, so that its session can still be named."""
+        """Returns whether it has ended, and records how; it stays unreaped, so that its session can still be named."""
         if not self.has_exited:
             try:
                 self.exit_code = self._exit_watch.poll()
                 self.has_exited = self.exit_code is not None
             except ChildProcessError:
-                self.has_exited = True  # something else in this program reaped it: that it ended is all that is known
+                self.has_exited = True  # something else in this program reaped it: its exit code is unknown
         return self.has_exited
 
     def terminate(self) -> None:
-        """Asks it and all of its group to end."""
+        """Sends SIGTERM to it and its group."""
         self._signal_group(SIGTERM)
 
     def kill(self) -> None:
-        """Ends it and all that stayed in its session, at once."""
+        """Kills it and all processes of its session, at once."""
         self._signal_group(SIGKILL)
         kill_session(self.pid, self._is_unreaped)
 
@@ -177,7 +175,7 @@ class ChildProcess:
             self.poll_exit()
 
     def reap(self) -> None:
-        """Ends what it left behind and reaps it. May be called twice."""
+        """Kills what it left behind and reaps it. May be called twice."""
         if self._is_reaped:
             return
         self.kill()
@@ -193,12 +191,12 @@ class ChildProcess:
         self._exit_watch.close()
 
     def build_crash_error(self, detail: str = "") -> PeerCrashed:
-        """Returns what its callers learn about its end."""
+        """Returns the error that its pending calls raise."""
         return PeerCrashed(exit_code=self.exit_code, signal=self.signal, stderr_tail=self.stderr_tail, detail=detail)
 
     def _signal_group(self, number: Signals) -> None:
         if self._is_reaped:
-            return  # its pid may be somebody else's by now
+            return  # its pid may be another process's by now
         self._exit_watch.signal_group(number)
 
     def _is_unreaped(self) -> bool:
@@ -210,10 +208,10 @@ def normalize_command(command: Sequence[str | os.PathLike[str]]) -> list[str]:
     """Returns a program and its arguments as text.
 
     Raises:
-        TypeError: it is one string, as for a shell: there is none anywhere here.
+        TypeError: it is one string, as for a shell, which is never used.
     """
     if isinstance(command, str | bytes) or not command:
-        raise TypeError("the command is a list of a program and its arguments, never a line for a shell")
+        raise TypeError("`command` must be a list of a program and its arguments, not a shell command line")
     return [os.fspath(word) for word in command]
 
 
@@ -227,13 +225,13 @@ def open_child(
     limits: Limits = DEFAULT_LIMITS,
     guard: bool = False,
 ) -> tuple[ChildProcess, ChildPipes]:
-    """Starts a program and returns it with our ends of its pipes; nothing is left open when it cannot be started.
+    """Starts a program and returns it with this process's ends of its pipes; closes them if it cannot be started.
 
     With `guard` its session is killed when this program is gone, however that ends.
 
     Raises:
         StartFailed: the program is missing or cannot be executed, or this process has no descriptors left.
-        NotSupported: this platform has no such processes.
+        NotSupported: this platform cannot watch processes.
     """
     check_exit_watch()
     guardian = find_guardian() if guard else None
@@ -265,7 +263,7 @@ def open_child(
     except BaseException as error:
         for fd in opened:
             os.close(fd)
-        if popen is not None:  # no descriptor was left to watch it by, or no room for its guardian
+        if popen is not None:  # no descriptor left to watch it, or no room for its guardian
             popen.kill()
             if guardian is not None:
                 guardian.forget(popen.pid)
@@ -274,7 +272,7 @@ def open_child(
             case OSError():
                 raise StartFailed(str(command[0]), explain_start_error(error, executable, cwd)) from error
             case ValueError():  # a zero byte, a lone surrogate, a name with `=`
-                because = f"its arguments or environment cannot be handed over: {error}"
+                because = f"its arguments or environment cannot be passed: {error}"
                 raise StartFailed(str(command[0]), because) from error
             case _:
                 raise
@@ -295,7 +293,7 @@ def explain_start_error(error: OSError, executable: str, cwd: str | os.PathLike[
         return f"cannot start in {os.fspath(cwd)}: {error.strerror}"
     match error.errno:
         case errno.ENOEXEC:
-            return f"no program of this system: {executable} (wrong architecture, or a script without `#!`)"
+            return f"not a program of this system: {executable} (wrong architecture, or a script without `#!`)"
         case errno.ENOENT:
             return f"{executable} names an interpreter that does not exist{read_interpreter(executable)}"
         case errno.EACCES:
@@ -309,7 +307,7 @@ def explain_start_error(error: OSError, executable: str, cwd: str | os.PathLike[
 
 
 def read_interpreter(executable: str) -> str:
-    """Returns the interpreter that a script names; another program may lack its loader, which stands elsewhere."""
+    """Returns the interpreter that a script names; a binary may lack its loader, which is elsewhere."""
     try:
         with open(executable, "rb") as file:
             line = file.readline(MAX_SHEBANG_BYTES)

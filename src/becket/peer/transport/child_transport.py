@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ChildTransport"]
 
-STDERR_READ = 16 * 1024  # bytes of stderr in one iteration: to count the lines in 64 KiB may take a millisecond
+STDERR_READ = 16 * 1024  # bytes of stderr in one iteration: counting the lines in 64 KiB may take a millisecond
 
 
 class ChildTransport(FdTransport):
-    """The stdin and stdout of a child. Closing it ends the child, and nothing of its session remains."""
+    """The stdin and stdout of a child. Closing it ends the child and its whole session."""
 
     def __init__(self, child: ChildProcess, pipes: ChildPipes, limits: Limits) -> None:
         super().__init__(pipes.stdout, pipes.stdin)
@@ -42,7 +42,8 @@ class ChildTransport(FdTransport):
     # -- what is noticed
 
     def _report_end(self, describe: ConnectionLostFactory) -> None:
-        """A pipe has ended. A process that ends closes its pipes first: its exit gets a moment to tell more."""
+        """Reports the end of a pipe, after a moment for the exit, which says more: an ending process closes its
+        pipes first."""
         self._reason_factory = self._reason_factory or describe
         if self.child.has_exited:
             self._report_end_now()
@@ -67,7 +68,7 @@ class ChildTransport(FdTransport):
             )
 
     def _read_stderr(self) -> None:
-        """Reads one chunk of stderr, and no more before its lines were handed out, a portion in each iteration."""
+        """Reads one chunk of stderr, and the next one when its lines were logged, a portion in each iteration."""
         if self._take_stderr(STDERR_READ) and self.child.stderr_log.is_behind:
             self._loop.remove_reader(self._stderr)
             self._loop.call_soon(self._hand_out_lines)
@@ -80,7 +81,7 @@ class ChildTransport(FdTransport):
             self._loop.add_reader(self._stderr, self._read_stderr)
 
     def _take_stderr(self, size: int) -> bool:
-        """Takes one chunk of stderr and returns whether there may be more."""
+        """Reads one chunk of stderr and returns whether there may be more."""
         if self._stderr < 0:
             return False
         try:
@@ -99,12 +100,12 @@ class ChildTransport(FdTransport):
         return False
 
     def _drain_stderr(self) -> None:
-        for _ in range(MAX_DRAIN_READS):  # whoever else holds its end may write for ever
+        for _ in range(MAX_DRAIN_READS):  # another holder of its end may write for ever
             if not self._take_stderr(READ_SIZE):
                 return
 
     async def _finish_lines(self) -> None:
-        """Hands out what the child wrote last, for a moment: lines that take longer than that are counted."""
+        """Logs the child's last lines, for a bounded time: lines beyond it are counted."""
         log, loop = self.child.stderr_log, self._loop
         until = loop.time() + self._limits.drain_grace
         self._drain_stderr()
@@ -133,7 +134,7 @@ class ChildTransport(FdTransport):
                 self._close_fds()
 
     async def _stop(self) -> None:
-        """Closes stdin, then asks, then kills; every wait is bounded."""
+        """Closes stdin, then terminates, then kills; every wait is bounded."""
         child, limits = self.child, self._limits
         try:
             self.discard_input()  # it may still be writing, and must be able to
@@ -144,7 +145,7 @@ class ChildTransport(FdTransport):
                     child.kill()
                     await self._wait_for_exit(limits.kill_grace)
             await self._finish_lines()
-        except BaseException as error:  # the loop ends, and nobody can wait any more
+        except BaseException as error:  # the loop ends: no further wait is possible
             child.kill_and_wait()
             if not isinstance(error, Exception):
                 raise
@@ -188,7 +189,7 @@ class ChildTransport(FdTransport):
 
 def log_abandoned(child: ChildProcess) -> None:
     peer_logger().warning(
-        "process %d (%s) was killed and has not ended: the system holds it, and nobody waits for it any more",
+        "process %d (%s) was killed and has not ended: the system holds it, and it is no longer waited for",
         child.pid,
         child.command[0],
     )

@@ -1,7 +1,6 @@
 """Watches for a process's exit through a descriptor (pidfd or kqueue) without reaping it.
 
-Linux has pidfds, macOS has kqueue. Neither reaps the process: until that is done its pid, and so the group that is
-signalled, cannot belong to anybody else.
+Linux has pidfds, macOS has kqueue. Until the process is reaped, no other process can get its pid or its group.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from becket.errors import NotSupported
 __all__ = ["ExitWatch", "check_exit_watch", "pidfd_send_signal", "watch_exit"]
 
 SIGNAL_PROCESS_GROUP: Final = 4  # of pidfd_send_signal(2), since Linux 6.9: the group is named by the pidfd
-NOTE_EXITSTATUS: Final = 0x04000000  # of kevent(2) on macOS: the status comes along, and Python has no name for it
-STATUS_MASK: Final = 0xFFFF  # of what comes along
+NOTE_EXITSTATUS: Final = 0x04000000  # of kevent(2) on macOS: the event holds the status, and Python has no name for it
+STATUS_MASK: Final = 0xFFFF  # of the event's data
 
 pidfd_send_signal: Any = getattr(signal, "pidfd_send_signal", None)  # mypy knows it on Linux alone
-select_module: Any = select  # and kqueue nowhere else than on macOS
+select_module: Any = select  # and kqueue only on macOS
 
 
 class ExitWatch(Protocol):
-    """The end of one process, that of a child of this program."""
+    """The exit of one child process."""
 
     fd: int
-    """Readable from the end of the process on."""
+    """Readable once the process has ended."""
 
     def poll(self) -> int | None:
-        """Returns how it has ended: its exit code, or a signal as a negative number. None while it runs.
+        """Returns its exit code, or a signal as a negative number. None while it runs.
 
         Raises:
             ChildProcessError: something else in this program has reaped it.
@@ -39,7 +38,7 @@ class ExitWatch(Protocol):
         ...
 
     def signal_group(self, number: Signals) -> None:
-        """Sends a signal to the process and all of its group, if there is anybody left of them."""
+        """Sends a signal to the process and all of its group, if any of them are left."""
         ...
 
     def is_unreaped(self) -> bool:
@@ -50,7 +49,7 @@ class ExitWatch(Protocol):
 
 
 def check_exit_watch() -> None:
-    """Looks whether the system can tell of the end of a process.
+    """Checks that the system can report the end of a process.
 
     Raises:
         NotSupported: it cannot.
@@ -60,10 +59,10 @@ def check_exit_watch() -> None:
 
 
 def watch_exit(pid: int) -> ExitWatch:
-    """Returns the end of a process that was started just now.
+    """Returns the exit watch of a process that was just started.
 
     Raises:
-        OSError: there is no room for a descriptor.
+        OSError: no descriptor is left.
     """
     return PidfdExitWatch(pid) if hasattr(os, "pidfd_open") else KqueueExitWatch(pid)
 
@@ -88,7 +87,7 @@ class PidfdExitWatch:
             pidfd_send_signal(self.fd, number, None, SIGNAL_PROCESS_GROUP)
         except (ProcessLookupError, PermissionError):
             pass
-        except OSError:  # an older kernel: until it is reaped the pid is its own, and with it the group
+        except OSError:  # an older kernel: until it is reaped the pid and the group are its own
             if self.is_unreaped():
                 signal_group(self._pid, number)
 
@@ -106,7 +105,7 @@ class PidfdExitWatch:
 
 
 class KqueueExitWatch:
-    """On macOS. Something else in this program that reaps its children cannot be noticed there."""
+    """On macOS. A process that something else in this program has reaped goes unnoticed there."""
 
     __slots__ = ("_pid", "_queue", "_status", "fd")
 
@@ -123,7 +122,7 @@ class KqueueExitWatch:
         )
         try:
             self._queue.control([end], 0)
-        except ProcessLookupError:  # it has ended already, and tells no more: a timer makes the descriptor readable
+        except ProcessLookupError:  # it has ended already, and sends no event: a timer makes the descriptor readable
             self._status = self._reap()
             now = select_module.kevent(0, select_module.KQ_FILTER_TIMER, select_module.KQ_EV_ADD, data=0)
             self._queue.control([now], 0)

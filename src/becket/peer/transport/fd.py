@@ -1,7 +1,7 @@
 """Reads and writes non-blocking descriptors and sockets; queues what the peer does not read.
 
-A transport moves bytes and knows nothing of frames. Nothing here blocks and nothing waits: what the other side does not
-take is queued and counted, and whoever writes looks at `queued`. A receiver gets its bytes in callbacks, in order.
+A transport moves bytes and does not know frames. Nothing here blocks or waits: bytes that the other peer does not read
+are queued and counted in `queued`. A receiver gets its bytes in callbacks, in order.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["FdTransport", "build_error_factory", "build_remote_close", "wake"]
 
 SHUT_WR = 1  # as in `socket`, which takes a child 4 ms to import and which pipes do not need
-READ_SIZE = 64 * 1024  # asking for more makes the kernel and malloc ten times slower for small messages
+READ_SIZE = 64 * 1024  # larger reads make the kernel and malloc ten times slower for small messages
 MAX_WRITEV_BUFFERS = 64  # buffers handed to one writev
 MAX_DRAIN_READS = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe, which may be 16 times the usual one
 
 
 def is_pollable(fd: int) -> bool:
-    """Returns whether the system can tell when this descriptor is ready: not so for files and the null device."""
+    """Returns whether the system can poll this descriptor: not so for files and the null device."""
     mode = os.fstat(fd).st_mode
     if stat.S_ISCHR(mode):
         return os.isatty(fd)
@@ -43,7 +43,7 @@ class FdTransport:
 
     def __init__(self, read_fd: int, write_fd: int, *, owner: socket.socket | None = None) -> None:
         self.queued = 0
-        self.read_size = READ_SIZE  # its receiver may lower it, where a piece takes it too long
+        self.read_size = READ_SIZE  # its receiver may lower it, if a chunk takes too long
         self.has_reached_eof = False
         self._has_reported_end = False
         self._is_discarding = False
@@ -80,7 +80,8 @@ class FdTransport:
     # -- reading
 
     def read_before_start(self) -> bytes:
-        """Waits for input before there is a loop and returns it; it comes again after `start`. Empty at the end."""
+        """Waits for input before there is a loop and returns it; it is delivered again after `start`. Empty at the
+        end."""
         if self._read_fd < 0:
             return b""
         if self._read_polls:
@@ -139,12 +140,12 @@ class FdTransport:
             self._receiver.input_ended(describe)
 
     def discard_input(self) -> None:
-        """Reads on and drops what comes: the other side shall not wait for a reader that has left."""
+        """Reads on and drops the bytes, so that the other peer does not block on a reader that has left."""
         self._is_discarding = True
         self.resume()
 
     def _read_unpolled(self) -> None:
-        # A file is always ready; one read a turn leaves the loop to the others.
+        # A file is always ready; one read per turn leaves the loop to others.
         if self._is_reading:
             if self._read_fd < 0:
                 self._on_eof(build_remote_close)
@@ -154,9 +155,9 @@ class FdTransport:
                 self._loop.call_soon(self._read_unpolled)
 
     def drain(self) -> None:
-        """Reads what is there now, even while paused; for a pipe whose other side is known to be gone.
+        """Reads the available bytes, even while paused; for a pipe whose other end is known to be gone.
 
-        Somebody else may hold its end and write for ever: no more is read than a pipe can hold."""
+        Another process may hold its end and write for ever: no more is read than a pipe can hold."""
         for _ in range(MAX_DRAIN_READS):
             if self.has_reached_eof or self._is_closed or self._is_discarding:
                 return
@@ -218,10 +219,10 @@ class FdTransport:
     def _on_write_error(self, error: OSError) -> None:
         self._drop_queue()
         self._close_write_end()
-        self._loop.call_soon(lambda: self._report_write_error(error))  # not from within whoever writes
+        self._loop.call_soon(lambda: self._report_write_error(error))  # not within the caller's write
 
     def _report_write_error(self, error: OSError) -> None:
-        """What they said before they left has come, and is taken first."""
+        """Reports the error after the bytes that the other peer sent before it left."""
         self.drain()
         self._report_end(build_error_factory(error))
 
@@ -238,7 +239,7 @@ class FdTransport:
             self._close_write_end()
 
     def abort_writing(self) -> None:
-        """Ends writing at once; what is queued is lost."""
+        """Ends writing at once; the queue is lost."""
         self._drop_queue()
         self._close_write_end()
 
@@ -250,7 +251,7 @@ class FdTransport:
             try:
                 self._socket.shutdown(SHUT_WR)
             except OSError:
-                pass  # the other side was faster
+                pass  # the other peer was faster
         elif self._write_fd != self._read_fd:
             if hasattr(self, "_loop"):
                 self._loop.notify_closing(self._write_fd)
@@ -275,7 +276,7 @@ class FdTransport:
 
     def __del__(self) -> None:
         if not self._is_closed:
-            if not sys.is_finalizing():  # else nothing can be imported any more, and nobody reads it
+            if not sys.is_finalizing():  # else nothing can be imported any more, and the warning cannot be shown
                 import warnings
 
                 warnings.warn(f"a link was never closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
@@ -283,7 +284,7 @@ class FdTransport:
             self._close_fds()
 
     def _close_fds(self) -> None:
-        """Closes what it holds without its loop, which has ended or never began."""
+        """Closes its descriptors without its loop, which has ended or never began."""
         if self._socket is not None:
             self._socket.close()
             return

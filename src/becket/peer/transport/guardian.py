@@ -1,7 +1,7 @@
 """The host's side of its guardian: a small process that kills the sessions of children when this program is gone.
 
-One guardian serves a whole program. It is started with the first child that it guards, and ended when nobody needs it.
-It gets the numbers of sessions over a pipe and nothing else, in particular no descriptor of a child.
+One guardian serves a whole program, from the first guarded child until none is left. It gets the numbers of sessions
+over a pipe and nothing else, in particular no descriptor of a child.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def find_guarding_problem() -> str | None:
     if not hasattr(os, "pidfd_open") or not os.path.isdir("/proc/self"):
         return "this system has no pidfds or no procfs"
     if not sys.executable or getattr(sys, "frozen", False):
-        return "this program is no Python interpreter that could be started again"
+        return "this program is not a Python interpreter that could be started again"
     if not os.path.isfile(sessions.__file__):
         return "becket is not installed as files"
     return None
@@ -53,7 +53,7 @@ class Guardian:
         self._pipe = -1
 
     def begin_again(self) -> None:
-        """In a fork of this program: the process is the parent's, and so are the sessions."""
+        """Starts over in a fork of this program: the process and the sessions are the parent's."""
         if self._process is not None:
             os.close(self._pipe)
             inherited.append(self._process)
@@ -63,12 +63,12 @@ class Guardian:
 
     @property
     def pid(self) -> int | None:
-        """The pid of the process, None where there is none."""
+        """The pid of the process, None if there is none."""
         return None if self._process is None else self._process.pid
 
     @property
     def descriptor(self) -> int | None:
-        """The descriptor by which it is told, None where there is none."""
+        """The descriptor of its pipe, None if there is none."""
         return None if self.pid is None else self._pipe
 
     def hold(self) -> None:
@@ -77,7 +77,7 @@ class Guardian:
             self._holders += 1
 
     def release(self) -> None:
-        """Lets go of a `hold`."""
+        """Releases a `hold`."""
         with self._lock:
             self._holders -= 1
             self._end_if_unused()
@@ -95,13 +95,13 @@ class Guardian:
                     self._start()
                 elif not self._send(GUARD, session):
                     self._end()
-                    self._start()  # somebody has ended it: the next one hears of all sessions
+                    self._start()  # the process was killed: the next one gets all sessions
             except BaseException:
                 self._sessions.discard(session)
                 raise
 
     def forget(self, session: int) -> None:
-        """This session has ended, and its number may soon be another's."""
+        """Removes a session that has ended, since its number may be reused."""
         with self._lock:
             if session in self._sessions:
                 self._sessions.discard(session)
@@ -109,7 +109,7 @@ class Guardian:
                 self._end_if_unused()
 
     def reap(self) -> set[int]:
-        """Reaps processes that were ended, and returns the pids of those that still are on their way."""
+        """Reaps processes that were ended, and returns the pids of those that have not ended yet."""
         self._ended[:] = [process for process in self._ended if process.poll() is None]
         return {process.pid for process in self._ended}
 
@@ -139,7 +139,7 @@ class Guardian:
             self._send(GUARD, session)
 
     def _send(self, word: bytes, session: int) -> bool:
-        """Returns whether the process can have heard it: not so where it was killed, or does not read any more."""
+        """Returns whether the message was written: not so if the process was killed, or does not read any more."""
         try:
             os.write(self._pipe, b"%b%d\n" % (word, session))
         except OSError:
@@ -164,5 +164,5 @@ class Guardian:
 
 inherited: list[subprocess.Popen[bytes]] = []  # by a fork, which must neither wait for them nor warn of them
 GUARDIAN = Guardian()
-"""The guardian of this program: the sessions that it knows are those of a whole process, not of one host."""
+"""The guardian of this program: its sessions are those of a whole process, not of one host."""
 os.register_at_fork(after_in_child=GUARDIAN.begin_again)

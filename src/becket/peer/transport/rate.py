@@ -1,6 +1,6 @@
 """Adapts the read size of a link to its share of a turn, and limits its message rate.
 
-Times come in as arguments, pauses and sizes go out. Measuring, pausing and reading are the link's and the loop's.
+Pure: takes times, returns pauses and sizes. Measuring, pausing and reading are done in the link and the loop.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ Charge = Callable[[float, float], object]
 """Takes the processor time of a turn, and how long it took."""
 
 MIN_READ_SIZE = 4 * 1024  # some 40 small messages: less would be mostly reading
-LIGHT = 0.00025  # seconds of processor time: a call or two and what they wake; no link waits for so little
-BURST = 0.002  # seconds that a link may be ahead of its share: to pause for less would be mostly pausing
+LIGHT = 0.00025  # seconds of processor time: a call or two and the tasks they wake; no link waits for so little
+BURST = 0.002  # seconds that a link may be ahead of its share: shorter pauses would cost more than they save
 LATELY = 0.05  # seconds for which a link counts as busy after its last turn
 LONGEST_PAUSE = 1.0  # seconds, after which even the costliest handler may run again
 
 
 class Ledger:
-    """What the links of one event loop have used of its processor time, and which of them wait for their turn.
+    """The processor time that the links of one event loop have used, and the queue of links that wait for a turn.
 
-    An iteration has `seconds` for turns that are not light. Where it is used up, links wait in a queue: they are served
-    in the next one before anything else, in the order in which they came."""
+    An iteration has `seconds` for turns that are not light. When it is used up, links wait in a queue: they are served
+    first in the next iteration, in order."""
 
     __slots__ = ("_accounts", "_busy", "_is_planned", "_light", "_waiting", "is_shared", "preempted", "spent")
 
     def __init__(self) -> None:
         self.spent = 0.0  # in this iteration
-        self.preempted = 0.0  # seconds of turns in which the loop's thread had no core: nobody could use them
+        self.preempted = 0.0  # seconds of turns in which the loop's thread had no core
         self.is_shared = False  # else nothing need be measured
         self._accounts: set[Account] = set()
         self._busy: dict[Account, float] = {}  # until when each counts as busy
@@ -62,12 +62,12 @@ class Ledger:
                 last.use_share(1.0)
 
     def wait(self, account: Account, turn: Callable[[], object], call_soon: CallSoon) -> None:
-        """Calls `turn` in a later iteration, after those who wait already."""
+        """Calls `turn` in a later iteration, after the links that wait already."""
         self._waiting.append((account, turn))
         self._plan(call_soon)
 
     def spend(self, used: float, call_soon: CallSoon) -> None:
-        """Counts what was used in this iteration."""
+        """Counts processor time of this iteration."""
         self.spent += used
         self._plan(call_soon)
 
@@ -92,17 +92,17 @@ class Ledger:
                 self._plan(call_soon)
 
     def note_light(self, account: Account, now: float) -> None:
-        """A link had next to nothing to do."""
+        """Records a light turn."""
         self._light = (account, now)
 
     def note_busy(self, account: Account, until: float) -> None:
-        """A link is busy, and stays so until then: it is paused, or had a turn just now."""
+        """Records that a link is busy until then: it is paused, or had a turn just now."""
         self._busy[account] = until
 
     def share_of(self, account: Account, now: float) -> float:
-        """Returns which part of the loop's time a busy link may use.
+        """Returns the share of the loop's time that a busy link may use.
 
-        Busy links have equal shares, and leave one of them to all links that are not busy, where there are such."""
+        Busy links have equal shares, and leave one share to all links that are not busy, if there are any."""
         self._busy = {one: until for one, until in self._busy.items() if until > now}
         lightest, at = self._light
         others = len(self._busy.keys() - {account})
@@ -111,7 +111,7 @@ class Ledger:
 
 
 class Account:
-    """What one link has used of its loop's time beyond its share: it grows with use, and shrinks with time."""
+    """How far one link is ahead of its share of the loop's time: grows with use, and shrinks with time."""
 
     __slots__ = ("_debt", "_share", "_since", "ledger", "seconds", "turn")
 
@@ -123,20 +123,20 @@ class Account:
         self._since = 0.0
 
     def use_share(self, share: float) -> None:
-        """Gives the link this part of the loop's time, and a turn that is as much shorter."""
+        """Sets the link's share of the loop's time, and shortens its turns accordingly."""
         self._share = share
-        self.turn = self.seconds * share  # how long one may take
+        self.turn = self.seconds * share  # how long a turn may take
 
     def debt_at(self, now: float) -> float:
         """Returns how many seconds of processor time the link is ahead of its share."""
         return max(0.0, self._debt - (now - self.ledger.preempted - self._since) * self._share)
 
     def must_wait(self, is_light: bool, now: float) -> bool:
-        """Returns whether a turn is for the next iteration: this one is used up, and it would be no light one."""
+        """Returns whether a turn must wait for the next iteration: this one is used up, and the turn is not light."""
         return self.ledger.spent > self.seconds and not (is_light and self.debt_at(now) < LIGHT)
 
     def charge(self, used: float, elapsed: float, now: float) -> float:
-        """Returns for how many seconds the link is paused after a turn that took so much processor time and so long."""
+        """Returns for how many seconds the link is paused after a turn of this processor time and duration."""
         ledger = self.ledger
         debt = self.debt_at(now) + used
         ledger.preempted += max(0.0, elapsed - used)
@@ -153,11 +153,11 @@ class Account:
 
 
 def charge_nothing(used: float, elapsed: float) -> None:
-    """Stands where no link has said that it is to be charged: a server that accepts connections is none."""
+    """Charges nothing: the default without a link, such as for a server that accepts connections."""
 
 
 class AdaptiveReadSize:
-    """How much of a descriptor is read at once: so much that a turn is enough for it."""
+    """The number of bytes read at once, so that a chunk fits into a turn."""
 
     __slots__ = ("_max_read_size", "_transport")
 
@@ -166,7 +166,7 @@ class AdaptiveReadSize:
         self._max_read_size = transport.read_size = limits.turn_bytes
 
     def record(self, seconds: float, turn: float) -> None:
-        """A chunk took so long: where that is more than half of a turn, less is read at once from now on."""
+        """Lowers the read size if a chunk took more than half of a turn."""
         transport = self._transport
         if 2 * seconds > turn:
             transport.read_size = max(transport.read_size // 2, MIN_READ_SIZE)
@@ -175,7 +175,7 @@ class AdaptiveReadSize:
 
 
 class MessageRateLimiter:
-    """How fast messages are taken from the other side, where that is limited: a bucket that fills with time."""
+    """Limits the rate of inbound messages with a token bucket."""
 
     __slots__ = ("_burst", "_counted", "_left", "_rate", "_since")
 
@@ -187,7 +187,7 @@ class MessageRateLimiter:
         self._counted = 0
 
     def consume(self, taken: int, now: float) -> float:
-        """Returns for how many seconds to stop reading when so many messages were taken in all; 0 if not at all."""
+        """Returns for how many seconds to stop reading after so many messages in all; 0 if not at all."""
         self._left = min(self._burst, self._left + (now - self._since) * self._rate) - (taken - self._counted)
         self._since = now
         self._counted = taken

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PeerServer", "serve_tcp", "serve_unix"]
 
-BACKLOG = 1024  # a TCP client beyond it waits a second before it asks again
+BACKLOG = 1024  # a TCP client beyond it waits a second before it tries again
 ACCEPT_PAUSE = 0.1  # seconds, after a connection could not be accepted
 PeerSetup = Registry | Callable[[Peer], object]
-"""What a new peer serves: a registry, or a function that is handed the peer before its first byte is read."""
+"""The handlers of a new peer: a registry, or a function that gets the peer before its first byte is read."""
 
 
 class PeerServer:
     """Accepts connections while its block runs; each becomes a `Peer`. Leaving the block closes them all.
 
     At most `limits.connections` are open at once. Each must send its first message within `limits.first_message`
-    seconds, and may be told to leave after `limits.silence` seconds without another one."""
+    seconds, and is closed after `limits.silence` seconds without another one."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class PeerServer:
         self.path = path
         self._listen = listen
         self._setup = setup
-        # Found here and now: a name that does not exist is the mistake of whoever serves, not of the first client.
+        # Resolved now: an unknown name is the server's mistake, not the first client's.
         spoken = find_dialect(dialect)
         self._limits = limits or spoken.limits
         self._options: dict[str, Any] = {"dialect": spoken, "framing": framing, "limits": self._limits}
         self._is_full = False
-        self._accepted: set[FdTransport] = set()  # accepted, and not yet a peer's
+        self._accepted: set[FdTransport] = set()  # accepted, and without a peer yet
         self._is_closing = False
         self._file: tuple[int, int] | None = None
         self._socket: socket.socket
@@ -88,7 +88,7 @@ class PeerServer:
         self._loop.remove_reader(self._socket.fileno())
         self._loop.notify_closing(self._socket.fileno())
         self._socket.close()
-        if self.path is not None and file_identity(self.path) == self._file:  # a successor may have taken the place
+        if self.path is not None and file_identity(self.path) == self._file:  # another server may have taken the path
             remove_socket(self.path)
         peers = list(self.peers)
         for peer in peers:  # all at once: each may have something left to send
@@ -110,7 +110,7 @@ class PeerServer:
             sock, address = self._socket.accept()
         except (BlockingIOError, ConnectionError):
             return
-        except OSError as error:  # no descriptors left; the socket stays ready, and asking at once would be in vain
+        except OSError as error:  # no descriptors left; the socket stays ready, and trying again at once would fail
             log_internal_error(error)
             self._loop.remove_reader(self._socket.fileno())
             self._loop.call_later(ACCEPT_PAUSE, self._resume_accepting)
@@ -127,7 +127,7 @@ class PeerServer:
         self._loop.spawn(self._serve_connection(transport, str(address or self.path)))
 
     def _note_full(self) -> None:
-        """Logs that connections are refused: once until one is accepted again, however many there are."""
+        """Logs that connections are refused: once until one is accepted again."""
         if not self._is_full:
             self._is_full = True
             peer_logger().warning(
@@ -165,7 +165,7 @@ class PeerServer:
             self.peers.discard(peer)
 
     async def _attend(self, peer: Peer) -> None:
-        """Waits for the end of a connection, and ends one whose client is silent for too long."""
+        """Waits for the end of a connection, and closes one whose client is silent for too long."""
         import anyio
 
         limits = self._limits
@@ -213,7 +213,7 @@ def serve_unix(
     framing: FramingFactory | None = None,
     limits: Limits | None = None,
 ) -> PeerServer:
-    """Serves peers on a unix socket that only this user may open. A socket that nobody listens on is replaced."""
+    """Serves peers on a unix socket that only this user may open. A stale socket is replaced."""
     where = os.fspath(path)
 
     def listen() -> socket.socket:
@@ -234,7 +234,7 @@ def serve_unix(
 
 
 def remove_stale_socket(path: str) -> None:
-    """Removes a socket whose server is gone; a living one keeps its place, and binding will say so."""
+    """Removes a socket whose server is gone; binding then fails if a server still listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(path)
@@ -245,7 +245,7 @@ def remove_stale_socket(path: str) -> None:
 
 
 def file_identity(path: str) -> tuple[int, int] | None:
-    """Returns what tells one file from another that has its name later."""
+    """Returns what identifies a file, even if another one gets its name later."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,8 +1,8 @@
 """Ends whole sessions: that of one child, and those of all children whose host is gone.
 
 Run as a program it is the guardian of a host: it reads the sessions of the host's children from its stdin, and kills
-them when the host has ended. It then has to work alone, so nothing of becket is imported here. What is killed is named
-by a pidfd: a number may belong to another process by then. Starting and feeding the guardian is `guardian`'s.
+them when the host has ended. It must work alone, so it imports nothing of becket. Processes are named by pidfds, since
+a number may be reused. Starting and feeding the guardian is done in `guardian`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # what type checkers know by this name; `typing` would double the start of the guardian
+TYPE_CHECKING = False  # known to type checkers; importing `typing` would double the start time of the guardian
 if TYPE_CHECKING:
     import signal as kernel
     from collections.abc import Callable, Container, Mapping
     from typing import Any
 else:
-    import _signal as kernel  # the enums of `signal` take the start of an extension a millisecond
+    import _signal as kernel  # the enums of `signal` add a millisecond to the start of an extension
 
 __all__ = ["GRACE", "GUARD", "KILL_ROUNDS", "RELEASE", "kill_member", "kill_session", "session_members"]
 
 GUARD, RELEASE = b"+", b"-"  # before the number of a session, each on a line
-GRACE = 1.5  # seconds from the end of the host to SIGKILL: all is to be gone after three, on a loaded machine too
-KILL_ROUNDS = 16  # of looking for members of a session that fork while they are being killed
+GRACE = 1.5  # seconds from the end of the host to SIGKILL: all are to be gone after three, also on a loaded machine
+KILL_ROUNDS = 16  # rounds of looking for members of a session that fork while they are being killed
 READ_SIZE = 64 * 1024
 STDIN = 0
 IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGALRM")
@@ -31,7 +31,7 @@ pidfd_send_signal: Any = getattr(kernel, "pidfd_send_signal", None)  # Linux alo
 
 
 def session_members(leader: int) -> list[int]:
-    """Returns the processes that are still in this session, in whatever group; empty where the system has no procfs."""
+    """Returns the processes of this session, in any group; empty where the system has no procfs."""
     return [pid for pid, _ in members_of((leader,)) if pid != leader]
 
 
@@ -54,11 +54,11 @@ def members_of(sessions: Container[int]) -> list[tuple[int, int]]:
 
 
 def kill_member(pid: int, session: int) -> None:
-    """Kills a process if it is still in this session; its pid may have become another's since it was read."""
+    """Kills a process if it is still in this session; its pid may have been reused since it was read."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
-        return  # it has ended; or this process has no descriptors left, and the next round finds it again
+        return  # it has ended; or no descriptors are left, and the next round finds it again
     try:
         if os.getsid(pid) == session:
             pidfd_send_signal(pidfd, kernel.SIGKILL)
@@ -94,7 +94,7 @@ def guard(host: int) -> None:
 
 
 def raise_descriptor_limit() -> None:
-    """Makes room for one pidfd for each child of the host."""
+    """Raises the limit of descriptors for one pidfd per child of the host."""
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -102,7 +102,7 @@ def raise_descriptor_limit() -> None:
 
 
 def watch_host(host: int) -> int:
-    """Returns a pidfd of the host, which has started this process; -1 if it is gone already."""
+    """Returns a pidfd of the host, the parent of this process; -1 if it is gone already."""
     try:
         pidfd = os.pidfd_open(host)
     except OSError:
@@ -111,9 +111,9 @@ def watch_host(host: int) -> int:
 
 
 def read_sessions(host: int) -> dict[int, int]:
-    """Returns the sessions that the host has left, each with a pidfd of its leader, or -1 where that had ended.
+    """Returns the sessions that the host has left, each with a pidfd of its leader, or -1 if that has ended.
 
-    The end of stdin tells of the host's end too, unless a fork of the host holds the pipe."""
+    The end of stdin means the host's end too, unless a fork of the host holds the pipe."""
     import select
 
     poll = select.poll()
@@ -152,7 +152,7 @@ def take_line(line: bytes, leaders: dict[int, int]) -> None:
 
 
 def end_sessions(leaders: dict[int, int]) -> None:
-    """Waits until the leaders have ended, for a moment, and kills what is left of each session."""
+    """Waits a moment for the leaders to end, then kills the rest of each session."""
     import select
     import time
 
@@ -183,9 +183,9 @@ def kill_sessions(leaders: Mapping[int, int]) -> None:
 
 
 def is_reused(session: int, pidfd: int) -> bool:
-    """Returns whether the number belongs to another process by now.
+    """Returns whether the number has been reused for another process.
 
-    It cannot while its leader is not reaped, nor while the session has any member: the kernel keeps the number then."""
+    It cannot be while its leader is not reaped or the session has any member: the kernel then keeps the number."""
     if pidfd >= 0:
         try:
             pidfd_send_signal(pidfd, 0)

@@ -10,11 +10,11 @@ from becket.peer.transport.fd import FdTransport
 
 __all__ = ["connect_tcp", "connect_unix"]
 
-CONNECT_RETRY_DELAY = 0.005  # seconds, before a unix socket whose queue was full is asked again
+CONNECT_RETRY_DELAY = 0.005  # seconds, before connecting again to a unix socket whose queue was full
 
 
 async def connect_tcp(host: str, port: int) -> FdTransport:
-    """Connects to the first address of this name that answers.
+    """Connects to the first address of this name that accepts.
 
     Raises:
         OSError: none does.
@@ -28,7 +28,7 @@ async def connect_tcp(host: str, port: int) -> FdTransport:
         except OSError as error:
             failure = error
         else:
-            # Calls are small and wait for their answers: holding them back to fill a packet only adds delay.
+            # Calls are small and wait for their responses: Nagle's algorithm would only add delay.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return FdTransport.from_socket(sock)
     raise failure or OSError(f"no address for {host}")
@@ -53,7 +53,7 @@ async def connect_socket(family: int, kind: int, protocol: int, address: Any) ->
             try:
                 sock.connect(address)
             except BlockingIOError:
-                if family == socket.AF_UNIX:  # many connect at once, and nothing tells when there is room for one more
+                if family == socket.AF_UNIX:  # many connect at once, and nothing reports when there is room
                     await anyio.sleep(CONNECT_RETRY_DELAY)
                     continue
                 await anyio.wait_writable(sock)

@@ -1,7 +1,7 @@
 """Buffers a child's stderr: a bounded tail, and escaped, rate-limited lines. No I/O.
 
-Lines are handed out in portions: a function that logs a line may take long, and the loop belongs to others too. Lines
-beyond the rate are counted and never split.
+Lines are passed on in portions: a function that logs a line may take long, and the loop is shared. Lines beyond the
+rate are counted and never split.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PORTION = 0.001  # seconds of processor time: 30 to 100 lines through `logging`
 
 
 class StderrLog:
-    """Takes stderr in chunks, with fixed memory and bounded time for each, whatever they hold."""
+    """Takes stderr in chunks, with fixed memory and bounded time for each."""
 
     def __init__(
         self,
@@ -34,23 +34,23 @@ class StderrLog:
         self._limits = limits
         self._cpu_time = cpu_time
         self._tail = bytearray()
-        self._waiting = b""  # whole lines and the start of one that were not handed out yet
+        self._waiting = b""  # whole lines and the start of one that were not passed on yet
         self._line = bytearray()
         self._truncated_bytes = 0
         self._ended_in_return = False
         self._interval_start = -inf
-        self._bytes = 0  # handed out in this second
+        self._bytes = 0  # passed on in this second
         self._lines = 0
         self._is_over_rate = False
         self._unreported = 0
 
     @property
     def is_behind(self) -> bool:
-        """Whether lines wait for `hand_out`. More may be fed, at the price of those that wait."""
+        """Whether lines wait for `hand_out`. More may be fed, at the expense of those that wait."""
         return bool(self._waiting)
 
     def feed(self, data: bytes, now: float) -> None:
-        """Takes the next bytes, and hands out a portion of lines."""
+        """Takes the next bytes, and passes on a portion of lines."""
         limit = self._limits.stderr_tail
         self._tail += data[-limit:]
         if len(self._tail) > 2 * limit:  # trimmed in halves: each byte is moved once
@@ -67,12 +67,12 @@ class StderrLog:
         if self._is_over_rate and not self._waiting:
             self._suppress(data)
         else:
-            # A carriage return ends a line too: progress bars never send anything else.
+            # A carriage return ends a line too: progress bars send nothing else.
             self._waiting += data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             self.hand_out(now)
 
     def hand_out(self, now: float) -> None:
-        """Hands out lines until they have taken a portion of processor time."""
+        """Passes on lines until they have taken a portion of processor time."""
         self._begin_second(now)
         clock = self._cpu_time
         until = clock() + PORTION
@@ -91,7 +91,7 @@ class StderrLog:
             self._extend(data[start:])
 
     def close(self, now: float) -> None:
-        """Hands out a last line that has no end; what still waits is counted."""
+        """Passes on a last line without an end; lines that still wait are counted."""
         self._begin_second(now)
         self._suppress(self._waiting)
         self._waiting = b""
@@ -100,7 +100,7 @@ class StderrLog:
         self._report_suppressed()
 
     def tail(self) -> str:
-        """Returns the last that was written, made harmless line by line."""
+        """Returns the last lines, each escaped."""
         kept = bytes(self._tail[-self._limits.stderr_tail :]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if kept.isascii() and (text := kept.decode()).replace("\n", "").isprintable():
             return text  # 32,768 lines one by one would take 15 ms
@@ -131,7 +131,7 @@ class StderrLog:
             self._emit(escape(line) + (f" ... ({cut} more bytes)" if cut else ""))
 
     def _suppress(self, data: bytes) -> None:
-        """Counts the lines that end in these bytes; the start of one that follows is kept."""
+        """Counts the lines that end in these bytes; keeps the start of the next one."""
         if (lines := data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")) == 0:
             self._extend(data)
             return

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamTransport"]
 
-CLOSE_GRACE = 2.0  # for a stream that says goodbye when it is closed, as TLS does
+CLOSE_GRACE = 2.0  # seconds for a stream with a closing handshake, such as TLS
 
 
 class StreamTransport:
-    """A byte stream of the program's own. One task reads, one writes: a frame is never torn by a cancelled caller."""
+    """A byte stream of the program's own. One task reads, one writes: a cancelled caller never splits a frame."""
 
     def __init__(self, stream: ByteStream, *, close_grace: float = CLOSE_GRACE) -> None:
         self.queued = 0
@@ -58,7 +58,7 @@ class StreamTransport:
                 self._loop.charge(thread_time() - used, monotonic() - began)
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             pass
-        except Exception as error:  # whatever a stream of somebody else raises: the link must not wait for it
+        except Exception as error:  # whatever a custom stream raises: the link must not wait for it
             self._report_error(error)
             return
         if not self._is_closed and not self._has_reported_end:
@@ -127,6 +127,6 @@ class StreamTransport:
             with anyio.move_on_after(self._close_grace):
                 await self._stream.aclose()
         except Exception:
-            pass  # it may well be broken: that is why it is closed
+            pass  # it is closed because it may be broken
         finally:
             self._receiver.transport_closed()
