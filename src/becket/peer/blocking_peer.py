@@ -80,10 +80,10 @@ def connect_process(
         raise StartFailed(str(command[0]), f"the code that starts programs cannot be imported: {error}") from error
 
     limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
-    words = normalize_command(command)
-    label = name or os.path.basename(words[0])
+    arguments = normalize_command(command)
+    label = name or os.path.basename(arguments[0])
     child, pipes = open_child(
-        words,
+        arguments,
         env=env,
         inherit_env=inherit_env,
         cwd=cwd,
@@ -129,11 +129,11 @@ class BlockingPeer:
         self.methods: Registry = Registry() if methods is None else Registry().including(methods)
         self._loop = ThreadLoop()
         try:
-            spoken = find_dialect(dialect)
+            resolved = find_dialect(dialect)
             for handler in self.methods.handlers():
                 check_not_async(handler)
-            connection = spoken.build_connection(limits or spoken.limits, framing, budget)
-            self._link = Link(self._loop, transport, spoken, connection, name=name)
+            connection = resolved.build_connection(limits or resolved.limits, framing, budget)
+            self._link = Link(self._loop, transport, resolved, connection, name=name)
             self._outbound = Outbound(self._link)
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush

@@ -37,37 +37,41 @@ CONTRACT_NOTIFICATIONS = frozenset(notification.name for notification in NOTIFIC
 CONTRACT_NAMES = CONTRACT_NOTIFICATIONS | {method.name for method in METHODS}
 
 
-def map_handlers(methods: Registry, speech: ContractMapping, scene: LinkState) -> Registry:
+def map_handlers(methods: Registry, contract_mapping: ContractMapping, link_state: LinkState) -> Registry:
     """Returns the contract's handlers under a dialect's names.
 
     Handlers of other methods keep their names, unless the dialect maps a method of that name. Handlers of methods that
     the dialect does not define are left out."""
-    spoken = Registry()
+    mapped = Registry()
     runs = AcknowledgedCalls()
     for handler in sorted(
         methods.handlers(), key=lambda each: each.name in CONTRACT_NAMES
     ):  # an author's own handlers take precedence
         if handler.is_for_notifications:
-            tale = speech.notifications.get(handler.name)
-            if tale is not None:
-                register_notification(spoken, handler, tale, scene)
-        elif handler.name in speech.methods:
-            phrase = speech.methods[handler.name]
-            for own in phrase.wire_methods(scene):
-                if own.name not in spoken:
-                    register_method(spoken, handler, MethodBinding(phrase, own, scene, speech.check_call), runs)
-    return spoken.including(methods.without(CONTRACT_NAMES | speech.methods.keys()))
+            notification = contract_mapping.notifications.get(handler.name)
+            if notification is not None:
+                register_notification(mapped, handler, notification, link_state)
+        elif handler.name in contract_mapping.methods:
+            mapping = contract_mapping.methods[handler.name]
+            for own in mapping.wire_methods(link_state):
+                if own.name not in mapped:
+                    register_method(
+                        mapped, handler, MethodBinding(mapping, own, link_state, contract_mapping.check_call), runs
+                    )
+    return mapped.including(methods.without(CONTRACT_NAMES | contract_mapping.methods.keys()))
 
 
-def register_notification(spoken: Registry, handler: Handler, tale: NotificationMapping, scene: LinkState) -> None:
+def register_notification(
+    mapped: Registry, handler: Handler, notification: NotificationMapping, link_state: LinkState
+) -> None:
     def take(params: Any, ctx: Any) -> Any:
-        return handler.function(*(tale.decode(params, scene), ctx)[: handler.arity])
+        return handler.function(*(notification.decode(params, link_state), ctx)[: handler.arity])
 
     async def take_on_loop(params: Any, ctx: Any) -> None:
         await take(params, ctx)
 
-    told: Notification[Any] = Notification(tale.wire_name, Any, requires=handler.requires)
-    spoken.on(told, thread=handler.is_threaded, unless_streamed=handler.unless_streamed)(
+    descriptor: Notification[Any] = Notification(notification.wire_name, Any, requires=handler.requires)
+    mapped.on(descriptor, thread=handler.is_threaded, unless_streamed=handler.unless_streamed)(
         take_on_loop if handler.is_async else take
     )
 
@@ -82,42 +86,44 @@ class MethodBinding(Struct, frozen=True, eq=False):
 
     def decode_params(self, params: Any) -> tuple[WireRequest, Any]:
         """Returns the request as received, and its params in the contract's types."""
-        saying = WireRequest(self.wire_method, params)
-        return saying, self.mapping.decode_request(saying, self.link_state)
+        request = WireRequest(self.wire_method, params)
+        return request, self.mapping.decode_request(request, self.link_state)
 
-    def encode_result(self, result: Any, saying: WireRequest) -> Any:
-        return self.mapping.encode_result(result, saying, self.link_state)
+    def encode_result(self, result: Any, request: WireRequest) -> Any:
+        return self.mapping.encode_result(result, request, self.link_state)
 
-    def respond(self, outcome: Any, saying: WireRequest) -> Any:
+    def respond(self, outcome: Any, request: WireRequest) -> Any:
         """Returns the response for an outcome that came later: a result, or the exception of a failure."""
         return (
-            self.encode_failure(outcome, saying)
+            self.encode_failure(outcome, request)
             if isinstance(outcome, Exception)
-            else self.encode_result(outcome, saying)
+            else self.encode_result(outcome, request)
         )
 
-    def context(self, context: Any, saying: WireRequest, run: AcknowledgedCall | None = None) -> MappedContext:
-        return MappedContext(context, self, saying, run)
+    def context(self, context: Any, request: WireRequest, run: AcknowledgedCall | None = None) -> MappedContext:
+        return MappedContext(context, self, request, run)
 
-    def encode_notification(self, notification: str, params: Any, saying: WireRequest) -> WireNotification | None:
+    def encode_notification(self, notification: str, params: Any, request: WireRequest) -> WireNotification | None:
         """Returns the wire form of a notification that belongs to the request; None if the dialect has none."""
         if notification not in CONTRACT_NOTIFICATIONS:
             return WireNotification(notification, params)
         return (
             None
             if self.mapping.encode_event is None
-            else self.mapping.encode_event(extract_event(params), saying, self.link_state)
+            else self.mapping.encode_event(extract_event(params), request, self.link_state)
         )
 
-    def encode_failure(self, failure: Exception, saying: WireRequest) -> Any:
+    def encode_failure(self, failure: Exception, request: WireRequest) -> Any:
         """Returns the response that reports a failure, or raises the failure."""
         if self.mapping.encode_failure is None or isinstance(failure, RequestCancelled):
             raise failure
-        return self.mapping.encode_failure(to_rpc_error(failure, self.wire_method.name), saying, self.link_state)
+        return self.mapping.encode_failure(to_rpc_error(failure, self.wire_method.name), request, self.link_state)
 
-    def encode_end_events(self, result: Any, error: RpcError | None, saying: WireRequest) -> Iterable[WireNotification]:
+    def encode_end_events(
+        self, result: Any, error: RpcError | None, request: WireRequest
+    ) -> Iterable[WireNotification]:
         assert self.mapping.encode_end_events is not None  # only an acknowledged request has end events
-        return self.mapping.encode_end_events(result, error, saying, self.link_state)
+        return self.mapping.encode_end_events(result, error, request, self.link_state)
 
 
 def extract_event(params: Any) -> Any:
@@ -129,72 +135,72 @@ def extract_event(params: Any) -> Any:
     return params
 
 
-def register_method(spoken: Registry, handler: Handler, words: MethodBinding, runs: AcknowledgedCalls) -> None:
+def register_method(mapped: Registry, handler: Handler, binding: MethodBinding, runs: AcknowledgedCalls) -> None:
     """Registers the handler under the dialect's name of its method."""
-    phrase, own = words.mapping, words.wire_method
-    is_acknowledged = phrase.encode_ack is not None
+    mapping, own = binding.mapping, binding.wire_method
+    is_acknowledged = mapping.encode_ack is not None
 
     def call(params: Any, ctx: Any) -> Any:
         return handler.function(*(params, ctx)[: handler.arity])
 
     def respond(params: Any, ctx: Any) -> Any:
-        saying, heard = words.decode_params(params)
+        request, decoded = binding.decode_params(params)
         try:
-            result = call(heard, words.context(ctx, saying))
+            result = call(decoded, binding.context(ctx, request))
         except Exception as failure:
             if is_caused_by_disconnect(ctx.peer.close_reason, failure):
                 raise
-            return words.encode_failure(failure, saying)
+            return binding.encode_failure(failure, request)
         if isinstance(result, Deferred):
-            return result.translated(lambda outcome: words.respond(outcome, saying))
-        return words.encode_result(result, saying)
+            return result.translated(lambda outcome: binding.respond(outcome, request))
+        return binding.encode_result(result, request)
 
     async def respond_on_loop(params: Any, ctx: Any) -> Any:
-        saying, heard = words.decode_params(params)
+        request, decoded = binding.decode_params(params)
         try:
-            result = await call(heard, words.context(ctx, saying))
+            result = await call(decoded, binding.context(ctx, request))
         except Exception as failure:
             if is_caused_by_disconnect(ctx.peer.close_reason, failure):
                 raise
-            return words.encode_failure(failure, saying)
-        return words.encode_result(result, saying)
+            return binding.encode_failure(failure, request)
+        return binding.encode_result(result, request)
 
     def acknowledge(params: Any, ctx: Any) -> None:
-        saying, heard = words.decode_params(params)
-        ctx.respond(phrase.encode_ack(saying, words.link_state))  # type: ignore[misc]
+        request, decoded = binding.decode_params(params)
+        ctx.respond(mapping.encode_ack(request, binding.link_state))  # type: ignore[misc]
         result, error = None, None
-        with runs.open(phrase, params) as run:
+        with runs.open(mapping, params) as run:
             try:
-                result = call(heard, words.context(ctx, saying, run))
+                result = call(decoded, binding.context(ctx, request, run))
             except Exception as failure:
                 if is_caused_by_disconnect(ctx.peer.close_reason, failure):
                     raise
                 error = to_rpc_error(failure, own.name)
-        for tale in words.encode_end_events(result, error, saying):
-            ctx.peer.notify(tale.method, tale.params)
+        for notification in binding.encode_end_events(result, error, request):
+            ctx.peer.notify(notification.method, notification.params)
 
     async def acknowledge_on_loop(params: Any, ctx: Any) -> None:
-        saying, heard = words.decode_params(params)
-        ctx.respond(phrase.encode_ack(saying, words.link_state))  # type: ignore[misc]
+        request, decoded = binding.decode_params(params)
+        ctx.respond(mapping.encode_ack(request, binding.link_state))  # type: ignore[misc]
         result, error = None, None
-        with runs.open(phrase, params) as run, anyio.CancelScope() as scope:
+        with runs.open(mapping, params) as run, anyio.CancelScope() as scope:
             run.scope = scope
             try:
-                result = await call(heard, words.context(ctx, saying, run))
+                result = await call(decoded, binding.context(ctx, request, run))
             except Exception as failure:
                 if is_caused_by_disconnect(ctx.peer.close_reason, failure):
                     raise
                 error = to_rpc_error(failure, own.name)
         if scope.cancelled_caught:
             error = RequestCancelled()
-        for tale in words.encode_end_events(result, error, saying):
-            await ctx.peer.notify(tale.method, tale.params)
+        for notification in binding.encode_end_events(result, error, request):
+            await ctx.peer.notify(notification.method, notification.params)
 
     plain, on_loop = (acknowledge, acknowledge_on_loop) if is_acknowledged else (respond, respond_on_loop)
-    asked: Method[Any, Any] = Method(own.name, own.params, Any, requires=handler.requires)
-    spoken.handle(asked, thread=handler.is_threaded)(on_loop if handler.is_async else plain)
-    if phrase.cancel_method is not None and phrase.cancel_method.name not in spoken:
-        spoken.handle(phrase.cancel_method)(runs.canceller(phrase))
+    descriptor: Method[Any, Any] = Method(own.name, own.params, Any, requires=handler.requires)
+    mapped.handle(descriptor, thread=handler.is_threaded)(on_loop if handler.is_async else plain)
+    if mapping.cancel_method is not None and mapping.cancel_method.name not in mapped:
+        mapped.handle(mapping.cancel_method)(runs.canceller(mapping))
 
 
 class AcknowledgedCalls:
@@ -203,13 +209,13 @@ class AcknowledgedCalls:
     def __init__(self) -> None:
         self._open: dict[tuple[int, object], AcknowledgedCall] = {}
 
-    def open(self, phrase: MethodMapping, params: Any) -> AcknowledgedCall:
-        key = None if phrase.cancel_method is None else phrase.correlation_key(params)  # else no request can name it
-        return AcknowledgedCall(self._open, (id(phrase), key))
+    def open(self, mapping: MethodMapping, params: Any) -> AcknowledgedCall:
+        key = None if mapping.cancel_method is None else mapping.correlation_key(params)  # else no request can name it
+        return AcknowledgedCall(self._open, (id(mapping), key))
 
-    def canceller(self, phrase: MethodMapping) -> Callable[[Any], Any]:
+    def canceller(self, mapping: MethodMapping) -> Callable[[Any], Any]:
         def cancel(params: Any) -> dict[str, Any]:
-            run = self._open.get((id(phrase), phrase.correlation_key(params)))
+            run = self._open.get((id(mapping), mapping.correlation_key(params)))
             if run is not None:
                 run.cancel()
             return {}
@@ -249,11 +255,13 @@ class MappedContext:
 
     __slots__ = ("_binding", "_call", "_context", "wire_request")
 
-    def __init__(self, context: Any, words: MethodBinding, saying: WireRequest, run: AcknowledgedCall | None) -> None:
+    def __init__(
+        self, context: Any, binding: MethodBinding, request: WireRequest, run: AcknowledgedCall | None
+    ) -> None:
         self._context = context
-        self._binding = words
+        self._binding = binding
         self._call = run
-        self.wire_request = saying
+        self.wire_request = request
         """The request as received."""
 
     def __getattr__(self, name: str) -> Any:
@@ -288,12 +296,12 @@ class MappedContext:
         """Sends a notification that belongs to the request, if the dialect defines it."""
         return self._send(self.map_notification(method, params))
 
-    def _send(self, tale: WireNotification | None) -> Coroutine[Any, Any, None]:
-        if tale is None:
+    def _send(self, notification: WireNotification | None) -> Coroutine[Any, Any, None]:
+        if notification is None:
             return READY
-        tellers = self._context.peer if self._binding.mapping.encode_ack is not None else self._context
-        told: Coroutine[Any, Any, None] = tellers.notify(tale.method, tale.params)
-        return told
+        sender = self._context.peer if self._binding.mapping.encode_ack is not None else self._context
+        sent: Coroutine[Any, Any, None] = sender.notify(notification.method, notification.params)
+        return sent
 
     def map_notification(self, method: str | Notification[Any], params: Any) -> WireNotification | None:
         name = method if isinstance(method, str) else method.name
@@ -313,10 +321,10 @@ class MappedPeer:
         return getattr(self._peer, name)
 
     def notify(self, method: str | Notification[Any], params: Any = None) -> Any:
-        tale = self._map_notification(method, params)
-        return READY if tale is None else self._peer.notify(tale.method, tale.params)
+        notification = self._map_notification(method, params)
+        return READY if notification is None else self._peer.notify(notification.method, notification.params)
 
     def notify_nowait(self, method: str | Notification[Any], params: Any = None) -> None:
-        tale = self._map_notification(method, params)
-        if tale is not None:
-            self._peer.notify_nowait(tale.method, tale.params)
+        notification = self._map_notification(method, params)
+        if notification is not None:
+            self._peer.notify_nowait(notification.method, notification.params)

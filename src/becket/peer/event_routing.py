@@ -92,8 +92,8 @@ class EventRouter:
         self.is_tagged = is_marked  # notifications may carry the id of their call
         self.exclusive: dict[str, Callable[[Raw | None], None]] = {}  # by method, where there is one receiver
 
-    def add(self, method: str, claim: CallSubscription) -> None:
-        self._by_method.setdefault(method, []).append(claim)
+    def add(self, method: str, subscription: CallSubscription) -> None:
+        self._by_method.setdefault(method, []).append(subscription)
         self._update_exclusive(method)
 
     def next_token(self) -> bytes:
@@ -101,24 +101,24 @@ class EventRouter:
         self._last_token += 1
         return b"%d" % self._last_token
 
-    def add_progress(self, id: bytes, claim: CallSubscription, token: bytes | None = None) -> None:
+    def add_progress(self, id: bytes, subscription: CallSubscription, token: bytes | None = None) -> None:
         """Subscribes the call with this id to its progress, which carries the id or the token."""
         if token is not None:
             self._tokens[id] = token
-        self._by_token[token or id] = claim
+        self._by_token[token or id] = subscription
 
-    def remove(self, method: str, claim: CallSubscription) -> None:
-        claims = self._by_method.get(method)
-        if claims is not None and claim in claims:
-            claims.remove(claim)
+    def remove(self, method: str, subscription: CallSubscription) -> None:
+        subscriptions = self._by_method.get(method)
+        if subscriptions is not None and subscription in subscriptions:
+            subscriptions.remove(subscription)
             self._update_exclusive(method)
 
     def remove_progress(self, id: bytes) -> None:
         self._by_token.pop(self._tokens.pop(id, id), None)
 
-    def _put_marked(self, claim: CallSubscription, method: str) -> Callable[[Raw | None], None]:
+    def _put_marked(self, subscription: CallSubscription, method: str) -> Callable[[Raw | None], None]:
         """Returns a function for events that carry this call's id as becket encodes it; other events are routed."""
-        call, fallback = claim.call, self._fallback
+        call, fallback = subscription.call, self._fallback
         assert fallback is not None
         mark = b""
 
@@ -128,7 +128,7 @@ class EventRouter:
                 mark = b'%b{"parent":%b}},' % (META_PREFIX, call.id)
             text = bytes(params or b"")
             if mark and text.startswith(mark):
-                claim.put_credited(Raw(b"{" + text[len(mark) :]))
+                subscription.put_credited(Raw(b"{" + text[len(mark) :]))
             else:
                 fallback(NotificationMessage(method, params))
 
@@ -148,16 +148,22 @@ class EventRouter:
             self._update_exclusive(method)
 
     def _update_exclusive(self, method: str) -> None:
-        claims = self._by_method[method]
+        subscriptions = self._by_method[method]
         self.exclusive.pop(method, None)
-        if not claims:
+        if not subscriptions:
             del self._by_method[method]
-        elif len(claims) == 1 and self._is_alone(claims[0], method):
-            self.exclusive[method] = self._put_marked(claims[0], method) if self.is_tagged else claims[0].put
+        elif len(subscriptions) == 1 and self._is_alone(subscriptions[0], method):
+            self.exclusive[method] = (
+                self._put_marked(subscriptions[0], method) if self.is_tagged else subscriptions[0].put
+            )
 
-    def _is_alone(self, claim: CallSubscription, method: str) -> bool:
+    def _is_alone(self, subscription: CallSubscription, method: str) -> bool:
         """Returns whether this subscription is the only receiver of a method's notifications."""
-        if claim.matches is not None or method == self._cancel_method or (self.is_tagged and self._fallback is None):
+        if (
+            subscription.matches is not None
+            or method == self._cancel_method
+            or (self.is_tagged and self._fallback is None)
+        ):
             return False
         return self._has_handler is None or not self._has_handler(method)
 
@@ -166,20 +172,24 @@ class EventRouter:
         form = self._progress
         if form is not None and self._by_token and method == form.method and self._route_progress(params, form):
             return True
-        takers = [claim for claim in tuple(self._by_method.get(method, ())) if claim.deliver(params, owner)]
-        return bool(takers)
+        receivers = [
+            subscription
+            for subscription in tuple(self._by_method.get(method, ()))
+            if subscription.deliver(params, owner)
+        ]
+        return bool(receivers)
 
     def _route_progress(self, params: Raw | None, form: ProgressFormat) -> bool:
         if params is None:
             return False
         try:
             members = msgspec.json.decode(params, type=dict[str, Raw])
-            claim = self._by_token.get(bytes(members[form.token]))
+            subscription = self._by_token.get(bytes(members[form.token]))
         except (*JSON_ERRORS, KeyError):
             return False
-        if claim is not None:
-            claim.put_credited(members.get(form.value) if form.token_codec is None else params)
-        return claim is not None
+        if subscription is not None:
+            subscription.put_credited(members.get(form.value) if form.token_codec is None else params)
+        return subscription is not None
 
 
 class EventHandler:

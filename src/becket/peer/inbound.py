@@ -311,11 +311,11 @@ class Inbound:
         if getattr(request.driver_state, "thread_id", None) == get_ident() and not self._is_reentrant:
             from anyio import from_thread
 
-            from_thread.run_sync(self._answer, request, result)
+            from_thread.run_sync(self._respond_now, request, result)
         else:
-            self._answer(request, result)
+            self._respond_now(request, result)
 
-    def _answer(self, request: InboundRequest, result: object) -> None:
+    def _respond_now(self, request: InboundRequest, result: object) -> None:
         link = self.link
         if link.close_reason is not None:
             raise link.close_reason.copy()

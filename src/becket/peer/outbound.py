@@ -291,21 +291,21 @@ class Outbound:
         """Calls a method, passes the events before its response to these functions, and returns the result.
 
         Plain functions are called by the reader, in order. If one of them can wait, all are called from here."""
-        listeners = {name: EventHandler(function) for name, function in on.items()}
+        handlers = {name: EventHandler(function) for name, function in on.items()}
         progress = None if on_progress is None else EventHandler(on_progress)
         link = self.link
-        is_async = any(listener.is_async for listener in (*listeners.values(), progress) if listener is not None)
+        is_async = any(handler.is_async for handler in (*handlers.values(), progress) if handler is not None)
         if is_async and link.loop.is_reentrant:
             raise TypeError(f"a callback of {method!r} is `async def`: the blocking runtime needs a plain function")
         if is_async or link.loop.is_reentrant:  # where a plain function may wait, the next event must not overtake it
-            return await self._call_and_await_events(method, params, timeout, decode, listeners, progress)
+            return await self._call_and_await_events(method, params, timeout, decode, handlers, progress)
         waiter = link.loop.create_future()
         call = OutboundCall(method, waiter, min(link.loop.time() + timeout, self.latest_deadline()), timeout)
         failures: list[Exception] = []
 
         def release() -> None:
-            for name, claim in claims:
-                link.event_router.remove(name, claim)
+            for name, subscription in subscriptions:
+                link.event_router.remove(name, subscription)
             link.event_router.remove_progress(call.id)
 
         def fail(error: Exception) -> None:
@@ -314,12 +314,12 @@ class Outbound:
             link.abandon_call(call)
             wake(waiter)
 
-        claims = [(name, listener.build_subscription(call, fail)) for name, listener in listeners.items()]
-        for name, claim in claims:
-            link.event_router.add(name, claim)
+        subscriptions = [(name, handler.build_subscription(call, fail)) for name, handler in handlers.items()]
+        for name, subscription in subscriptions:
+            link.event_router.add(name, subscription)
         try:
-            claim_progress = None if progress is None else progress.build_subscription(call, fail)
-            await self.open_call(call, params, until=call.deadline, progress=claim_progress)
+            progress_subscription = None if progress is None else progress.build_subscription(call, fail)
+            await self.open_call(call, params, until=call.deadline, progress=progress_subscription)
             await waiter
         except BaseException:
             link.abandon_call(call)
@@ -336,7 +336,7 @@ class Outbound:
         params: object,
         timeout: float,
         decode: Callable[[Raw], Any],
-        listeners: Mapping[str, EventHandler],
+        handlers: Mapping[str, EventHandler],
         progress: EventHandler | None,
     ) -> Any:
         from becket.methods.streams import EventReader
@@ -346,18 +346,18 @@ class Outbound:
             self,
             method,
             params,
-            events={name: EventReader(listener.decode_with_handler) for name, listener in listeners.items()},
+            events={name: EventReader(handler.decode_with_handler) for name, handler in handlers.items()},
             progress=None if progress is None else progress.decode_with_handler,
             returns=decode,
             timeout=timeout,
         )
         async with stream as run:
             async for event in run:
-                listener, value = cast(
+                handler, value = cast(
                     "tuple[EventHandler, Any]", event
                 )  # no gap: this stream ends rather than dropping events
-                outcome = listener.function(*((value,) if listener.arity else ()))
-                if listener.is_async:
+                outcome = handler.function(*((value,) if handler.arity else ()))
+                if handler.is_async:
                     await outcome
                 lost = self.link.close_reason
                 if lost is not None and lost.reason is DisconnectReason.LOCAL_CLOSE:
@@ -386,25 +386,28 @@ class Outbound:
     async def batch(self, members: Sequence[BatchCall | BatchNotify], timeout: float) -> list[Any]:
         """Sends all in one frame and returns an outcome for each call: its result, or the error that it would raise."""
         link = self.link
-        asked = [member for member in members if isinstance(member, BatchCall)]
-        told = [member for member in members if isinstance(member, BatchNotify)]
+        requests = [member for member in members if isinstance(member, BatchCall)]
         deadline = link.loop.time() + timeout
         calls = [
             OutboundCall(member.method, link.loop.create_future(), deadline=deadline, timeout=timeout)
-            for member in asked
+            for member in requests
         ]
         encoded = [
             self._bind_to_request(
                 call, None if member.params is None else encode_json(member.params), CURRENT_REQUEST.get()
             )
-            for call, member in zip(calls, asked, strict=True)
+            for call, member in zip(calls, requests, strict=True)
         ]
-        notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]
+        notifications = [
+            (member.method, None if member.params is None else encode_json(member.params))
+            for member in members
+            if isinstance(member, BatchNotify)
+        ]
         window = link.call_slots
         if calls and (link.transport.queued or window.is_full or window.waiters):  # it takes one slot for all its calls
             await self._wait_for_slot(calls[0], sum(len(params or b"") for params in encoded))
         try:
-            frame = link.connection.open_batch(list(zip(calls, encoded, strict=True)), notes)
+            frame = link.connection.open_batch(list(zip(calls, encoded, strict=True)), notifications)
         except BaseException:
             link.call_slots.grant_free_slots()
             raise
@@ -418,7 +421,7 @@ class Outbound:
             for call in calls:
                 link.abandon_call(call)
             raise
-        return [self._outcome_or_error(call, member.returns) for call, member in zip(calls, asked, strict=True)]
+        return [self._outcome_or_error(call, member.returns) for call, member in zip(calls, requests, strict=True)]
 
     def _outcome_or_error(self, call: OutboundCall, returns: Any) -> Any:
         try:

@@ -60,11 +60,11 @@ class Peer:
         name: str = "peer",
     ) -> None:
         try:
-            spoken = find_dialect(dialect)
+            resolved = find_dialect(dialect)
             self.name = name
             self.methods: Registry = Registry() if methods is None else methods.copy()
-            connection = spoken.build_connection(limits or spoken.limits, framing, budget)
-            self._link = Link(loop, transport, spoken, connection, name=name)
+            connection = resolved.build_connection(limits or resolved.limits, framing, budget)
+            self._link = Link(loop, transport, resolved, connection, name=name)
             self._outbound = Outbound(self._link)
             self._link.start(Inbound(self._link, self.methods, self, gate=gate, ask=ask))
         except BaseException:  # an unknown dialect, an invalid framing
@@ -109,14 +109,14 @@ class Peer:
             raise StartFailed(str(command[0]), f"the code that starts programs cannot be imported: {error}") from error
 
         limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
-        words = normalize_command(command)
-        label = name or os.path.basename(words[0])
+        arguments = normalize_command(command)
+        label = name or os.path.basename(arguments[0])
 
         async def connect() -> Peer:
             its_loop = loop or await current_loop()
             try:
                 child, pipes = open_child(
-                    words,
+                    arguments,
                     env=env,
                     inherit_env=inherit_env,
                     cwd=cwd,

@@ -139,9 +139,9 @@ class CallStream(Generic[E, R]):
         call.deadline = self.renew_deadline()
         call.timeout = min(self._timeout, self._idle)
         for method, reader in self._readers.items():
-            claim = self._build_subscription(reader, call, self._collector)
-            self._subscriptions.append((method, claim))
-            link.event_router.add(method, claim)
+            subscription = self._build_subscription(reader, call, self._collector)
+            self._subscriptions.append((method, subscription))
+            link.event_router.add(method, subscription)
         try:
             if "credit" in link.features and self._collector is None:  # which belongs to a pending request
                 self._credit = min(CREDIT_WINDOW, link.limits.stream_events)
@@ -173,8 +173,8 @@ class CallStream(Generic[E, R]):
         self._wake()  # another task may wait for an event
 
     def _unsubscribe(self) -> None:
-        for method, claim in self._subscriptions:
-            self._link.event_router.remove(method, claim)
+        for method, subscription in self._subscriptions:
+            self._link.event_router.remove(method, subscription)
         self._subscriptions.clear()
         if self._call is not None:
             self._link.event_router.remove_progress(self._call.id)
@@ -542,10 +542,10 @@ class CallStream(Generic[E, R]):
         return result
 
     async def _dispatch_event(self, event: E | Gap) -> None:
-        for kinds, listener in self._event_handlers:
+        for kinds, handler in self._event_handlers:
             if isinstance(event, kinds):
-                outcome = listener.function(*((event,) if listener.arity else ()))
-                if listener.is_async:
+                outcome = handler.function(*((event,) if handler.arity else ()))
+                if handler.is_async:
                     await outcome
 
     def _drop_unread(self) -> None:

@@ -52,9 +52,9 @@ class PeerServer:
         self._listen = listen
         self._setup = setup
         # Resolved now: an unknown name is the server's mistake, not the first client's.
-        spoken = find_dialect(dialect)
-        self._limits = limits or spoken.limits
-        self._options: dict[str, Any] = {"dialect": spoken, "framing": framing, "limits": self._limits}
+        resolved = find_dialect(dialect)
+        self._limits = limits or resolved.limits
+        self._options: dict[str, Any] = {"dialect": resolved, "framing": framing, "limits": self._limits}
         self._is_full = False
         self._accepted: set[FdTransport] = set()  # accepted, and without a peer yet
         self._is_closing = False
@@ -172,8 +172,8 @@ class PeerServer:
         connected_at = anyio.current_time()
         while not peer.is_closed:
             now = anyio.current_time()
-            spoken_at = now if peer.in_flight else max(peer.last_received_at, connected_at)
-            silent_until = spoken_at + (limits.silence or inf)
+            last_message_at = now if peer.in_flight else max(peer.last_received_at, connected_at)
+            silent_until = last_message_at + (limits.silence or inf)
             first_until = inf if peer.received else connected_at + (limits.first_message or inf)
             if now >= first_until:
                 await self._dismiss(peer, f"no message came within {limits.first_message:g} s (`first_message`)")
