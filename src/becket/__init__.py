@@ -1,7 +1,7 @@
 """Public names of becket, imported at first use.
 
-Both ends are a `Peer`: each may call the other, at any time, many calls at once. Names are loaded at first use, so that
-an extension pays at start only for what it uses.
+Both ends are a `Peer`: each may call the other, at any time, with many calls in flight. Names are imported at first
+use, so that an extension pays at start only for what it uses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from becket._msgspec_import import import_msgspec
 
 import_msgspec()
 
-TYPE_CHECKING = False  # an import from `typing` would stand above, where it is not loaded yet
+TYPE_CHECKING = False  # an import from `typing` would be above, before it is loaded
 if TYPE_CHECKING:
     from becket.dialects import DIALECTS as DIALECTS
     from becket.errors import (

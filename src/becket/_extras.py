@@ -1,4 +1,4 @@
-"""Dependencies that only one adapter needs: where one is missing, the error names the extra that installs it."""
+"""Dependencies that only one adapter needs: if one is missing, the error names the extra that installs it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def needs_extra(extra: str) -> Generator[None]:
         yield
     except ModuleNotFoundError as error:
         module = (error.name or "").partition(".")[0]
-        if module == "becket":  # a module of our own: no extra has it
+        if module == "becket":  # one of becket's own modules: no extra has it
             raise
         raise MissingExtra(module, extra) from error

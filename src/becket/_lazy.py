@@ -1,7 +1,7 @@
 """Lazy exports: builds `__getattr__` and `__dir__` of a package from one table.
 
-All of it is for the start of an extension, of which imports are the most. This is the first module that becket imports:
-it needs nothing that is not there already.
+Imports are most of an extension's start time. This is the first module that becket imports: it imports nothing that is
+not loaded already.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-TYPE_CHECKING = False  # `typing` costs a start time
+TYPE_CHECKING = False  # `typing` adds to the start time
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -17,7 +17,7 @@ __all__ = ["import_module", "lazy_exports"]
 
 
 def import_module(module: str) -> ModuleType:
-    """Imports a module by its full name, like `importlib`, which costs a start more than it needs here."""
+    """Imports a module by its full name, like `importlib`, whose import would add to the start time."""
     __import__(module)
     return sys.modules[module]
 
@@ -25,9 +25,9 @@ def import_module(module: str) -> ModuleType:
 def lazy_exports(
     names: dict[str, object], exports: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` of a package, and sets its `__all__` where it has none.
+    """Returns `__getattr__` and `__dir__` of a package, and sets its `__all__` if it has none.
 
-    `names` are the package's `globals()`; `exports` maps a module to the names that it defines, with spaces between."""
+    `names` are the package's `globals()`; `exports` maps a module to its names, separated by spaces."""
     package = names["__name__"]
     modules = {name: module for module, listed in exports.items() for name in listed.split()}
     names.setdefault("__all__", sorted(modules))

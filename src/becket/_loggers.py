@@ -1,4 +1,4 @@
-"""Loggers by the part that writes. `logging` is imported with the first message: many extensions never log."""
+"""Loggers by component. `logging` is imported with the first message: many extensions never log."""
 
 from __future__ import annotations
 

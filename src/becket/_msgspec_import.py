@@ -1,13 +1,12 @@
-"""Imports msgspec without what it hardly uses: a third of the start of an extension.
+"""Imports msgspec without the modules that it hardly uses: a third of the start time of an extension.
 
-- `typing_extensions`, where installed, counts as not installed: since 3.11 `typing` has all that msgspec takes from
-  it, and with it come `inspect`, `ast` and `dis`.
-- `platform` compiles a dozen regular expressions; `uuid` asks it for the name of the system, and gets it elsewhere.
-- `datetime` defines its classes in Python too until 3.12; msgspec takes those of `_datetime`, which are the same.
-- `textwrap`, and the modules of msgspec that only some programs use, are executed when they are first used.
+- `typing_extensions`, where installed, counts as not installed: since 3.11 `typing` has all that msgspec uses of it,
+  and it imports `inspect`, `ast` and `dis`.
+- `platform` compiles a dozen regular expressions; `uuid` gets the name of the system from a stand-in.
+- `datetime` defines its classes in Python too until 3.12; msgspec gets the same classes of `_datetime`.
+- `textwrap`, and the modules of msgspec that only some programs use, are executed at first use.
 
-After the import no module is another one than it would be. `BECKET_PLAIN_IMPORTS=1` in the environment turns all of it
-off.
+After the import all modules are the real ones. `BECKET_PLAIN_IMPORTS=1` in the environment turns all of it off.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import sys
 from _thread import RLock, _count as count_threads  # pyright: ignore[reportPrivateUsage]
 from types import ModuleType
 
-TYPE_CHECKING = False  # `typing` comes with msgspec
+TYPE_CHECKING = False  # imported by msgspec
 if TYPE_CHECKING:
     from typing import Any
 
@@ -27,7 +26,7 @@ LATE_MODULES = ("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.y
 
 
 def has_plain_imports() -> bool:
-    """Returns whether the environment asks for imports without tricks."""
+    """Returns whether the environment turns the stand-ins off."""
     return os.environ.get("BECKET_PLAIN_IMPORTS") == "1"
 
 
@@ -54,7 +53,7 @@ def import_msgspec() -> None:
         del uuid.platform  # which it does not look at again
 
 
-# -- for as long as msgspec is imported
+# -- during the import of msgspec
 
 
 def build_stand_ins() -> dict[str, Any]:
@@ -67,7 +66,7 @@ def build_stand_ins() -> dict[str, Any]:
 
 
 class PlatformStandIn(ModuleType):
-    """Tells the name of the system, as `platform` does."""
+    """Returns the name of the system, as `platform` does."""
 
     def system(self) -> str:
         return os.uname().sysname
@@ -77,7 +76,7 @@ class PlatformStandIn(ModuleType):
 
 
 class LateModule(ModuleType):
-    """The module of this name, which is executed when something of it is first used.
+    """The module of this name, executed at first use.
 
     `importlib.util.LazyLoader` does the same, but not with threads before 3.12.4, and imports more than this saves."""
 
@@ -88,7 +87,7 @@ class LateModule(ModuleType):
         return ModuleType.__getattribute__(self, name)
 
 
-EXECUTION = RLock()  # a module that is being executed may ask for itself
+EXECUTION = RLock()  # a module that is being executed may import itself
 
 
 def execute(module: Any) -> None:

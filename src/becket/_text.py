@@ -20,18 +20,18 @@ __all__ = [
 ]
 
 MAX_TEXT_LENGTH = 200  # characters of a message or a pointer: both may quote a text as long as a frame
-MAX_QUOTED_BYTES = 64  # bytes of an offence that a message shows
-MAX_PROBLEMS_SHOWN = 20  # problems in a text; all of them are in the field
+MAX_QUOTED_BYTES = 64  # bytes of a quotation in a message
+MAX_PROBLEMS_SHOWN = 20  # problems in a text; the field has all of them
 
-# Letters and marks to Python, and yet nothing is seen of them: what Unicode calls default ignorable, besides the format
-# characters, which Python does not take for printable.
+# Printable to Python, and yet invisible: what Unicode calls default ignorable, besides the format characters, which
+# Python does not consider printable.
 INVISIBLE_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
     map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
 )
 
 
 def truncate(text: str, limit: int = MAX_TEXT_LENGTH, dots: str = "...") -> str:
-    """Returns a text of at most `limit` characters; one that was longer ends in dots."""
+    """Returns a text of at most `limit` characters; a longer one ends in dots."""
     return text if len(text) <= limit else f"{text[: limit - len(dots)]}{dots}"
 
 
@@ -46,7 +46,7 @@ def truncate_bytes(text: str, size: int) -> str:
 
 
 def quote(found: bytes | bytearray) -> str:
-    """Returns the beginning of `found` as one harmless line of ASCII."""
+    """Returns the beginning of `found` as one escaped line of ASCII."""
     shown = repr(bytes(found[:MAX_QUOTED_BYTES]))[1:]
     return shown if len(found) <= MAX_QUOTED_BYTES else f"{shown}..."
 
@@ -72,7 +72,7 @@ def is_printable(char: str) -> bool:
 
 
 def escape_character(char: str) -> str:
-    if "\udc80" <= char <= "\udcff":  # how Python holds a byte of a path that is no UTF-8
+    if "\udc80" <= char <= "\udcff":  # a byte of a path that is not UTF-8, as Python represents it
         return f"\\x{ord(char) - 0xDC00:02x}"
     return char.encode("unicode_escape", errors="backslashreplace").decode("ascii")
 

@@ -287,7 +287,7 @@ def test_an_invalid_message_ends_it_with_its_own_exit_code(runtime: str) -> None
         assert process.wait(15) == EXIT_PROTOCOL_ERROR
         first, ended, last = stderr.read().splitlines()
         assert (first, last) == (b"started", b"stopped")
-        assert b"the link has ended: Content-Length is no number" in ended
+        assert b"the link has ended: Content-Length is not a number" in ended
 
 
 def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(runtime: str) -> None:

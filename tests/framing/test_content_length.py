@@ -193,7 +193,7 @@ def test_a_header_limit_below_the_usual_header_holds_in_every_chunking() -> None
 )
 def test_a_length_that_is_not_up_to_ten_digits_is_refused_and_quoted(value: bytes) -> None:
     error = refused(b"Content-Length: " + value + b"\r\n\r\n")
-    assert error.problem == "Content-Length is no number"
+    assert error.problem == "Content-Length is not a number"
     assert error.found.startswith(repr(value[:64])[1:])
 
 
@@ -206,7 +206,7 @@ def test_a_length_of_too_many_digits_is_reported_as_too_large(digits: bytes, sho
 
 
 def test_an_empty_length_is_refused() -> None:
-    assert refused(b"Content-Length: \r\n\r\n").problem == "Content-Length is no number"
+    assert refused(b"Content-Length: \r\n\r\n").problem == "Content-Length is not a number"
 
 
 def test_a_length_of_five_thousand_digits_ends_at_the_header_limit() -> None:

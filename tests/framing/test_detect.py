@@ -88,9 +88,7 @@ def test_nothing_can_be_sent_before_something_was_read() -> None:
     sniffing = AutoDetect()
     sniffing.feed(b"\n")
     assert sniffing.prefix(2) is None
-    with pytest.raises(
-        LocalProtocolError, match=r"^the framing is not known before the other side has sent something$"
-    ):
+    with pytest.raises(LocalProtocolError, match=r"^the framing is unknown until the other peer has sent something$"):
         sniffing.encode(b"{}")
 
 

@@ -21,7 +21,7 @@ def test_a_body_is_written_with_one_newline() -> None:
 
 
 TWO_LINES = "a line cannot carry a line end: send compact JSON"
-BLANK = "a blank line is no frame: send JSON"
+BLANK = "a blank line is not a frame: send JSON"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_block_without_a_length_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("value", [b"-2", b"two", b"", b"2 2", b"2_0", "\u0662".encode(), b"1e1", b"++2"])
 def test_a_length_that_is_not_a_number_is_refused_at_once(value: bytes) -> None:
-    assert refused(b"Content-Length: " + value + b"\nContent-Length: 2\n\n").problem == "Content-Length is no number"
+    assert refused(b"Content-Length: " + value + b"\nContent-Length: 2\n\n").problem == "Content-Length is not a number"
 
 
 def test_a_length_of_64_bits_may_be_followed_by_another() -> None:

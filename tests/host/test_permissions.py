@@ -588,10 +588,10 @@ async def test_a_call_with_an_unknown_parent_is_refused_and_recorded(parent: Any
     store = InMemoryStore()
     async with hosted(features=(), store=store, audit=events.append) as (_, child):
         claim = {**params, "_meta": {"becket": {"parent": parent}}}
-        assert await denied(child, method, claim) == "permission denied: its parent is no open call"
+        assert await denied(child, method, claim) == "permission denied: its parent is not a pending call"
     assert store.query(Query("notes")) == []
     (call,) = [event for event in events if isinstance(event, CallDecided)]
-    assert (call.method, call.allowed, call.because) == (method, False, "its parent is no open call")
+    assert (call.method, call.allowed, call.because) == (method, False, "its parent is not a pending call")
 
 
 async def test_a_parent_that_got_a_response_is_unknown_from_then_on() -> None:
@@ -605,7 +605,7 @@ async def test_a_parent_that_got_a_response_is_unknown_from_then_on() -> None:
             return "ran"
 
         assert await notes.call_tool("echo") == "ran"
-        assert "no open call" in await denied(child, "memory.append", claims[0])
+        assert "not a pending call" in await denied(child, "memory.append", claims[0])
 
 
 async def test_an_extension_that_tidies_up_after_a_cancelled_call_does_so_for_its_caller() -> None:

@@ -182,7 +182,7 @@ def test_grants_are_made_of_names_and_refuse_other_values() -> None:
 
 @pytest.mark.parametrize("names", [("memory.read", ()), ((), "memory.read")])
 def test_a_string_is_not_a_list_of_names(names: tuple[Iterable[str], Iterable[str]]) -> None:
-    with pytest.raises(TypeError, match=r"^permissions are given as a list of names, never as one text$"):
+    with pytest.raises(TypeError, match=r"^`permissions` must be a list of names, got str$"):
         Grants.of(*names)
 
 
@@ -583,7 +583,7 @@ def test_without_a_prompt_a_missing_permission_is_denied() -> None:
 
 
 def asked(extension: str = "notes", method: str = "memory.query", on_behalf_of: tuple[str, ...] = ()) -> str:
-    return format_prompt(Decision(extension, method, "memory.read", None, "it is to be asked for", on_behalf_of))
+    return format_prompt(Decision(extension, method, "memory.read", None, "it needs consent", on_behalf_of))
 
 
 def test_a_prompt_names_the_extension_the_permission_and_the_purpose() -> None:
@@ -735,7 +735,7 @@ def test_a_policy_is_called_where_any_caller_in_the_chain_has_one() -> None:
 
 @pytest.mark.parametrize(
     ("is_unknown", "handling", "because"),
-    [(True, (), "its parent is no open call"), (False, ("diary",), "it names no parent")],
+    [(True, (), "its parent is not a pending call"), (False, ("diary",), "it names no parent")],
 )
 def test_a_call_that_is_refused_for_its_parent_is_recorded(
     is_unknown: bool, handling: tuple[str, ...], because: str
@@ -765,9 +765,9 @@ def test_a_decision_says_why() -> None:
         "it is denied",
         "it is not granted",
         "no such permission can be granted",
-        "it is to be asked for",
-        "a question is open",
-        "too many questions were asked",
+        "it needs consent",
+        "a prompt is open",
+        "too many prompts",
     ]
 
 

@@ -1,6 +1,6 @@
 """Byte framings, sans I/O: Content-Length, JSON Lines, length prefix, and detection.
 
-Names are loaded at first use: most links need one of them.
+Names are imported at first use: most links need one framing.
 """
 
 from __future__ import annotations

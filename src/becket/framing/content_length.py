@@ -1,7 +1,7 @@
 """Content-Length framing: a header block, a blank line and a body of that many bytes.
 
 This file owns the bodies and the cache of headers; other headers are parsed by `header_parser`, and text between frames
-is skipped by `stdout_noise`. Nothing here knows of JSON.
+is skipped by `stdout_noise`. JSON is not parsed here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ContentLength"]
 BLANK_LINE = b"\r\n\r\n"
 LENGTH_HEADER = b"Content-Length: "
 MAX_LENGTH_DIGITS = 10
-MAX_CACHED_HEADERS = 256  # some 15 KiB where a link gets that many different lengths
+MAX_CACHED_HEADERS = 256  # some 15 KiB for a link that gets that many different lengths
 MAX_CACHED_HEADER_BYTES = 128  # bytes: a length and a content type
 
 
@@ -44,8 +44,8 @@ class ContentLength:
         self._text = NoiseFilter(limits) if skip_stray else None
         self._reader: StrictHeaderParser | LenientHeaderParser | None = None
         self._is_in_header = False
-        self._length = 0  # what the last header announced
-        self._width = 0  # and its size in bytes: the next one is likely to have the same
+        self._length = 0  # the length in the last header
+        self._width = 0  # its size in bytes: the next one is likely to have the same
         self._body: bytearray | None = None
         self._missing = 0
         self._scanner: OpenScanner | None = None
@@ -67,7 +67,7 @@ class ContentLength:
             return found
         size = len(chunk)
         position = self._continue_body(chunk, found) if self.pending else 0
-        # The whole header is looked up in the cache. A hit is byte-exact, so it is right whatever the header says; an
+        # The whole header is looked up in the cache. A hit is byte-exact, so it is correct for any header; an
         # empty slice never hits, which sends an unfinished header to its parser.
         cached_length, append = self._lengths.get, found.append
         width = 0 if self._is_in_header else self._width
@@ -125,7 +125,7 @@ class ContentLength:
         return self.prefix(len(body)) + body
 
     def _continue_body(self, chunk: bytes, found: list[Frame | SkippedFrame]) -> int:
-        """Adds to a body that began in an earlier chunk; returns where the chunk goes on behind it."""
+        """Appends to a body that began in an earlier chunk; returns the position after it."""
         if self._body is not None:
             return self._append_body(self._body, chunk, found)
         return 0 if self._oversize is None else self._skip(self._oversize, chunk, 0, found)
@@ -144,22 +144,22 @@ class ContentLength:
     def _begin_skipping(self, length: int, chunk: bytes, start: int, found: list[Frame | SkippedFrame]) -> int:
         from becket.framing.oversize import OversizeBody  # most links never meet one
 
-        assert self._scanner is not None  # else the header was refused
+        assert self._scanner is not None  # else the header was rejected
         self._oversize = OversizeBody(self._scanner, length, self._limits.frame)
         return self._skip(self._oversize, chunk, start, found)
 
     def _skip(self, oversize: OversizeBody, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
-        """Reads on in such a body; returns where the chunk goes on behind it."""
+        """Skips the next part of such a body; returns the position after it."""
         position = oversize.read(chunk, position, found)
         self.error = oversize.error
         if not oversize.missing:
             self._oversize = None
         return position
 
-    # -- headers that are not known yet
+    # -- headers that are not cached
 
     def _read_header(self, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
-        """Returns where the body starts, or -1: the header goes on in the next chunk, or is wrong."""
+        """Returns where the body starts, or -1: the header goes on in the next chunk, or is malformed."""
         if not self._is_in_header:
             end = chunk.find(BLANK_LINE, position, position + self._longest)
             if end >= 0:
@@ -175,7 +175,7 @@ class ContentLength:
         return self._parse_header(chunk, position, found)
 
     def _parse_simple_header(self, header: bytes) -> int | None:
-        """Returns the length that a header of the usual form announces; None leaves it to careful reading."""
+        """Returns the length in a header of the usual form; None leaves it to the parser."""
         digits = header[len(LENGTH_HEADER) : -len(BLANK_LINE)]
         if not header.startswith(LENGTH_HEADER) or not digits.isdigit() or len(digits) > MAX_LENGTH_DIGITS:
             return None

@@ -22,7 +22,7 @@ WHITE_SPACE = b" \t\r\n"
 def detect_framing(prefix: bytes) -> type[ContentLength | JsonLines | LengthPrefixed] | None:
     """Returns the framing whose input begins like this, or None: more bytes are needed.
 
-    What begins like none of them is given to `ContentLength`, the default, which says best what is wrong with it.
+    Input that begins like none of them goes to `ContentLength`, the default, which has the best error messages.
     """
     start = prefix.lstrip(WHITE_SPACE)[:1]
     if not start:
@@ -39,7 +39,7 @@ def detect_framing(prefix: bytes) -> type[ContentLength | JsonLines | LengthPref
 
 
 class AutoDetect:
-    """Decides at the first bytes that are read, and is that framing from then on. Nothing can be sent before."""
+    """Detects the framing from the first bytes read, and delegates to it from then on. Nothing can be sent before."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.error: BadFrame | None = None
@@ -54,7 +54,7 @@ class AutoDetect:
         return 0 if self.chosen is None else self.chosen.pending
 
     def scan_oversize(self, scanner: OpenScanner) -> None:
-        """Skips responses above the limit from now on, in whichever framing they come."""
+        """Skips responses above the limit from now on, in any framing."""
         self._scanner = scanner
 
     def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
@@ -63,7 +63,7 @@ class AutoDetect:
             chunk = self._prefix + chunk
             framing = detect_framing(chunk)
             if framing is None:
-                # Blank lines without end are what only one framing passes over; it needs none of them.
+                # Only one framing skips blank lines, of any number; it needs none of them.
                 self._prefix = chunk[: self._limits.header]
                 return []
             self._prefix = b""
@@ -83,5 +83,5 @@ class AutoDetect:
 
     def encode(self, body: bytes) -> bytes:
         if self.chosen is None:
-            raise LocalProtocolError("the framing is not known before the other side has sent something")
+            raise LocalProtocolError("the framing is unknown until the other peer has sent something")
         return self.chosen.encode(body)

@@ -1,7 +1,7 @@
 """Parses Content-Length header blocks, strict or lenient, and explains malformed ones.
 
-Each byte is looked at once and the first offending one decides, so the verdict does not depend on how the input was
-cut into chunks. Bodies, and headers that were seen before, are the framing's business.
+Each byte is examined once and the first invalid one decides, so the result does not depend on how the input was split
+into chunks. Bodies and cached headers are handled by the framing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from becket.limits import Limits
 
 __all__ = ["LenientHeaderParser", "StrictHeaderParser"]
 
-# What stops a header's name (RFC 9110: anything that is no token character), its value, and what follows a CR.
+# What ends a header's name (RFC 9110: anything that is no token character), its value, and what follows a CR.
 NAME_END = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]")
 VALUE_END = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 AFTER_CR = re.compile(rb"(?s:.)")
@@ -33,7 +33,7 @@ TWO_WRITERS = "the last length did not fit its body, or two writers share one pi
 
 
 class StrictHeaderParser:
-    """Reads one header block after another; `length` is what the last one announced, `error` why reading stopped."""
+    """Parses one header block after another; `length` is that of the last one, `error` why parsing stopped."""
 
     def __init__(self, limits: Limits, *, most: int) -> None:
         self.error: BadFrame | None = None
@@ -41,17 +41,17 @@ class StrictHeaderParser:
         self.size = 0  # of the last complete block, in bytes
         self.pending_bytes = 0  # bytes of an unfinished block
         self._limits = limits
-        self._most = most  # the longest body that may be announced
+        self._most = most  # the longest allowed body
         self._line = bytearray()
         self._delimiter = NAME_END
         self._lines = 0
         self._announced: int | None = None
-        self._suspect = b""  # the line to show if no Content-Length comes
+        self._suspect = b""  # the line to show if no Content-Length follows
 
     def feed(self, chunk: bytes, position: int, frames: int) -> int:
         """Returns where the body starts, or -1: the chunk ended inside the header, or `error` is set.
 
-        `frames` is how many came before on this link: an odd first header and an odd later one have different causes.
+        `frames` is how many came before on this link: a malformed first header and a later one have different causes.
         """
         size = len(chunk)
         while position < size:
@@ -74,7 +74,7 @@ class StrictHeaderParser:
         return -1
 
     def _on_delimiter(self, chunk: bytes, position: int, frames: int) -> BadFrame | None:
-        """Goes on to what may follow the byte that stopped the search, or returns what is wrong with it."""
+        """Handles the byte that ended the search: goes on to the next part, or returns the error."""
         byte = self._line[-1]
         if self._delimiter is AFTER_CR and byte == LF:
             self._delimiter = NAME_END
@@ -89,7 +89,7 @@ class StrictHeaderParser:
             return self._diagnose(byte, chunk[position:], frames)
         return None
 
-    # -- what a line and a block say
+    # -- lines and blocks
 
     def _end_line(self) -> BadFrame | None:
         line = bytes(self._line[:-2])
@@ -105,7 +105,7 @@ class StrictHeaderParser:
         if name == b"content-type":
             if any(charset.strip(b" \t").lower() not in UTF_8 for charset in CHARSET.findall(value)):
                 return BadFrame("charset other than UTF-8", found=value)
-        # Text without a line end and a header right behind it look like one header with a strange name.
+        # Text without a line end and a header right after it look like one header with a strange name.
         elif not self._suspect or name.endswith(KNOWN_HEADERS):
             self._suspect = line
         return None
@@ -114,7 +114,7 @@ class StrictHeaderParser:
         if STRICT_LENGTH.fullmatch(value) is None:
             if value.isdigit() and int(value) > self._most:
                 return FrameTooLarge(size=int(value), limit=self._limits.frame)
-            return BadFrame("Content-Length is no number", found=value, hint="1 to 10 digits")
+            return BadFrame("Content-Length is not a number", found=value, hint="1 to 10 digits")
         if self._announced is not None:  # two readers of such a header could disagree where the frame ends
             return BadFrame("Content-Length given twice", found=value)
         self._announced = int(value)
@@ -136,7 +136,7 @@ class StrictHeaderParser:
         self._suspect = b""
         return True
 
-    # -- what is wrong
+    # -- errors
 
     def _diagnose_block(self, frames: int) -> BadFrame:
         if self._lines == 0:
@@ -146,7 +146,7 @@ class StrictHeaderParser:
         return BadFrame("header without Content-Length", found=self._suspect, hint=TWO_WRITERS if frames else "")
 
     def _diagnose(self, byte: int, rest: bytes, frames: int) -> BadFrame:
-        """Says what is wrong with a line that `byte` has just spoilt; `rest` is what stands behind it."""
+        """Returns the error of a line with the invalid byte `byte`; `rest` is what follows it."""
         line = (bytes(self._line) + rest).split(b"\n", 1)[0]
         name = NAME_END.split(line, 1)[0].lower()
         if byte == NUL:
@@ -166,7 +166,7 @@ class StrictHeaderParser:
         return BadFrame(WROTE_TO_STDOUT, found=line, hint=self._guess_writer(line, frames))
 
     def _diagnose_first_byte(self, line: bytes) -> tuple[str, str]:
-        """Returns problem and hint for a line that is wrong from its first byte on; both empty for mere text."""
+        """Returns problem and hint for a line whose first byte is invalid; both empty for mere text."""
         match bytes(self._line[:1]):
             case b"\r":
                 return "bare CR in a header", ENDS_WITH_CRLF
@@ -187,7 +187,7 @@ class StrictHeaderParser:
         if frames:
             return TWO_WRITERS
         if line.startswith((b"{", b"[")):
-            return "does the other side speak JSON Lines?"
+            return "does the other peer use JSON Lines?"
         return PRINT_TO_STDERR
 
 
@@ -200,11 +200,11 @@ MAX_LENIENT_LENGTH = 2**64 - 1
 
 
 class LenientHeaderParser:
-    """Reads header blocks as the synaps host does, with the members of `StrictHeaderParser`.
+    """Parses header blocks as the synaps host does, with the members of `StrictHeaderParser`.
 
-    Lines end with LF, with or without CR; the last of several lengths holds; lines without a colon and unknown headers
-    are skipped. One line has a limit, their number has none: a block that never ends takes no memory, and the time that
-    one frame may take is limited by the link."""
+    Lines end with LF, with or without CR; the last of several lengths applies; lines without a colon and unknown
+    headers are skipped. The length of a line is limited, their number is not: a block that never ends takes no memory,
+    and the link limits the time of one frame."""
 
     def __init__(self, limits: Limits, *, most: int) -> None:
         self.error: BadFrame | None = None
@@ -212,7 +212,7 @@ class LenientHeaderParser:
         self.size = 0  # of the last complete block, in bytes
         self.pending_bytes = 0  # bytes of an unfinished block
         self._limit = limits.frame
-        self._most = most  # the longest body that may be announced
+        self._most = most  # the longest allowed body
         self._line: bytearray = bytearray()
         self._announced: int | None = None
 
@@ -222,10 +222,10 @@ class LenientHeaderParser:
         while position < size:
             room = MAX_LENIENT_LINE - len(self._line)
             end = chunk.find(b"\n", position, position + room) + 1
-            piece = chunk[position : end or position + room]
-            self._line += piece
-            self.pending_bytes += len(piece)
-            position += len(piece)
+            part = chunk[position : end or position + room]
+            self._line += part
+            self.pending_bytes += len(part)
+            position += len(part)
             if end:
                 if self._end_line():
                     return position if self._end_block() else -1
@@ -237,7 +237,7 @@ class LenientHeaderParser:
         return -1
 
     def _end_line(self) -> bool:
-        """Takes what the line says; returns True for the blank line that ends the block."""
+        """Handles one line; returns True for the blank line that ends the block."""
         raw = bytes(self._line)
         self._line.clear()
         try:
@@ -254,7 +254,7 @@ class LenientHeaderParser:
     def _parse_length(self, value: str) -> None:
         number = LENIENT_LENGTH.fullmatch(value)
         if number is None:
-            self.error = BadFrame("Content-Length is no number", found=value.encode())
+            self.error = BadFrame("Content-Length is not a number", found=value.encode())
         elif int(number[1]) > MAX_LENIENT_LENGTH:
             self.error = FrameTooLarge(size=int(number[1]), limit=self._limit)
         else:

@@ -1,6 +1,6 @@
 """JSON Lines framing: one message a line, ended by LF or CRLF.
 
-Only LF ends a line, never what `str.splitlines` takes for a line end: U+2028 may stand in any JSON string.
+Only LF ends a line, never the other line ends of `str.splitlines`: U+2028 may occur in any JSON string.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["JsonLines"]
 
 JSON_STARTS = (b"{", b"[")
-INDENT = 64  # bytes: what begins a line does not stand behind more white space
+INDENT = 64  # bytes: no body begins after more white space
 LF, CR = b"\n\r"  # as numbers: `b"\n" in body` tries a number first and takes seven times as long
 
 
 class JsonLines:
-    """Reads and writes one body a line; blank lines are passed over.
+    """Reads and writes one body a line; blank lines are skipped.
 
-    A line beyond `limits.frame` is dropped as it comes, without being kept, and stands as `SkippedFrame` in its place;
-    `limits.skipped_frames` may be dropped so, and any number of responses after `scan_oversize`. With `skip_stray=True`
-    lines that begin neither an object nor an array are dropped up to `limits.stray` bytes in total; the first is kept
-    in `first_noise` and reported as `SkippedFrame`, once.
+    A line beyond `limits.frame` is dropped on arrival, and replaced by a `SkippedFrame`; up to `limits.skipped_frames`
+    are dropped so, and any number of responses after `scan_oversize`. With `skip_stray=True` lines that begin neither
+    an object nor an array are dropped up to `limits.stray` bytes in total; the first is kept in `first_noise` and
+    reported as `SkippedFrame`, once.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, skip_stray: bool = False) -> None:
@@ -90,13 +90,13 @@ class JsonLines:
         return None  # a line ends with LF, and none may be in the body
 
     def encode(self, body: bytes) -> bytes:
-        # The last byte alone tells most bodies from those that would not come out of the line as they went in.
+        # The last byte alone distinguishes most bodies from those that would change as a line.
         if LF in body or len(body) > self._limit or body[-1:] <= b" ":
             self._check_body(body)
         return body + b"\n"
 
     def _is_fast_path(self, chunk: bytes) -> bool:
-        """Returns True where every line of the chunk is a frame as it stands, or blank."""
+        """Returns whether every line of the chunk is a frame as it is, or blank."""
         return len(chunk) <= self._limit and CR not in chunk and self._text is None and self.error is None
 
     def _check_body(self, body: bytes) -> None:
@@ -105,20 +105,20 @@ class JsonLines:
         if LF in body or body.endswith(b"\r"):
             raise LocalProtocolError("a line cannot carry a line end: send compact JSON")
         if not body or body.isspace():
-            raise LocalProtocolError("a blank line is no frame: send JSON")
+            raise LocalProtocolError("a blank line is not a frame: send JSON")
 
-    def _append_partial(self, piece: bytes) -> None:
-        """Adds to the unfinished line, or only counts once it is too long."""
+    def _append_partial(self, part: bytes) -> None:
+        """Appends to the unfinished line, or only counts once it is too long."""
         if self.error is not None:
             return
-        size = self.pending + len(piece)
-        if size <= self._limit + 1:  # one more: a CR at the end is not the body's
-            self._line += piece
+        size = self.pending + len(part)
+        if size <= self._limit + 1:  # one more: a CR at the end is not part of the body
+            self._line += part
             return
         if not self._oversize:
-            self._scanner = self._scan(self._line or piece)
+            self._scanner = self._scan(self._line or part)
         if self._scanner is not None and (self._oversize or self._line):
-            self._scanner.feed(piece)
+            self._scanner.feed(part)
         self._line.clear()
         self._oversize = size
         if not self._may_skip(size, self._scanner):
@@ -140,7 +140,7 @@ class JsonLines:
             return
         size = len(line)
         if line.endswith(b"\r"):
-            if isinstance(line, bytearray):  # perhaps large, and ours: no copy
+            if isinstance(line, bytearray):  # perhaps large, and owned by this object: no copy
                 line.pop()
             else:
                 line = line[:-1]
@@ -156,7 +156,7 @@ class JsonLines:
     # -- lines above the limit
 
     def _scan(self, beginning: Frame) -> Scanner | None:
-        """Returns what reads such a line, having read its beginning; None where nothing does, or it is stray text."""
+        """Returns the scanner of such a line, fed with its beginning; None without one, or for stray text."""
         if self._open_scanner is None:
             return None
         if self._text is not None and not beginning[:INDENT].lstrip().startswith(JSON_STARTS):
@@ -182,7 +182,7 @@ class JsonLines:
         found.append(SkippedFrame(FrameTooLarge(size=size, limit=self._limit, what="line"), outline))
 
     def _fail_oversize(self) -> None:
-        # Without a size: nobody waits for the end of the line that ends the link.
+        # without a size: the error does not wait for the end of the line
         self.error = FrameTooLarge(size=None, limit=self._limit, what="line")
 
     def _drop_noise(self, text: NoiseCounter, line: bytes | bytearray, found: list[Frame | SkippedFrame]) -> None:

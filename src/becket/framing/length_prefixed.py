@@ -17,11 +17,11 @@ __all__ = ["LengthPrefixed"]
 
 PREFIX = Struct(">I")
 PREFIX_SIZE = PREFIX.size
-MAX_LENGTH = 2**32 - 1  # what four bytes can say
+MAX_LENGTH = 2**32 - 1  # the maximum of four bytes
 
 
 class LengthPrefixed:
-    """Reads and writes bodies behind a length of four bytes."""
+    """Reads and writes bodies after a length of four bytes."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.error: BadFrame | None = None
@@ -108,19 +108,19 @@ class LengthPrefixed:
         return self.prefix(len(body)) + body
 
     def _append_body(self, body: bytearray, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
-        """Adds to an unfinished body; returns where the chunk goes on behind it."""
-        piece = memoryview(chunk)[position : position + self._missing]
-        body += piece
-        self._missing -= len(piece)
+        """Appends to an unfinished body; returns the position after it."""
+        part = memoryview(chunk)[position : position + self._missing]
+        body += part
+        self._missing -= len(part)
         if self._missing == 0:
             found.append(body)
             self._body = None
-        return position + len(piece)
+        return position + len(part)
 
     def _begin_skipping(
         self, length: int, prefix: bytes, chunk: bytes, start: int, found: list[Frame | SkippedFrame]
     ) -> int:
-        """Skips the body that this prefix announces, or refuses it; returns where the chunk goes on behind it."""
+        """Skips the body of this prefix, or rejects it; returns the position after it."""
         if self._scanner is None or length > self._longest_skipped:
             self.error = self._diagnose_length(length, prefix)
             return len(chunk)
@@ -130,7 +130,7 @@ class LengthPrefixed:
         return self._skip(self._oversize, chunk, start, found)
 
     def _skip(self, oversize: OversizeBody, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
-        """Reads on in such a body; returns where the chunk goes on behind it."""
+        """Skips the next part of such a body; returns the position after it."""
         position = oversize.read(chunk, position, found)
         self.error = oversize.error
         if not oversize.missing:
@@ -138,7 +138,7 @@ class LengthPrefixed:
         return position
 
     def _diagnose_length(self, length: int, prefix: bytes) -> BadFrame:
-        # Four letters announce half a gigabyte or more; what they say is more use than the number.
+        # Four letters are a length of half a gigabyte or more; the text is more useful than the number.
         if prefix.isascii() and prefix.decode().isprintable():
             return BadFrame("text where a length belongs", found=prefix, hint="is this another framing, or a print()?")
         return FrameTooLarge(size=length, limit=self._limit)

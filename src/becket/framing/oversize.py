@@ -1,4 +1,4 @@
-"""The body of one frame above the limit, where its size is announced: read by a scanner, and never kept."""
+"""Skips the body of one frame above the limit, if its size is known: scanned, and never kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["OversizeBody"]
 
 
 class OversizeBody:
-    """Skips one body. `error` is set once it cannot be a response; `missing` says how much of it is still to come."""
+    """Skips one body. `error` is set once it cannot be a response; `missing` is the number of bytes still to come."""
 
     __slots__ = ("_excess", "_scanner", "error", "missing", "taken")
 
@@ -21,20 +21,20 @@ class OversizeBody:
         self._scanner = scanner()
 
     def read(self, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
-        """Takes what the chunk has of the body; returns where the chunk goes on behind it."""
-        piece = chunk[position : position + self.missing]
+        """Scans the body's part of the chunk; returns the position after it."""
+        part = chunk[position : position + self.missing]
         scanner = self._scanner
-        scanner.feed(piece)
-        self.missing -= len(piece)
-        self.taken += len(piece)
+        scanner.feed(part)
+        self.missing -= len(part)
+        self.taken += len(part)
         outline = None if self.missing else scanner.end()
         if not (scanner.is_readable and scanner.is_response) or (outline is None and not self.missing):
             self.error = self._excess
             return len(chunk)
         if not self.missing:
             found.append(SkippedFrame(self._excess, outline))
-        return position + len(piece)
+        return position + len(part)
 
     def end(self) -> BadFrame:
-        """Returns what is wrong when the input ends within this body."""
+        """Returns the error of an input that ends within this body."""
         return BadFrame(f"truncated body: {self.missing} of {self.taken + self.missing} bytes are missing")

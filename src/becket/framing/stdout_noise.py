@@ -1,7 +1,7 @@
 """Skips text printed to stdout between frames, and counts it against a limit.
 
-`NoiseCounter` keeps the account: how much was dropped, and when it was too much. `NoiseFilter` finds where such text
-ends and a Content-Length header begins. What a header or a line may contain is the framings' business.
+`NoiseCounter` counts the dropped bytes and applies the limit. `NoiseFilter` finds where such text ends and a
+Content-Length header begins. Headers and lines themselves are parsed by the framings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_HEADER_NAME = max(map(len, HEADER_NAMES))
 
 
 class NoiseCounter:
-    """Counts what is dropped outside frames. `error` is set once it is more than the limit in total."""
+    """Counts the bytes dropped outside frames. `error` is set once they exceed the limit in total."""
 
     def __init__(self, limits: Limits) -> None:
         self.error: BadFrame | None = None
@@ -29,16 +29,16 @@ class NoiseCounter:
         self._dropped = 0
 
     def drop(self, text: bytes | bytearray) -> SkippedFrame | None:
-        """Counts one dropped line; returns a notice for the first one, so that a flood makes one line of log."""
+        """Counts one dropped line; returns a notice for the first one, so that a flood is logged once."""
         self.lines += 1
         self.count(len(text))
         if self.lines > 1:
             return None
         self.first = bytes(text)
-        return SkippedFrame(BadFrame(WROTE_TO_STDOUT, found=self.first, hint="more of it is dropped without a word"))
+        return SkippedFrame(BadFrame(WROTE_TO_STDOUT, found=self.first, hint="further lines are dropped silently"))
 
     def count(self, size: int) -> None:
-        """Counts bytes of a line that is not over yet, or is longer than anybody wants to keep."""
+        """Counts bytes of a line that is unfinished, or too long to be kept."""
         self._dropped += size
         if self._dropped > self._limit:
             problem = f"more than {self._limit} bytes outside frames"
@@ -57,13 +57,13 @@ class NoiseFilter:
 
     @property
     def pending(self) -> int:
-        """Bytes kept that may be the beginning of a header; 0 where they are known to be text."""
+        """Bytes kept that may be the beginning of a header; 0 if they are known to be text."""
         return len(self._line) if self._may_begin_header(bytes(self._line[: MAX_HEADER_NAME + 1])) else 0
 
     def skip(self, chunk: bytes, position: int) -> tuple[bytes, int]:
-        """Returns bytes of a header that were kept or found here, and where the chunk goes on after them.
+        """Returns bytes of a header that were kept or found here, and the position after them.
 
-        At the end of the chunk both may be empty: all of it was text, or is too short to tell.
+        At the end of the chunk both may be empty: all of it was text, or is too short to decide.
         """
         size = len(chunk)
         while position < size and self.counter.error is None:
@@ -75,9 +75,9 @@ class NoiseFilter:
                     self._line += start[len(self._line) :]
                     return b"", size
             end = chunk.find(b"\n", position) + 1
-            piece = chunk[position : end or size]
-            position += len(piece)
-            header = self._end_line(piece) if end else self._append_partial(piece)
+            part = chunk[position : end or size]
+            position += len(part)
+            header = self._end_line(part) if end else self._append_partial(part)
             if header:
                 return header, position
         return b"", position
@@ -91,30 +91,31 @@ class NoiseFilter:
         self._line.clear()
         return line
 
-    def _append_partial(self, piece: bytes) -> bytes:
-        """Keeps a line that is not over; one that is too long to be kept is dropped as it comes."""
+    def _append_partial(self, part: bytes) -> bytes:
+        """Keeps an unfinished line; one that is too long is dropped."""
         if self._is_long:
-            self.counter.count(len(piece))
+            self.counter.count(len(part))
         else:
-            self._line += piece
+            self._line += part
             if len(self._line) > self._longest:
                 self._is_long = True
                 self._drop(self._pop_line())
         return b""
 
-    def _end_line(self, piece: bytes) -> bytes:
-        """Drops the line that ends here; returns the header that stands at its end, if one does."""
+    def _end_line(self, part: bytes) -> bytes:
+        """Drops the line that ends here; returns the header at its end, if there is one."""
         if self._is_long:
             self._is_long = False
-            self.counter.count(len(piece))
+            self.counter.count(len(part))
             return b""
-        line = self._pop_line() + piece
+        line = self._pop_line() + part
         text = line[: self._find_header(line)]
         self._drop(text)
         return line[len(text) :]
 
     def _find_header(self, line: bytes) -> int:
-        """Returns where a header begins at the end of a line; a progress bar leaves no line end between the two."""
+        """Returns where a header begins at the end of a line; after a progress bar there is no line end between the
+        two."""
         start = line.lower().rfind(HEADER_NAMES[0])
         digits = line[start + len(HEADER_NAMES[0]) : -2].strip(b" \t")
         is_header = start >= 0 and len(line) <= self._longest and line.endswith(b"\r\n") and digits.isdigit()

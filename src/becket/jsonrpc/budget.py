@@ -1,6 +1,6 @@
-"""Byte budgets: how much of what peers have sent is held at once, by one link and by all links of a host.
+"""Byte budgets: how many received bytes are held at once, by one link and by all links of a host.
 
-A budget counts and refuses. What counts, and what becomes of a message that does not fit, is the connection's.
+A budget counts and refuses. What counts, and what happens to a message that does not fit, is decided in `connection`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from becket.jsonrpc.limit_checks import strip_escapes
 __all__ = ["Budget", "SharedBudget", "measure_params", "small_enough"]
 
 DENSEST = 2  # bytes of a value and its comma
-FEW = 512  # values, or marks of values: so few need not be told from those in strings
+FEW = 512  # values, or marks of values: with so few, those in strings need not be excluded
 VALUE = 64  # bytes that a decoded JSON value takes beside its text: an empty dict or list
-WIDE = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4", b"\\ud", b"\\uD")  # what characters beyond 16 bits begin with
+WIDE = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4", b"\\ud", b"\\uD")  # first bytes of characters beyond 16 bits
 
 
 class Budget:
-    """The bytes of one link, of which messages take some and give them back. What is taken of it is also taken of the
-    budget that it shares with others, where it has one.
+    """The bytes that the messages of one link may hold, also taken from a shared budget, if there is one.
 
-    One message always fits an empty budget, so that every message that is allowed can be served."""
+    One message always fits an empty budget, so that every allowed message can be served."""
 
     __slots__ = ("_shared", "limit", "used", "what")
 
@@ -32,7 +31,7 @@ class Budget:
         self._shared = shared
 
     def take(self, size: int) -> Budget | None:
-        """Takes so many bytes; returns the budget that they do not fit, and None if they were taken."""
+        """Takes so many bytes; returns the budget that is exceeded, None if they were taken."""
         used = self.used
         if used and used + size > self.limit:
             return self
@@ -42,7 +41,7 @@ class Budget:
         return None
 
     def give_back(self, size: int) -> None:
-        """Gives bytes back that were taken."""
+        """Returns bytes that were taken."""
         if size > self.used:  # after `close` there are none left
             size = self.used
         self.used -= size
@@ -50,7 +49,7 @@ class Budget:
             self._shared.give_back(size)
 
     def close(self) -> None:
-        """Gives everything back: its link has ended."""
+        """Returns all bytes: its link has ended."""
         self.give_back(self.used)
 
 
@@ -73,19 +72,19 @@ class SharedBudget(Budget):
 
 
 def small_enough(limit: int, requests: int) -> int:
-    """Returns the size of params up to which so many requests take half of a budget at most, whatever is in them.
+    """Returns the size of params up to which so many requests take half of a budget at most, whatever they contain.
 
-    These need not be counted, which costs each request time."""
+    Such params are not counted, since counting costs time."""
     return limit // 2 * DENSEST // ((VALUE + DENSEST) * max(requests, 1))
 
 
 def measure_params(text: bytes) -> int:
-    """Returns how many bytes params take once they are decoded: those of their strings, and 64 for each JSON value."""
+    """Returns how many bytes params take once decoded: those of their strings, and 64 for each JSON value."""
     return len(text) * width_of(text) + VALUE * count_values(text)
 
 
 def width_of(text: bytes) -> int:
-    """Returns how many bytes a character of these strings takes at most: one such character makes a string wide."""
+    """Returns how many bytes a character of these strings takes at most: one wide character makes a string wide."""
     if text.isascii() and b"\\" not in text:
         return 1
     if any(start in text for start in WIDE):
@@ -103,5 +102,5 @@ def count_values(text: bytes) -> int:
 
 
 def count_marks(text: bytes) -> int:
-    """Returns how many values there are where no container is empty: one in each, and one behind each comma."""
+    """Returns how many values there are if no container is empty: one in each, and one after each comma."""
     return 1 + text.count(b",") + text.count(b"{") + text.count(b"[")

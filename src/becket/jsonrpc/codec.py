@@ -1,9 +1,9 @@
 """Encodes and decodes JSON-RPC 2.0 frames: the fast path, with `parser` as fallback.
 
 The fast path is one pass of msgspec over the envelope, with params and result left raw. msgspec keeps the last of two
-equal keys and skips members that it does not know; so the lengths of what it found are added up, and a frame that has
-more bytes than a few spaces goes to `parser`. Limits of nodes and depth are checked before any parsing, on frames large
-enough to exceed them. `tests/jsonrpc/test_fast_path.py` holds both against each other.
+equal keys and skips unknown members; so the lengths of the members are added up, and a frame with more than a few
+bytes beyond the sum goes to `parser`. Limits of nodes and depth are checked before any parsing, on frames large enough
+to exceed them. `tests/jsonrpc/test_fast_path.py` compares both.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ __all__ = [
 
 
 ABSENT = Raw(b"")
-NO_ID = -1  # should one say it, its frame is longer than those without an id
+NO_ID = -1  # the null id: a frame that has it is longer than one without an id
 
 
 class Envelope(Struct, gc=False):
-    """What most messages have. A number as an id comes as one, at a third of the price of its text."""
+    """The members of most messages. A numeric id is decoded as a number, at a third of the cost of its text."""
 
     jsonrpc: Literal["2.0"]
     id: int | str = NO_ID
@@ -58,23 +58,23 @@ NOTIFICATION_OVERHEAD = len('{"jsonrpc":"2.0","method":"","params":}')
 REQUEST_OVERHEAD = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
 SUCCESS_OVERHEAD = len('{"jsonrpc":"2.0","id":,"result":}')
 NULL_BYTES = len(NULL_ID)
-SPACED_EXTRA = 5  # behind the commas and colons of a notification or of an answer; a member so short has no name
+SPACED_EXTRA = 5  # after the commas and colons of a notification or a response; no member is so short
 SPACED_REQUEST_EXTRA = 7
-SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has three of them; behind the other four nothing can hide that matters
+SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has three of them; no member that matters fits into the other four
 PARAMS_KEY = b',"params":'
-# What stands where in the frames that we write.
+# Positions in the frames that becket writes.
 ENVELOPE_WITH_ID = b'{"jsonrpc":"2.0","id":'
 ENVELOPE_WITHOUT_ID = b'{"jsonrpc":"2.0"'
 RESULT_KEY = b',"result":'
 END = b"}"
-PARAMS_OPENERS = b"{["  # what params begin with
-CHECK_EVERY = 16  # messages between two looks at the clock, where they are quick
-SLOW = 0.00006  # seconds for each of them: those that take longer are taken one by one
+PARAMS_OPENERS = b"{["  # first bytes of params
+CHECK_EVERY = 16  # messages between two reads of the clock, if they are quick
+SLOW = 0.00006  # seconds for each of them: slower ones are checked one by one
 NO_DIRECT_HANDLERS: dict[str, Callable[[Raw | None], None]] = {}
 
-MAX_CACHED_METHODS = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
+MAX_CACHED_METHODS = 1_024  # encoded method names; beyond this many they are encoded anew
 
-# Malformed text, a value of another type, and text that is not UTF-8; the last for a frame that was dropped.
+# Malformed text, a value of another type, and text that is not UTF-8; the last for a dropped frame.
 FAST_PATH_ERRORS = (*JSON_ERRORS, TypeError)
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
@@ -95,27 +95,28 @@ class JsonCodec:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self.method_fragments: dict[str, bytes] = {}  # methods as they stand between an id and params
-        self.notification_prefixes: dict[str, bytes] = {}  # all that stands before the params of a notification
+        self.method_fragments: dict[str, bytes] = {}  # methods as encoded between an id and params
+        self.notification_prefixes: dict[str, bytes] = {}  # everything before the params of a notification
         self._guard = LimitChecker(limits)
         self._parser: MessageParser | None = None
-        self._max_fast_head = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
+        self._max_fast_head = min(limits.method_bytes, limits.id_bytes)  # without the params: longer ones are measured
         self._block = CHECK_EVERY
 
     # -- in
 
     def decode(self, frame: Frame) -> Message:
-        """Returns the message in `frame`. Whatever the bytes are: what is no message comes back as `Invalid`."""
+        """Returns the message in `frame`; bytes that are no message are returned as `Invalid`."""
         single = SingleMessageReceiver()
         self.decode_frames(iter([frame]), single)  # pyright: ignore[reportArgumentType]
         message: Message = single.message
         return message
 
     def decode_frames(self, frames: Iterator[Any], inbox: MessageReceiver) -> bool:
-        """Puts what the frames of a chunk bring into `inbox`, in order; False means that it is late and some are left.
+        """Delivers the messages of these frames to `inbox`, in order; returns False if the turn is over and some are
+        left.
 
-        One loop for a whole chunk and for the messages that come by the hundred thousand: calling a function costs as
-        much as half of what there is to do for one of them."""
+        One loop for a whole chunk: for the most frequent messages, calling a function costs half as much as all the
+        rest."""
         guard, short = self._guard, self._max_fast_head
         deep = guard.safe_bytes
         calls: dict[Any, Any] = inbox.calls
@@ -133,9 +134,9 @@ class JsonCodec:
                     if clock() > until:
                         break
                     continue
-                # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
-                # member, no second one, no white space. Many programs write a space behind each comma and colon; in so
-                # few bytes there is no room for a member that matters. Anything else goes to the parser.
+                # If there are params or a result and the lengths add up, the frame holds nothing else: no other
+                # member, no duplicate, no white space. Many programs write a space after each comma and colon; no
+                # member that matters fits into so few bytes. Anything else goes to the parser.
                 method = envelope.method
                 if not method:
                     result = envelope.result
@@ -170,13 +171,13 @@ class JsonCodec:
                 id = envelope.id
                 if inner > deep and (excess := guard.find_problem(frame)):
                     inbox.on_message(self._get_parser().reject(frame, excess))
-                elif not inner or inner == NULL_BYTES:  # the latter may be null, which is none
+                elif not inner or inner == NULL_BYTES:  # the latter may be null, which means none
                     inbox.on_message(self._get_parser().parse(frame, self.decode))
                 elif id == NO_ID:
                     spare = len(frame) - inner - len(method) - NOTIFICATION_OVERHEAD
                     if spare and spare != SPACED_EXTRA:
                         inbox.on_message(self._get_parser().parse(frame, self.decode))
-                    elif method in claimed:  # a large one, which was looked into, or one with spaces
+                    elif method in claimed:  # a large one, which was checked, or one with spaces
                         claimed[method](params)
                     elif len(method) > short:
                         inbox.on_message(self._get_parser().parse(frame, self.decode))
@@ -266,26 +267,26 @@ class JsonCodec:
 
 
 timeless: Callable[[], float] = repeat(0.0).__next__
-"""The clock where nobody keeps the time; in C, as those that it stands in for."""
+"""The clock of a codec without time limits; in C, like the real ones."""
 
 
 def never_yield() -> bool:
-    """Tells that a turn of the loop is not over yet, where nobody keeps the time."""
+    """Returns that a turn of the loop is not over, for a codec without time limits."""
     return False
 
 
 def is_spaced(frame: Frame, size: int) -> bool:
-    """Returns whether a request with a number for an id, of this size without spaces, has one behind each comma and
-    colon, or at least nothing in their place that matters."""
+    """Returns whether a request with a numeric id, of this size without spaces, has one after each comma and colon, or
+    at least no member in their place."""
     return len(frame) == size + SPACED_REQUEST_EXTRA and bytes(frame).startswith(SPACED_REQUEST)
 
 
 def ignore_response(call: Any) -> None:
-    """Settles nothing: nobody has asked."""
+    """Ignores the response of a call."""
 
 
 class SingleMessageReceiver:
-    """An inbox for one message that nobody waits for."""
+    """An inbox for one message, without pending calls."""
 
     def __init__(self) -> None:
         self.calls: dict[int, Any] = {}

@@ -1,10 +1,10 @@
 """JSON-RPC connection state, sans I/O: pending calls, inbound requests, batches, closing.
 
-Sans-I/O: bytes in, events out; calls in, bytes out. No clock (time comes in as an argument), no task, no lock. asyncio,
-trio, threads and the tests drive the same object. It knows no method name: how a cancellation is spelled and which
-request is a ping come from a dialect.
+Sans-I/O: bytes in, events out; calls in, bytes out. No clock (time is an argument), no task, no lock. asyncio, trio,
+threads and the tests drive the same object. It contains no method names: the format of a cancellation and the name of
+the ping come from a dialect.
 
-Every call that `open_call` files leaves the table exactly once: answered, abandoned, expired or lost with the link.
+Every call that `open_call` files leaves the table exactly once: settled, abandoned, expired or lost with the link.
 """
 
 from __future__ import annotations
@@ -86,22 +86,21 @@ __all__ = [
     "build_connection_lost",
 ]
 
-MAX_ID = 2**31 - 1  # larger ones are never answered by some programs
+MAX_ID = 2**31 - 1  # some programs never respond to larger ones
 MINUTE = 60.0
 END_BYTES = len(END)
 RESULT_BYTES = len(RESULT_KEY) + END_BYTES
-SMALL_RESPONSE = 256  # bytes: as large as the error that would stand in its place, and bounded by the number of batches
+SMALL_RESPONSE = 256  # bytes: as large as the error that would take its place, and bounded by the number of batches
 
 
 CancelResponse = Literal["answered", "never answered", "answers itself"]
-"""What becomes of a request that was cancelled by the side that sent it: it is answered with an error, or with its
-result if that was first (LSP); it is never answered (MCP); it is told, and answers with a result of its own (ACP).
-(No enum: to make one takes a starting extension a fifth of a millisecond.)"""
+"""The response to a request that its caller has cancelled: an error, or its result if that was first (LSP); none
+(MCP); a result of its own, from the handler that sees the cancellation (ACP). (No enum: creating one adds a fifth of
+a millisecond to the start of an extension.)"""
 
 
 class CancellationFormat(Struct, frozen=True):
-    """How a dialect says that a request is no longer wanted. Of the methods in `excluded_methods` it does not say
-    so."""
+    """How a dialect sends a cancellation. Requests of the methods in `excluded_methods` are not cancelled."""
 
     method: str
     member: str = "id"
@@ -110,23 +109,23 @@ class CancellationFormat(Struct, frozen=True):
 
 
 class IdCounter(Struct):
-    """The numbers of calls, one after the other. Links that share one never give the same number twice."""
+    """The numbers of calls, in sequence. Links that share a counter never use the same number twice."""
 
     last: int = 0
 
 
 class NullFuture:
-    """Settles nothing: where nobody waits, or does so no more."""
+    """Settles nothing, for a call without a waiter."""
 
     def set_result(self, _: None, /) -> None:
-        """Nobody wants to know."""
+        """Does nothing."""
 
 
 NULL_FUTURE = NullFuture()
 
 
-class OutboundCall(Struct, eq=False):  # seen by the collector: its error holds a traceback, and that the call
-    """A call of ours. It comes out of `receive` once, as the event of its answer: `result` or `error` is set then."""
+class OutboundCall(Struct, eq=False):  # tracked by the collector: its error refers to a traceback, and that to the call
+    """An outbound call. `receive` returns it once, as the event of its response: `result` or `error` is set then."""
 
     method: str
     future: FutureLike
@@ -141,7 +140,7 @@ class OutboundCall(Struct, eq=False):  # seen by the collector: its error holds 
 
 
 class RequestState(Enum):
-    """How far a request of theirs has come."""
+    """The state of an inbound request."""
 
     OPEN = "its response is to be sent"
     RESPONDED = "its response was sent, and its handler goes on"
@@ -152,7 +151,7 @@ OPEN, RESPONDED, CLOSED = RequestState  # names without a look-up in the enum, f
 
 
 class InboundRequest(Struct, eq=False, gc=False):
-    """A request of theirs, filed under its id, or under a number where its id does not name it (alone)."""
+    """An inbound request, filed under its id, or under a number if the id is null or in use."""
 
     id: bytes
     key: bytes | int
@@ -164,39 +163,40 @@ class InboundRequest(Struct, eq=False, gc=False):
     depth: int = 0
     credit: int | None = None
     is_cancelled: bool = False
-    is_response_suppressed: bool = False  # cancelled, where a cancelled request gets no response
+    is_response_suppressed: bool = False  # cancelled, if a cancelled request gets no response
     chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
-    has_parent: bool = False  # it says to which call of ours it belongs
-    has_unknown_parent: bool = False  # it claims to belong to a call of ours that is not open
-    handling: tuple[str, ...] = ()  # the callers whose requests they handle meanwhile, where it names no parent
-    driver_state: Any = None  # whatever its driver runs it with
-    held: int = 0  # bytes of the link's budget, until it is answered
+    has_parent: bool = False  # the outbound call that it names as its parent
+    has_unknown_parent: bool = False  # it names a parent that is not pending
+    handling: tuple[str, ...] = ()  # if it names no parent: the callers whose requests the other peer handles meanwhile
+    driver_state: Any = None  # the driver's own state
+    held: int = 0  # bytes of the link's budget, until its response
 
 
 class CancelRequested(Struct, frozen=True):
-    """They no longer want the answer to this request of theirs, which is still open."""
+    """The other peer has cancelled this request, which is still open."""
 
     request: InboundRequest
 
 
 class BatchResponse:
-    """The answers to one batch, sent together when the last is there."""
+    """The responses to one batch, sent together when the last one is there."""
 
     __slots__ = ("bodies", "held", "missing", "size")
 
     def __init__(self) -> None:
-        self.bodies: list[tuple[bytes, bytes]] = []  # id and answer; the answers are dropped once they are too large
-        self.size = 0  # of all answers
+        self.bodies: list[tuple[bytes, bytes]] = []  # id and response; dropped once they are too large
+        self.size = 0  # of all responses
         self.held = 0  # bytes of the link's budget
         self.missing = 0
 
 
 ConnectionEvent = InboundRequest | NotificationMessage | OutboundCall | CancelRequested | Failure | SkippedFrame
-"""Their request or notification; our call with its answer; a cancellation; an error without a call; a dropped frame."""
+"""A request or notification; an outbound call with its response; a cancellation; an error without a call; a dropped
+frame."""
 
 
 class EventBuffer:
-    """Takes events into a list, for whoever looks at them later."""
+    """Collects events in a list."""
 
     def __init__(self) -> None:
         self.events: list[ConnectionEvent] = []
@@ -222,7 +222,7 @@ class EventBuffer:
 
 
 class Connection:
-    """One link, driven by whoever owns its bytes and its clock."""
+    """One link, driven by the owner of its bytes and its clock."""
 
     __slots__ = (
         "_abandoned_ids",
@@ -291,7 +291,7 @@ class Connection:
         if skips_oversize and (scan := getattr(framing, "scan_oversize", None)) is not None:
             scan(self._open_scanner)
         self.codec = codec
-        # A frame in the wire format of the specification is joined at once, behind a cached prefix.
+        # A frame in the wire format of the specification is joined at once, after a cached prefix.
         self._prefixes_with_id: Mapping[int, bytes] = {}
         self._notification_prefixes: Mapping[str, Mapping[int, bytes]] = {}
         self._method_fragments: Mapping[str, bytes] = {}
@@ -301,16 +301,16 @@ class Connection:
             self._method_fragments = codec.method_fragments
         self.limits = limits
         self.cancellation = cancellation
-        self.can_send_cancel = True  # what they say of it is heard in any case
+        self.can_send_cancel = True  # inbound cancellations are handled in any case
         self.error_codes = {**ERROR_CODES, **error_codes}
         self.calls: dict[int, OutboundCall] = {}
         self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
         self.should_yield: Callable[[], bool] = never_yield
         self.clock = timeless
-        self.began = 0.0  # the turn in which frames are read, by that clock
-        self.until = inf  # and when it is over
+        self.began = 0.0  # start of the turn in which frames are read, on that clock
+        self.until = inf  # and its end
         self._frames: Iterator[Frame | SkippedFrame] = iter(())
-        self.last_received = 0.0  # when the last bytes came
+        self.last_received = 0.0  # when the last bytes arrived
         self._buffer = EventBuffer()
         self.set_receiver(self._buffer)
         self.requests: dict[bytes | int, InboundRequest] = {}
@@ -318,7 +318,7 @@ class Connection:
         self.violation: RemoteProtocolError | None = None
         self.is_closing = False
         self.stray_responses = 0
-        self.invalid_messages = 0  # what was no message and is not answered in this dialect
+        self.invalid_messages = 0  # invalid messages that get no response in this dialect
         self._meanings = build_meanings(self.error_codes)
         self._ping = ping
         self._free_requests = limits.inbound_requests  # 0 while closing
@@ -328,17 +328,16 @@ class Connection:
         self._rejects_invalid = rejects_invalid
         self._ids = ids or IdCounter(0 if wire_format is None else wire_format.first_id - 1)
         self._fixed_ids: Mapping[str, int] = {}
-        self._largest_id = MAX_ID  # 0 where it takes a look whether a number is in use
+        self._largest_id = MAX_ID  # 0 if numbers must be checked for use
         self._id_format = b"%d"
-        self._id_prefix_length = 0  # what stands before the number
+        self._id_prefix_length = 0  # length of what precedes the number
         self._map_error: Callable[[RpcError], RpcError] | None = None
         self._classify_error: Callable[[int, str], Meaning | None] | None = None
         if wire_format is not None:
             self._apply_wire_format(wire_format)
         self._requests_without_id = 0  # so far
-        self._abandoned_ids: dict[
-            int, tuple[Any, ...]
-        ] = {}  # abandoned calls that may still be answered, with their chain
+        # abandoned calls whose response may still come, with their chain
+        self._abandoned_ids: dict[int, tuple[Any, ...]] = {}
         self._batches: list[list[OutboundCall]] = []
         self._stray_rate = (-inf, 0)
 
@@ -347,20 +346,20 @@ class Connection:
 
         return MessageScanner(self.limits)
 
-    def _apply_wire_format(self, spelling: WireFormat) -> None:
-        self._fixed_ids = spelling.fixed_ids
-        if spelling.fixed_ids:
+    def _apply_wire_format(self, wire_format: WireFormat) -> None:
+        self._fixed_ids = wire_format.fixed_ids
+        if wire_format.fixed_ids:
             self._largest_id = 0
-        self._map_error = spelling.map_error
-        self._classify_error = spelling.classify_error
-        if spelling.id_prefix:
-            self._id_format = encode_json(spelling.id_prefix)[:-1].replace(b"%", b"%%") + b'%d"'
+        self._map_error = wire_format.map_error
+        self._classify_error = wire_format.classify_error
+        if wire_format.id_prefix:
+            self._id_format = encode_json(wire_format.id_prefix)[:-1].replace(b"%", b"%%") + b'%d"'
             self._id_prefix_length = len(self._id_format % 0) - len(b'0"')
 
-    # -- calls of ours
+    # -- outbound calls
 
     def open_call(self, call: OutboundCall, params: bytes | None) -> bytes:
-        """Files the call and returns the bytes that ask it.
+        """Files the call and returns the bytes of its request.
 
         Raises:
             ConnectionLost: the link has ended.
@@ -395,7 +394,7 @@ class Connection:
     def open_batch(
         self, calls: Sequence[tuple[OutboundCall, bytes | None]], notes: Sequence[tuple[str, bytes | None]]
     ) -> bytes:
-        """Files these calls and returns the one frame that asks them and tells the notifications behind them."""
+        """Files these calls and returns one frame with their requests, followed by the notifications."""
         if self.lost is not None:
             raise self.lost.copy()
         if not calls and not notes:
@@ -418,7 +417,7 @@ class Connection:
         return frame
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
-        """Returns the bytes that tell this to the other side.
+        """Returns the bytes of a notification.
 
         Raises:
             ConnectionLost: the link has ended.
@@ -434,14 +433,14 @@ class Connection:
         return self.framing.encode(self.codec.encode_notification(method, params))
 
     def cancel_call(self, call: OutboundCall) -> bytes:
-        """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
+        """Removes a call and returns the bytes of its cancellation, b"" if none are needed."""
         if self.calls.get(call.number) is not call:
             return b""
         del self.calls[call.number]
         self._abandoned_ids[call.number] = call.chain
         if len(self._abandoned_ids) > self.limits.remembered_ids:
             del self._abandoned_ids[next(iter(self._abandoned_ids))]
-        if self._batches:  # one whose calls were all given up would stay for ever
+        if self._batches:  # one whose calls were all abandoned would stay for ever
             self._forget_batches()
         if self.cancellation is None or not self.can_send_cancel or call.method in self.cancellation.excluded_methods:
             return b""
@@ -449,31 +448,31 @@ class Connection:
         return self.framing.encode(self.codec.encode_notification(self.cancellation.method, params))
 
     def find_call(self, id: bytes) -> OutboundCall | None:
-        """Returns the open call of ours that bears this id, None if there is none."""
+        """Returns the pending outbound call with this id, None if there is none."""
         return self.calls.get(self._parse_call_number(id))
 
     def find_abandoned(self, id: bytes) -> tuple[Any, ...] | None:
-        """Returns the chain of a call that was abandoned and that they may still handle, None if there is none."""
+        """Returns the chain of an abandoned call that the other peer may still handle, None if there is none."""
         return self._abandoned_ids.get(self._parse_call_number(id))
 
     def find_expired_calls(self, now: float) -> list[OutboundCall]:
-        """Returns the calls whose deadline has passed. They stay open until they are abandoned."""
+        """Returns the calls whose deadline has passed. They stay pending until they are abandoned."""
         return [call for call in self.calls.values() if call.deadline <= now]
 
     def find_expired_requests(self, now: float) -> list[InboundRequest]:
-        """Returns the requests of theirs whose deadline has passed."""
+        """Returns the inbound requests whose deadline has passed."""
         return [request for request in self.requests.values() if request.deadline <= now]
 
     def next_deadline(self) -> float:
-        """Returns when a call or a request expires next; infinity when none does."""
+        """Returns when the next call or request expires; infinity when none does."""
         first_call = min((call.deadline for call in self.calls.values()), default=inf)
         first_request = min((request.deadline for request in self.requests.values()), default=inf)
         return min(first_call, first_request)
 
-    # -- what is held for them
+    # -- budget of inbound messages
 
     def hold(self, request: InboundRequest) -> None:
-        """Counts a request that is not answered at once against the budget, with its params decoded.
+        """Counts a request without an immediate response against the budget, with its params decoded.
 
         Raises:
             Busy: it does not fit.
@@ -490,10 +489,10 @@ class Connection:
         self.budget.give_back(holder.held)
         holder.held = 0
 
-    # -- answers of ours
+    # -- outbound responses
 
     def respond(self, request: InboundRequest, result: bytes) -> bytes:
-        """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
+        """Closes the request with this result; returns the bytes to send now, b"" if none."""
         id = request.id
         if request.state is OPEN and request.batch is None and not request.is_response_suppressed:
             try:
@@ -509,7 +508,7 @@ class Connection:
         return self._close_request(request, self.codec.encode_success(id, result))
 
     def respond_early(self, request: InboundRequest, result: bytes) -> bytes:
-        """Sends the result of a request whose handler goes on; its id may be used again, and names it no more."""
+        """Sends the result of a request whose handler goes on; its id may then be reused."""
         held, request.held = request.held, 0  # its handler goes on, and holds its params
         frame = self.respond(request, result)
         request.state = RESPONDED
@@ -525,11 +524,11 @@ class Connection:
         self.requests[request.key] = request
 
     def reject(self, request: InboundRequest, error: RpcError) -> bytes:
-        """Closes the request with this error; returns what is to be sent now, b"" if nothing is."""
+        """Closes the request with this error; returns the bytes to send now, b"" if none."""
         return self._close_request(request, self._encode_error(request.id, error))
 
     def drop_request(self, request: InboundRequest) -> bytes:
-        """Closes a request that its dialect leaves without an answer."""
+        """Closes a request to which its dialect sends no response."""
         return self._close_request(request, None)
 
     def _close_request(self, request: InboundRequest, body: bytes | None) -> bytes:
@@ -559,7 +558,7 @@ class Connection:
             return self.framing.encode(self._encode_error(id, self._build_too_large_error(len(body))))
 
     def _add_to_batch(self, batch: BatchResponse, id: bytes, body: bytes) -> None:
-        """Keeps a response until its batch is complete, as far as the budget goes."""
+        """Keeps a response until its batch is complete, within the budget."""
         size = len(body)
         batch.size += size
         if batch.size > self.limits.frame:  # it cannot be sent any more: only the ids are needed
@@ -571,8 +570,8 @@ class Connection:
             if full is None:
                 batch.held += size
             else:
-                # Not BUSY, which says that nothing was done.
-                problem = f"the result has {size} bytes, and {full.limit} {full.what} is the limit: call it on its own"
+                # Not BUSY, which means that nothing was done.
+                problem = f"the result has {size} bytes, the limit is {full.limit} {full.what}: call it outside a batch"
                 body = self._encode_error(id, RpcError(Meaning.TOO_LARGE, problem))
         batch.bodies.append((id, body))
 
@@ -584,7 +583,7 @@ class Connection:
             try:
                 return self.framing.encode(self.codec.encode_batch(body for _, body in batch.bodies))
             except LocalProtocolError:
-                pass  # with what stands between them it is too large
+                pass  # with the separators it is too large
         excess = self._build_too_large_error(batch.size)
         try:
             return self.framing.encode(
@@ -594,7 +593,7 @@ class Connection:
             return self.framing.encode(self._encode_error(NULL_ID, excess))
 
     def _build_too_large_error(self, size: int) -> RpcError:
-        return RpcError(Meaning.TOO_LARGE, f"the answer has {size} bytes, the limit is {self.limits.frame}")
+        return RpcError(Meaning.TOO_LARGE, f"the response has {size} bytes, the limit is {self.limits.frame}")
 
     def _encode_error(self, id: bytes, error: RpcError) -> bytes:
         if self._map_error is not None:
@@ -603,18 +602,18 @@ class Connection:
         assert code is not None  # RpcError has a meaning or a number
         try:
             return self.codec.encode_failure(id, code, error.message, error.data)
-        except LocalProtocolError:  # what the handler attached has no JSON; its number still tells the most
+        except LocalProtocolError:  # the handler's data cannot be encoded; the error's number is the most useful part
             return self.codec.encode_failure(id, code, "the details of this error could not be encoded", None)
 
-    # -- what they send
+    # -- inbound messages
 
-    def set_receiver(self, taker: EventReceiver) -> None:
-        """Hands everything that comes to this taker from now on, instead of keeping it for `receive`."""
-        self.receiver = taker
-        self.on_response: Callable[[OutboundCall], object] | None = taker.on_response
+    def set_receiver(self, receiver: EventReceiver) -> None:
+        """Sends all events to this receiver from now on, instead of collecting them for `receive`."""
+        self.receiver = receiver
+        self.on_response: Callable[[OutboundCall], object] | None = receiver.on_response
 
     def receive(self, chunk: bytes, now: float = 0.0) -> list[ConnectionEvent]:
-        """Returns what these bytes bring, in order. Look at `violation` and at `data_to_send` after it."""
+        """Returns the events of these bytes, in order. Check `violation` and `data_to_send` after it."""
         self.last_received = now
         if self.lost is None:
             self.receive_frames(self.framing.feed(chunk))
@@ -624,44 +623,46 @@ class Connection:
         return events
 
     def receive_frames(self, frames: Iterable[Frame | SkippedFrame]) -> bool:
-        """Hands what these frames bring to the taker, in order; returns False if it is late and some are left."""
+        """Passes the events of these frames to the receiver, in order; returns False if the turn is over and some
+        are left."""
         waiting = self._frames = iter(frames)
         return self.codec.decode_frames(waiting, self)  # pyright: ignore[reportArgumentType] - as in `resume_receiving`
 
     def receive_frames_now(self, frames: Iterable[Frame | SkippedFrame]) -> None:
-        """The same for a frame that is taken at once, whatever is left of others."""
+        """The same for a frame that is handled at once, whatever is left of others."""
         self.codec.decode_frames(iter(frames), self)  # pyright: ignore[reportArgumentType] - as in `resume_receiving`
 
     def resume_receiving(self) -> bool:
-        """Goes on with the frames that are left: after a pause, or while whoever took the last one waits within it."""
+        """Continues with the frames that are left: after a pause, or while the handler of the last one waits within
+        it."""
         # pyright takes the functions in the slots for methods that lack their `self`.
         return self.codec.decode_frames(self._frames, self)  # pyright: ignore[reportArgumentType]
 
     def queue_frames(self, frames: Iterable[Frame | SkippedFrame]) -> None:
-        """Puts frames behind those that are left."""
+        """Appends frames to those that are left."""
         self._frames = iter([*self._frames, *frames])
 
     def receive_eof(self) -> BadFrame | None:
-        """Returns what was cut off when the input ended here; None between frames."""
+        """Returns the partial frame when the input ended here; None between frames."""
         return self.framing.end()
 
     def data_to_send(self) -> bytes:
-        """Returns what the link itself has to say about what `receive` has returned: refusals and pings."""
-        answers = b"".join(self._buffer.outgoing)
+        """Returns the connection's own messages after `receive`: error responses and responses to pings."""
+        outgoing = b"".join(self._buffer.outgoing)
         self._buffer.outgoing.clear()
-        return answers
+        return outgoing
 
     def begin_closing(self) -> None:
-        """Serves nothing any more: requests are refused from now on, and answers still taken."""
+        """Rejects requests from now on; responses are still received."""
         self.is_closing = True
         self._free_requests = 0
 
     def close(self, lost: ConnectionLost) -> list[OutboundCall]:
-        """Ends the link for good and returns every call that was open, each with its error set."""
+        """Ends the link for good and returns every pending call, each with its error set."""
         if self.lost is not None:
             return []
         self.lost = lost
-        self._notification_prefixes = {}  # nothing leaves any more
+        self._notification_prefixes = {}  # nothing is sent any more
         self._prefixes_with_id = {}
         self.begin_closing()
         calls = list(self.calls.values())
@@ -673,14 +674,14 @@ class Connection:
         self._batches.clear()
         self.budget.close()
         for _ in self._frames:
-            pass  # whoever reads them at this moment finds no further one
+            pass  # a reader that is iterating over them finds no further one
         self._buffer = EventBuffer()
         for call in calls:
             call.error = lost.copy()  # each is raised on its own, with a traceback of its own
         return calls
 
     def on_message(self, message: Message | SkippedFrame) -> None:
-        """Takes a message of any kind."""
+        """Handles a message of any kind."""
         if self.lost is not None:
             return
         if isinstance(message, SkippedFrame):
@@ -707,11 +708,11 @@ class Connection:
                     self._on_unmatched_error(message)
                 elif call := self._pop_call(id):
                     self._fail_call(call, self._build_remote_error(call, message))
-            case Malformed(id, problem, is_answer):
+            case Malformed(id, problem, is_response):
                 if call := self.find_call(id):
                     del self.calls[call.number]
                     self._fail_call(call, BadReply(method=call.method, problem=problem))
-                elif is_answer:
+                elif is_response:
                     self._on_stray_response(id)
                 else:
                     self._on_invalid_message(id, Meaning.INVALID_REQUEST, problem, batch)
@@ -722,7 +723,7 @@ class Connection:
                     self._on_invalid_message(id, meaning, problem, batch)
             case Batch(members):
                 together = BatchResponse()
-                together.missing = 1  # held until all members were looked at
+                together.missing = 1  # held until all members were handled
                 for member in members:
                     self._on_message(member, together)
                 together.missing -= 1
@@ -739,11 +740,11 @@ class Connection:
         batch: BatchResponse | None = None,
         key: bytes | None = None,
     ) -> None:
-        """Files a request of theirs, or refuses it. `key` is its normalized id, where that may be another."""
+        """Files an inbound request, or rejects it. `key` is its normalized id, if that may differ."""
         requests = self.requests
         if key is None:
             key = id
-        is_named = key not in requests and key != NULL_ID  # null names nothing, of two equal ids only the first does
+        is_named = key not in requests and key != NULL_ID  # null and a repeated id name no request
         if (not is_named or method == self._ping or len(requests) >= self._free_requests) and self._respond_at_once(
             id, key, method, batch
         ):
@@ -758,7 +759,7 @@ class Connection:
         self.receiver.on_request(request)
 
     def _respond_at_once(self, id: bytes, key: bytes, method: str, batch: BatchResponse | None) -> bool:
-        """Responds to a request that is for no handler: a ping, or one that is refused. Returns whether it is one."""
+        """Responds to a request without a handler: a ping, or one that is rejected. Returns whether it was one."""
         if self.lost is not None:
             return True
         if key in self.requests and self._rejects_invalid:
@@ -775,7 +776,7 @@ class Connection:
         return True
 
     def on_notification(self, method: str, params: Raw | None) -> None:
-        """Takes what they tell."""
+        """Handles an inbound notification."""
         if self.lost is not None:
             return
         if self.cancellation is not None and method == self.cancellation.method:
@@ -790,14 +791,14 @@ class Connection:
             members = msgspec.json.decode(params, type=dict[str, Raw])
             request = self.requests.get(normalize_id(bytes(members[cancelling.member])))
         except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
-            return  # it names no request, and a notification is never answered
+            return  # it names no request, and a notification has no response
         if request is not None and not request.is_cancelled:
             request.is_cancelled = True
             request.is_response_suppressed = cancelling.response == "never answered"
             self.receiver.on_cancel(request)
 
     def _on_unmatched_error(self, message: Failure) -> None:
-        # A peer that refuses a batch as a whole says so under the null id; nothing else of ours can be unreadable.
+        # A peer rejects a batch as a whole under the null id; no other message of becket can be unreadable.
         self._forget_batches()
         if self._batches:
             for call in self._batches.pop(0):
@@ -809,8 +810,8 @@ class Connection:
         self.receiver.on_anomaly(message)
 
     def _forget_batches(self) -> None:
-        """Forgets batches that cannot be refused as a whole any more: a call of theirs has its response, or none is
-        open."""
+        """Removes batches that cannot be rejected as a whole any more: one of their calls has its response, or none
+        is pending."""
         self._batches = [
             batch for batch in self._batches if any(map(self._is_open, batch)) and not any(map(has_response, batch))
         ]
@@ -850,22 +851,20 @@ class Connection:
         start, count = (start, count + 1) if self.last_received - start < MINUTE else (self.last_received, 1)
         self._stray_rate = (start, count)
         if count > self.limits.stray_replies and self.violation is None:
-            self.violation = BadMessage(
-                f"{count} answers in a minute that nobody asked for, the last to id {quote(id)}"
-            )
+            self.violation = BadMessage(f"{count} responses in a minute to no pending call, the last to id {quote(id)}")
 
     def _on_skipped_frame(self, skipped: SkippedFrame) -> None:
         outline = skipped.outline
         if outline is not None:
             self._skip_oversize(outline, skipped)
             return
-        # Whoever sent a frame that is too large waits; stray text has nobody to answer.
+        # The sender of a frame that is too large waits; stray text has no sender to respond to.
         if isinstance(skipped.error, FrameTooLarge) and self._rejects_invalid:
             self._reject_invalid(NULL_ID, Meaning.TOO_LARGE, str(skipped.error), None)
         self.receiver.on_anomaly(skipped)
 
     def _skip_oversize(self, outline: Outline, skipped: SkippedFrame) -> None:
-        """Settles the call that a frame above the limit belongs to: one of ours, or one of theirs."""
+        """Settles the call that a frame above the limit belongs to, outbound or inbound."""
         if outline.is_response:
             assert outline.id is not None
             self._on_message(Malformed(outline.id, str(skipped.error)), None)
@@ -885,7 +884,7 @@ class Connection:
             self.receiver.on_anomaly(SkippedFrame(BadFrame(f"{problem} ({self.invalid_messages} so far)")))
 
     def _reject_invalid(self, id: bytes, meaning: Meaning, problem: str, batch: BatchResponse | None) -> None:
-        if normalize_id(id) in self.requests:  # under its own id this would answer the one that is open
+        if normalize_id(id) in self.requests:  # under its own id it would be taken for a response to that one
             id = NULL_ID
         self._send_response(id, self._encode_error(id, RpcError(meaning, f"{meaning.value}: {problem}")), batch)
 
@@ -896,7 +895,7 @@ class Connection:
             self.receiver.send(self._encode_response_body(id, body))
 
     def _choose_call_number(self, number: int, method: str) -> int:
-        """Returns the number for a call of ours: that of its method, or this one, unless it is too large or in use."""
+        """Returns the number of an outbound call: that of its method, or this one, unless it is too large or in use."""
         fixed = self._fixed_ids.get(method)
         if fixed is not None and self._is_number_free(fixed):
             return fixed
@@ -913,7 +912,7 @@ class Connection:
         return number not in self.calls and number not in self._abandoned_ids
 
     def _parse_call_number(self, id: bytes) -> int:
-        """Returns the number of the call that an id of ours names, -1 for any other id."""
+        """Returns the number of the call that an outbound id names, -1 for any other id."""
         digits = id[self._id_prefix_length :] if not self._id_prefix_length else id[self._id_prefix_length : -1]
         number = int(digits) if digits.isdigit() else -1
         return number if self._id_format % number == id else -1
@@ -924,13 +923,13 @@ def has_response(call: OutboundCall) -> bool:
 
 
 def build_meanings(numbers: Mapping[Meaning, int]) -> dict[int, Meaning]:
-    """Returns what a number means that came: of several meanings the first, and that of JSON-RPC where it has none."""
+    """Returns the meaning of each number: of several meanings the first, and JSON-RPC's where there is none."""
     standard = {number: meaning for meaning, number in ERROR_CODES.items() if number < 0}
     return standard | {number: meaning for meaning, number in reversed(list(numbers.items()))}
 
 
 def build_connection_lost(violation: RemoteProtocolError) -> ConnectionLost:
-    """Returns how a link ends whose other side broke the rules."""
+    """Returns the close reason of a link whose other peer violated the protocol."""
     lost = ConnectionLost(DisconnectReason.REMOTE_VIOLATION, str(violation))
     lost.__cause__ = violation
     return lost

@@ -1,4 +1,4 @@
-"""Caches frame prefixes (header and first bytes of the body) by the size of what follows.
+"""Caches frame prefixes (header and first bytes of the body) by the size of the rest.
 
 The same methods are called and the same events sent many thousand times: only the id and the params differ, and mostly
 not in size.

@@ -18,7 +18,7 @@ decode_json = msgspec.json.Decoder().decode
 
 
 def write_other(value: Any) -> object:
-    """Returns a pydantic model as JSON values: msgspec asks for all that it does not know."""
+    """Returns a pydantic model as JSON values; the hook of msgspec for unknown types."""
     if hasattr(value, "__pydantic_serializer__"):
         return value.model_dump(mode="json", by_alias=True)
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
@@ -31,28 +31,28 @@ def encode_json(value: object) -> bytes:
     """Returns the compact JSON of `value`.
 
     Raises:
-        Unencodable: it has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle.
+        Unencodable: it has no JSON form: an unknown type, NaN or an infinity, a lone surrogate, a circular reference.
     """
     try:
         text = encode_any(value)
         if type(value) in FINITE_TYPES:
             return text
-        # msgspec writes NaN and infinities as null, which would change the value in silence.
+        # msgspec encodes NaN and infinities as null, which would change the value silently.
         kind = type(value)
         if (kind in CHECKED_TYPES or not classify_type(kind)) and b"null" in text:
             check_finite(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise Unencodable(f"no JSON for this {type(value).__name__}: {error}") from error
+        raise Unencodable(f"this {type(value).__name__} cannot be encoded as JSON: {error}") from error
     return text
 
 
-# Types whose values cannot hold a number without JSON, and those that could.
+# Types whose values are always finite, and those that need a check.
 FINITE_TYPES: set[object] = {str, int, bool, type(None)}
 CHECKED_TYPES: set[object] = {dict, list, tuple, float}
 
 
 def classify_type(kind: type[Any]) -> bool:
-    """Files a type by its fields and returns whether its values need no second look."""
+    """Classifies a type by its fields and returns whether its values need no second check."""
     try:
         is_harmless = issubclass(kind, Struct) and all(is_finite_type(hint) for hint in get_type_hints(kind).values())
     except (NameError, TypeError):  # an annotation that only a type checker can resolve
@@ -67,12 +67,12 @@ def is_finite_type(hint: Any) -> bool:
 
 
 def check_finite(value: object) -> None:
-    """Raises ValueError where NaN or an infinity is somewhere in a value that has been encoded without complaint."""
+    """Raises ValueError if an encoded value contains NaN or an infinity."""
     try:
-        # MessagePack keeps such a number as it is, behind 0xcb: a search in C, and right whenever it finds nothing.
+        # MessagePack keeps such a number as it is, after 0xcb: a search in C, and correct whenever it finds nothing.
         if re.search(NOT_FINITE, msgspec.msgpack.encode(value)) is None:
             return
-    except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits and the like have no MessagePack
+    except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits, for example, have no MessagePack form
         pass
     check_finite_recursive(msgspec.to_builtins(value, enc_hook=lambda raw: None))  # Raw is JSON already
 
@@ -83,7 +83,7 @@ NOT_FINITE = rb"\xcb[\x7f\xff][\xf0-\xff]"  # compiled when it is needed
 def check_finite_recursive(value: object) -> None:
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{value} has no JSON")
+            raise ValueError(f"{value} cannot be encoded as JSON")
     elif isinstance(value, dict):
         for member in cast("dict[str, object]", value).values():
             check_finite_recursive(member)

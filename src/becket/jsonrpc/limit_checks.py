@@ -1,6 +1,6 @@
 """Checks frame bytes for nesting, node count, digits and duplicate keys before parsing.
 
-Each runs at the speed of C whatever the bytes are, and says what is wrong; what becomes of the message is the codec's.
+Each check runs at the speed of C for any input, and returns what is wrong; the codec decides about the message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["LimitChecker", "find_duplicate", "strip_escapes"]
 
 
 class LimitChecker:
-    """What a frame may hold, as far as its bytes tell."""
+    """The limits of a frame that can be checked on its bytes."""
 
     __slots__ = ("_dense", "_limits", "_stride", "safe_bytes")
 
@@ -30,8 +30,8 @@ class LimitChecker:
         self.safe_bytes = min(2 * limits.depth - 2, limits.digits)
 
     def find_problem(self, frame: Frame) -> str | None:
-        """Returns what is too much in a frame, None if nothing is."""
-        # Counted with what stands in strings: most frames are below the limits even so.
+        """Returns which limit a frame exceeds, None if it exceeds none."""
+        # Counted with the contents of strings: most frames are below the limits even so.
         limits = self._limits
         if len(frame) <= self._dense:  # too small for too many values
             opened = frame.count(b"{") + frame.count(b"[")
@@ -42,7 +42,7 @@ class LimitChecker:
                 excess = find_node_problem(frame, limits.nodes)
                 if excess is not None:
                     return excess
-        # Of a number that is too long at least two digits stand so far from each other.
+        # Of a number that is too long, at least two digits are this far apart.
         if TWO_DIGITS in frame[:: self._stride].translate(DIGITS_TO_ZERO):
             excess = find_digit_problem(frame, limits.digits)
             if excess is not None:
@@ -51,15 +51,15 @@ class LimitChecker:
 
 
 def find_duplicate(frame: bytes, members: dict[str, Raw]) -> str | None:
-    """Returns a top-level key that stands twice in `frame`, None if there is none.
+    """Returns a top-level key that occurs twice in `frame`, None if there is none.
 
-    `members` is what msgspec made of the same frame: the last value of each key. Walking the pairs, a key seen before
-    is a duplicate, and so is one whose value here is not its last one."""
-    # Quotes, colon and comma of each member, and the braces: where the lengths add up, nothing else is in the frame.
+    `members` is what msgspec decoded from the same frame: the last value of each key. Walking the pairs, a key seen
+    before is a duplicate, and so is one whose value here is not its last one."""
+    # Quotes, colon and comma of each member, and the braces: if the lengths add up, nothing else is in the frame.
     if len(frame) == 1 + sum([len(key.encode()) + len(value) + 4 for key, value in members.items()]):
         return None
     if ESCAPE not in frame and all(frame.count(b'"%b"' % key.encode()) == 1 for key in members):
-        return None  # no name stands twice, at whatever level
+        return None  # no name occurs twice, at any level
     string, _ = get_patterns()
     seen: set[str] = set()
     position = skip_whitespace(frame, frame.index(b"{") + 1)
@@ -79,7 +79,7 @@ def find_duplicate(frame: bytes, members: dict[str, Raw]) -> str | None:
 
 @cache
 def get_patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Returns those of a string and of white space. Most programs never need them, and compiling takes time."""
+    """Returns the patterns of a string and of white space. Most programs never need them, and compiling takes time."""
     return re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"'), re.compile(rb"[ \t\r\n]*")
 
 
@@ -89,16 +89,16 @@ def skip_whitespace(frame: bytes, position: int) -> int:
     return match.end() if match else position
 
 
-# These run at the speed of C whatever the bytes are. Quotes and brackets are told apart only by what is around them, so
-# escapes go first; a frame that is no JSON may be judged wrongly, and is refused by the parser then.
+# These run at the speed of C for any input. Quotes and brackets are told apart by what is around them, so escapes are
+# removed first; a frame that is not JSON may be misjudged, and is then rejected by the parser.
 
 
 def find_depth_problem(frame: Frame, limit: int) -> str | None:
-    # Two quotes in a row enclose nothing, or end one string and begin the next: all else keeps its side without them.
+    # Two quotes in a row enclose nothing, or end one string and begin the next: without them all else stays as it is.
     brackets = strip_escapes(frame).translate(BRACES_TO_BRACKETS, delete=NON_BRACKETS).replace(b'""', b"")
     if QUOTE in brackets:
         brackets = strip_strings(brackets)
-    # There is one kind of bracket now, so each round takes away exactly one level.
+    # There is one kind of bracket now, so each round removes exactly one level.
     for _ in range(limit):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
@@ -124,7 +124,7 @@ def find_digit_problem(frame: Frame, limit: int) -> str | None:
 
 
 def strip_strings(plain: bytes) -> bytes:
-    return b"".join(plain.split(b'"')[::2])  # every second piece between quotes
+    return b"".join(plain.split(b'"')[::2])  # every second part between quotes
 
 
 def strip_escapes(frame: Frame) -> bytes:
@@ -132,7 +132,7 @@ def strip_escapes(frame: Frame) -> bytes:
     return bytes(frame).replace(b"\\\\", b"").replace(b'\\"', b"") if ESCAPE in frame else bytes(frame)
 
 
-# Counting a byte costs as much as taking all others away: what is to be counted twice or more is reduced first.
+# Counting a byte costs as much as removing all others: what is to be counted twice or more is reduced first.
 NON_STRUCTURAL = bytes(byte for byte in range(256) if byte not in b"[{,-")
 
 ESCAPE, QUOTE = b'\\"'
@@ -142,7 +142,7 @@ BRACES_TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
 TWO_DIGITS = b"00"
 
-# A number with an exponent below -300 takes a hundred times as long to read as any other, 11 us on a laptop. A message
+# A number with an exponent below -300 takes a hundred times as long to parse as any other, 11 us on a laptop. A message
 # may have so many of them that it stays below 50 ms.
 MAX_SLOW_NUMBERS = 4_096
 MIN_SLOW_FRAME = MAX_SLOW_NUMBERS * len("5e-324")  # bytes

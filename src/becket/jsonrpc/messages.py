@@ -1,7 +1,7 @@
 """The JSON-RPC 2.0 messages as a closed union of frozen structs; ids keep their JSON text.
 
 An id is kept as its JSON text: `1`, `1.0`, `"1"` and `true` are four different texts, so ids are matched with their
-type and echoed as they came, without a rule for either. Params and results stay raw until somebody knows their type.
+type and echoed exactly, without a rule for either. Params and results stay raw until their type is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NULL_ID = b"null"
 
 
 class Request(Struct, frozen=True, gc=False):
-    """They ask, and wait for an answer that bears this id."""
+    """An inbound request, whose response must carry this id."""
 
     id: bytes
     method: str
@@ -34,21 +34,21 @@ class Request(Struct, frozen=True, gc=False):
 
 
 class NotificationMessage(Struct, frozen=True, gc=False):
-    """They tell, and no answer is ever sent."""
+    """An inbound notification, which has no response."""
 
     method: str
     params: Raw | None
 
 
 class Success(Struct, frozen=True, gc=False):
-    """The answer to a call of ours."""
+    """The result of an outbound call."""
 
     id: bytes
     result: Raw
 
 
 class Failure(Struct, frozen=True):
-    """The error that answers a call of ours; the null id says that they could not tell which."""
+    """The error of an outbound call; the null id means that the other peer could not read the request's id."""
 
     id: bytes
     code: int
@@ -57,10 +57,10 @@ class Failure(Struct, frozen=True):
 
 
 class Malformed(Struct, frozen=True):
-    """No request, and no answer that can be understood: whoever waits for that id must learn it.
+    """A message that is neither a request nor a valid response; a waiter for its id must be settled.
 
-    What bears a result or an error is an answer all the same, and answers are never answered: two programs that did so
-    would never stop."""
+    With a result or an error it counts as a response, to which no error is sent: two peers that did so would never
+    stop."""
 
     id: bytes
     problem: str
@@ -68,7 +68,7 @@ class Malformed(Struct, frozen=True):
 
 
 class Invalid(Struct, frozen=True):
-    """No message at all. It is answered with an error under this id, the null id where none can be read."""
+    """Not a message. The error response carries this id, the null id if none can be read."""
 
     id: bytes
     meaning: Meaning

@@ -1,8 +1,8 @@
 """Finds out which call a response above the frame limit belongs to, without keeping the response.
 
-The frame is read in pieces. Of its top-level object the names of the members and the value of `id` are kept; whatever
-is nested deeper is only followed through its strings and brackets, so an id in there is never taken for that of the
-message. Nothing is decoded: a response that is skipped fails its call whatever it says.
+The frame is scanned in chunks. Of its top-level object the names of the members and the value of `id` are kept; nested
+values are only followed through their strings and brackets, so that a nested id is never taken for the message's.
+Nothing is decoded: a skipped response fails its call whatever it contains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from becket.limits import Limits
 
 __all__ = ["MessageScanner"]
 
-WINDOW = 16 * 1024  # bytes that are looked at together; splitting more at once takes more memory, and gains nothing
+WINDOW = 16 * 1024  # bytes that are scanned together; splitting more at once takes more memory, and gains nothing
 NAME_BYTES = 6 * len("method") + 2  # the longest name that matters, with each character escaped, and its quotes
 BACKSLASH = b"\\"
 SPACE = re.compile(rb"[ \t\r\n]*")
@@ -39,7 +39,7 @@ GROUP = 8  # brackets that are added up at once: one by one takes five times as 
 
 
 class Groups(dict[int, tuple[int, int]]):
-    """What each group of brackets does to the depth: the lowest point within it, and the change after it."""
+    """The effect of each group of brackets on the depth: the lowest point within it, and the change after it."""
 
     def __missing__(self, group: int) -> tuple[int, int]:
         depths = [*accumulate(map(STEPS.__getitem__, group.to_bytes(GROUP, sys.byteorder)))]
@@ -52,16 +52,16 @@ GROUPS = Groups()  # at most 256: all brackets are alike then
 
 
 def remove_escapes(window: bytes) -> bytes:
-    """Returns the window without backslashes and quotes that are escaped, which leaves the quotes of strings."""
+    """Returns the window without escaped backslashes and quotes, which leaves the quotes of strings."""
     return window.replace(b"\\\\", b"").replace(b'\\"', b"") if BACKSLASH in window else window
 
 
 State = Literal["start", "first name", "name", "colon", "value", "comma", "done"]
-"""What comes next at the top level; at its end nothing but white space."""
+"""The next token at the top level; at its end only white space."""
 
 
 class MessageScanner:
-    """Reads one message in pieces. Look at `is_readable` and `is_response` after each, and at `end` after the last."""
+    """Scans one message in chunks. Check `is_readable` and `is_response` after each, and call `end` after the last."""
 
     def __init__(self, limits: Limits) -> None:
         self.is_readable = True
@@ -69,7 +69,7 @@ class MessageScanner:
         self._limits = limits
         self._depth = 0
         self._is_in_string = False
-        self._kept = b""  # a backslash whose partner is in the next piece
+        self._kept = b""  # a backslash whose partner is in the next chunk
         self._state: State = "start"
         self._token: bytearray | None = None  # an unfinished name or value of the top level
         self._most = 0  # bytes of it that are kept
@@ -78,12 +78,12 @@ class MessageScanner:
         self._id: bytes | None = None
         self._has_id = False
 
-    def feed(self, piece: Frame) -> None:
-        """Reads the next bytes of the message."""
-        for start in range(0, len(piece), WINDOW):
+    def feed(self, chunk: Frame) -> None:
+        """Scans the next bytes of the message."""
+        for start in range(0, len(chunk), WINDOW):
             if not self.is_readable:
                 return
-            window = self._kept + piece[start : start + WINDOW]
+            window = self._kept + chunk[start : start + WINDOW]
             odd = (len(window) - len(window.rstrip(BACKSLASH))) % 2
             self._kept = BACKSLASH * odd
             if odd:
@@ -92,7 +92,7 @@ class MessageScanner:
                 self._read(window)
 
     def end(self) -> Outline | None:
-        """Returns the id and the kind of the message; None where it is none, or a response without an id."""
+        """Returns the id and the kind of the message; None if it is no message, or a response without an id."""
         if not self.is_readable or self._state != "done" or self._kept:
             return None
         id = parse_id(Raw(self._id), self._limits) if self._id is not None else None
@@ -103,12 +103,12 @@ class MessageScanner:
     # -- below the top level
 
     def _skip_nested(self, window: bytes) -> bool:
-        """Passes over a window that does not come back to the top level; returns False where it does.
+        """Skips a window that stays below the top level; returns False if it does not.
 
-        All of it in bulk: the strings are cut out, and the brackets that are left are added up."""
+        In bulk: the strings are removed, and the remaining brackets are added up."""
         parts = remove_escapes(window).split(b'"')
         brackets = b"".join(parts[self._is_in_string :: 2]).translate(ALIKE, NO_BRACKETS)
-        brackets = brackets.replace(PAIR, b"").replace(PAIR, b"")  # the innermost, which come back to where they were
+        brackets = brackets.replace(PAIR, b"").replace(PAIR, b"")  # the innermost, which return to the same depth
         added = -len(brackets) % GROUP
         depth = self._depth
         for group in memoryview(brackets + OPENING * added).cast("Q"):
@@ -121,7 +121,7 @@ class MessageScanner:
         return True
 
     def _follow_nested(self, window: bytes, position: int) -> int:
-        """Goes on below the top level, token by token; returns where the value ends, or the end of the window."""
+        """Scans below the top level, token by token; returns the position after the value, or the end of the window."""
         while True:
             if self._is_in_string:
                 position = self._end_string(window, position)
@@ -141,7 +141,7 @@ class MessageScanner:
                 return position
 
     def _end_string(self, window: bytes, position: int) -> int:
-        """Returns where the window goes on behind the string, or its end, if the string goes on."""
+        """Returns the position after the string, or the end of the window, if the string goes on."""
         if position == 0 and b'"' not in remove_escapes(window):
             end = len(window)
         elif BACKSLASH in window:
@@ -171,7 +171,7 @@ class MessageScanner:
                     position = self._begin(window, position)
 
     def _begin(self, window: bytes, position: int) -> int:
-        """Takes the byte with which the next token of the top level begins; returns where the window goes on."""
+        """Handles the first byte of the next token of the top level; returns the position after it."""
         byte = window[position : position + 1]
         match self._state, byte:
             case "start", b"{":
@@ -202,7 +202,7 @@ class MessageScanner:
         return position + 1
 
     def _go_on(self, token: bytearray, window: bytes, position: int) -> int:
-        """Reads on in a name or value of the top level; returns where the window goes on."""
+        """Continues a name or value of the top level; returns the position after it."""
         if self._is_in_string:
             end = self._end_string(window, position)
             is_over = not self._is_in_string
@@ -234,7 +234,7 @@ class MessageScanner:
         elif self._name == "method":
             self.is_response = False
         elif self._name == "id":
-            self.is_readable = not self._has_id  # of two, nobody can tell which one is meant
+            self.is_readable = not self._has_id  # two ids are ambiguous
             self._has_id = True
 
     def _end_value(self, text: bytes) -> None:

@@ -1,7 +1,7 @@
 """Parses any frame into a message, or rejects it with a reason and the id if readable.
 
-The top level of a frame is looked at pair by pair, each member is judged by itself, and a refusal bears the id of its
-message wherever one can be read.
+The top level of a frame is walked pair by pair, each member is checked by itself, and a rejection carries the id of its
+message if one can be read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ decode_elements = msgspec.json.Decoder(list[Raw]).decode
 
 
 class MessageOutline(Struct, gc=False):
-    """What any message has, for one that is not read further."""
+    """The members of any message, for one that is not parsed further."""
 
     jsonrpc: Literal["2.0"]
     id: Raw = ABSENT
@@ -59,7 +59,7 @@ class ErrorObject(Struct):
 
 
 class MessageParser:
-    """Reads the frames that are not as most are."""
+    """Parses the frames that do not fit the fast path."""
 
     __slots__ = ("_guard", "_limits")
 
@@ -68,8 +68,8 @@ class MessageParser:
         self._guard = guard
 
     def parse(self, frame: Frame, decode: MessageDecoder) -> Message:
-        """Returns the message in `frame`; what is none comes back as `Invalid`. `decode` reads the members of a batch,
-        most of which are as most messages are."""
+        """Returns the message in `frame`; bytes that are no message are returned as `Invalid`. `decode` decodes the
+        members of a batch."""
         if len(frame) > self._guard.safe_bytes and (excess := self._guard.find_problem(frame)):
             return self.reject(frame, excess)
         try:
@@ -86,7 +86,7 @@ class MessageParser:
             return Invalid(id or NULL_ID, Meaning.INVALID_REQUEST, f"duplicate member: {twice[:MAX_NAME_SHOWN]}")
         params = members.get("params")
         if params is not None and len(frame) - len(params) > MOST_BESIDE:
-            members["params"] = params.copy()  # else it would keep the whole frame in memory, which nobody counts
+            members["params"] = params.copy()  # else it would keep the whole frame in memory, uncounted
         return self._classify(members)
 
     def _classify(
@@ -102,9 +102,9 @@ class MessageParser:
         if not is_version(members.get("jsonrpc")):
             problem = BAD_VERSION
         elif "result" in members or "error" in members:
-            problem = "both a request and an answer"
+            problem = "both a request and a response"
         elif not method:
-            problem = "the method is no name"
+            problem = "the method is not a valid name"
         if problem or method is None:
             return Invalid(id or NULL_ID, Meaning.INVALID_REQUEST, problem)
         params = null_to_none(members.get("params"))
@@ -112,23 +112,23 @@ class MessageParser:
 
     def _classify_response(self, members: dict[str, Raw]) -> Success | Failure | Malformed | Invalid:
         has_result = "result" in members
-        error = null_to_none(members.get("error"))  # `error: null` beside a result is a habit of JSON-RPC 1.0
-        is_answer = has_result or "error" in members
+        error = null_to_none(members.get("error"))  # `error: null` beside a result is JSON-RPC 1.0
+        is_response = has_result or "error" in members
         id = parse_id(members.get("id"), self._limits)
         if id is None:
-            if not is_answer:
-                return Invalid(NULL_ID, Meaning.INVALID_REQUEST, BAD_ID if "id" in members else "no request, no answer")
+            if not is_response:
+                return Invalid(NULL_ID, Meaning.INVALID_REQUEST, BAD_ID if "id" in members else NO_MESSAGE)
             if error is None or has_result or "id" in members:
-                return Malformed(NULL_ID, "an answer without an id that can be read")
-            id = NULL_ID  # they could not tell what they are answering
+                return Malformed(NULL_ID, "a response without a readable id")
+            id = NULL_ID  # the other peer could not read the request's id
         if not is_version(members.get("jsonrpc")):
-            return Malformed(id, BAD_VERSION, is_response=is_answer)
+            return Malformed(id, BAD_VERSION, is_response=is_response)
         if has_result and error is None:
             return Success(id, members["result"])
         if error is not None and not has_result:
             return self._parse_error(id, error)
         problem = "both result and error" if has_result else "neither method, result nor error"
-        return Malformed(id, problem, is_response=is_answer)
+        return Malformed(id, problem, is_response=is_response)
 
     def _parse_error(self, id: bytes, raw: Raw) -> Failure | Malformed:
         try:
@@ -139,7 +139,7 @@ class MessageParser:
                     self._truncate(error.data) if len(error.data) > self._limits.error_data else decode_json(error.data)
                 )
         except JSON_ERRORS as problem:
-            return Malformed(id, f"the error is no error object: {problem}")
+            return Malformed(id, f"the error is not an error object: {problem}")
         message = error.message if isinstance(error.message, str) else ""
         return Failure(id, error.code, message[: self._limits.error_data], data)
 
@@ -165,11 +165,11 @@ class MessageParser:
                 assert not isinstance(member, Batch)  # an object is never a batch
                 members.append(member)
             else:
-                members.append(Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no object in a batch"))
+                members.append(Invalid(NULL_ID, Meaning.INVALID_REQUEST, "a member of a batch is not an object"))
         return Batch(members)
 
     def reject(self, frame: Frame, problem: str) -> Malformed | Invalid:
-        """Returns the refusal of a message that is too much to parse, under its id where that can be read."""
+        """Returns the rejection of a message that is too large to parse, under its id if that can be read."""
         try:
             outline = msgspec.json.decode(frame, type=MessageOutline)
         except JSON_ERRORS:
@@ -184,10 +184,11 @@ class MessageParser:
 
 VERSION_JSON = Raw(b'"2.0"')
 BAD_VERSION = 'the member "jsonrpc" is not "2.0"'
-BAD_ID = "the id is no string, number or null, or is too long"
-MAX_MEMBERS = 64  # of one message; its unknown ones are passed over, but each costs a look
+BAD_ID = "the id is not a string, number or null, or is too long"
+NO_MESSAGE = "neither a request nor a response"
+MAX_MEMBERS = 64  # of one message; unknown ones are skipped, but each costs time
 MOST_BESIDE = 4_096  # bytes of a frame that may be kept beside its params
-MAX_NAME_SHOWN = 64  # characters of a name that somebody else chose
+MAX_NAME_SHOWN = 64  # characters of an untrusted name
 
 
 def is_version(raw: Raw | None) -> bool:
@@ -207,7 +208,7 @@ def parse_id(raw: Raw | None, limits: Limits) -> bytes | None:
     if not is_string and not text[-1:].isdigit():  # an object, an array, a bool
         return None
     try:
-        decode_json(text)  # a number may be beyond all that Python has, a string may be no UTF-8
+        decode_json(text)  # a number may exceed Python's range, a string may be no UTF-8
     except JSON_ERRORS:
         return None
     return text
@@ -224,16 +225,17 @@ def parse_string(raw: Raw, most: int) -> str | None:
 
 
 def null_to_none(raw: Raw | None) -> Raw | None:
-    """`params: null` comes from programs that mean none."""
+    """Returns None for null: some programs send `params: null` for none."""
     return None if raw is not None and len(raw) == 4 and bytes(raw) == b"null" else raw
 
 
 def reject_scalar(frame: Frame) -> Invalid:
-    """Returns the refusal of what is neither an object nor an array. msgspec saw that before it saw the rest."""
+    """Returns the rejection of a frame that is neither an object nor an array. msgspec saw that before it saw the
+    rest."""
     try:
         msgspec.json.decode(frame, type=Raw)  # to the last byte
         decode_json(frame)
-    except msgspec.ValidationError:  # a number that Python has no room for is JSON all the same
+    except msgspec.ValidationError:  # a number beyond Python's range is JSON all the same
         pass
     except JSON_ERRORS as error:
         return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")

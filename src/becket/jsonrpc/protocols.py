@@ -1,6 +1,6 @@
 """Protocols that a connection needs: codec, message and event receivers, futures.
 
-Protocols and nothing else, imported for their types alone: no program pays for them.
+Types only: imported for type checking alone, at no cost at run time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ class Codec(Protocol):
     """Frame to message and back, for one protocol."""
 
     def decode_frames(self, frames: Iterator[Frame | SkippedFrame], inbox: MessageReceiver) -> bool:
-        """Puts what the frames of a chunk bring into `inbox`, in order; False means that it is late and some are left.
+        """Delivers the messages of these frames to `inbox`, in order; returns False if the turn is over and some are
+        left.
 
-        It may settle calls and hand over claimed notifications by itself, as `JsonCodec` does, or give every message
-        to `inbox.take`. Whatever takes a message may go on with the same iterator."""
+        It may settle calls and deliver notifications to their subscriber directly, as `JsonCodec` does, or pass every
+        message to `inbox.on_message`. A receiver of a message may continue with the same iterator."""
         ...
 
     def encode_value(self, value: object) -> bytes: ...
@@ -44,22 +45,22 @@ class Codec(Protocol):
 
 
 class MessageReceiver(Protocol):
-    """Where messages go. What a codec needs of a connection for its fast path."""
+    """The destination of decoded messages, with what a codec's fast path needs of a connection."""
 
     calls: dict[int, Any]
-    """Calls that wait for their answer, by number: taken out, given their `reply`, and settled."""
+    """Pending calls by number: removed, given their `reply`, and settled."""
     direct_handlers: Mapping[str, Callable[[Raw | None], None]]
-    """Who takes which notification at once."""
+    """The notifications that are delivered directly, by method."""
     on_response: Callable[[Any], object] | None
-    """Who is told that the reply of a call is there; where there is nobody, its waiter is."""
+    """Called with a call whose reply has arrived; if None, its waiter is settled instead."""
     should_yield: Callable[[], bool]
-    """Called every few frames: what they were answered with can leave. Where it returns True others wait for their
-    turn, and the rest of the frames is put off."""
+    """Called every few frames: sends the responses so far. If it returns True the turn is over, and the remaining
+    frames are deferred."""
     clock: Callable[[], float]
     began: float
     until: float
-    """When the turn has begun and when it is over: looked at after each message that a function was called for.
-    `should_yield` may move the end, if the thread had no core meanwhile."""
+    """Begin and end of the turn, checked after each message for which a function was called. `should_yield` may move
+    the end, if the thread had no core meanwhile."""
 
     def on_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
 
@@ -72,7 +73,7 @@ class MessageReceiver(Protocol):
 
 
 class EventReceiver(Protocol):
-    """Who takes what the other side sends, one event at a time and in order."""
+    """Receives the events of the other peer, one at a time and in order."""
 
     def on_request(self, request: InboundRequest) -> None: ...
 
@@ -85,23 +86,23 @@ class EventReceiver(Protocol):
     def on_anomaly(self, oddity: Failure | SkippedFrame) -> None: ...
 
     def send(self, frame: bytes) -> None:
-        """Takes what the link itself has to say about what it received: refusals and pings."""
+        """Sends the connection's own messages: error responses and responses to pings."""
         ...
 
 
 class StreamControl(Protocol):
-    """Who takes the events of a call."""
+    """Controls the events of a call."""
 
     def renew_deadline(self) -> float:
-        """Returns the call's deadline as it is after the last event."""
+        """Returns the call's deadline, renewed by the last event."""
         ...
 
     def return_credit(self) -> None:
-        """One event that has used up credit is out of the way."""
+        """Returns the credit of one event."""
         ...
 
 
 class FutureLike(Protocol):
-    """Who waits for a call: told when its answer is there or will never come. To be told again means nothing."""
+    """The waiter of a call: set when its response has arrived or never will. Setting it again has no effect."""
 
     def set_result(self, result: None, /) -> None: ...

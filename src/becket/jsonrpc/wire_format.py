@@ -1,8 +1,8 @@
 """JSON-RPC variants of foreign systems: member order, ids, null params and error shapes.
 
-`JsonCodec` is JSON-RPC 2.0 and exact. The systems that becket has dialects for are not: they take a message without a
-version, an answer without a result, an error of any shape. `WireFormat` says in what they differ, `WireFormatCodec`
-reads and writes so. Most messages still take the fast path of `JsonCodec`."""
+`JsonCodec` is exact JSON-RPC 2.0. Some foreign systems accept a message without a version, a response without a
+result, or an error of any shape. `WireFormat` describes the differences, and `WireFormatCodec` applies them. Most
+messages still take the fast path of `JsonCodec`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.jsonrpc.limit_checks import LimitChecker
 from becket.jsonrpc.messages import NULL_ID, Failure, Invalid, Malformed, Message, NotificationMessage, Request, Success
-from becket.jsonrpc.parser import MessageDecoder, MessageParser, null_to_none, parse_id, parse_string
+from becket.jsonrpc.parser import NO_MESSAGE, MessageDecoder, MessageParser, null_to_none, parse_id, parse_string
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["ErrorPrecedence", "WireFormat", "WireFormatCodec", "accepts_no_id", "is_unsigned_id"]
 
 
 class ErrorPrecedence(Enum):
-    """Whether an answer is a result or an error. One with neither is a result, null."""
+    """Whether a response is a result or an error. One with neither is a null result."""
 
     ERROR_FIRST = "an error where there is a member `error`, even null, and even beside a result"
     ERROR_UNLESS_NULL = "an error where there is one that is not null, even beside a result"
@@ -34,34 +34,34 @@ class ErrorPrecedence(Enum):
 
 
 def is_unsigned_id(id: bytes) -> bool:
-    """Whether this is the text of a whole number from 0 on."""
+    """Returns whether this is the text of a whole number from 0 on."""
     return id.isdigit()
 
 
 def accepts_no_id(id: bytes) -> bool:
-    """Hears no request at all: the other side has none to send."""
+    """Accepts no request at all: the other peer sends none."""
     return False
 
 
 class WireFormat(Struct, frozen=True, kw_only=True):
-    """How one side of a protocol writes its messages, and what it makes of those of the other.
+    """How one peer of a protocol encodes its messages, and how it reads those of the other.
 
-    The version is written where `has_version`, and never asked for. `accepts_id` says by the text of its id whether a
-    request is one; what it does not hear is no message, and a request under the null id is a notification. An error is
-    read by its message alone: `unknown_error` stands for one that has none, 0 for a number that is missing. Where
-    `is_error_text` the error is its message, and nothing else; one that is an object is read all the same.
+    The version is sent if `has_version`, and never required. `accepts_id` decides by the text of its id whether a
+    request is accepted; others are invalid messages, and a request under the null id is a notification. An error is
+    read by its message alone: `unknown_error` replaces a missing one, 0 a missing number. With `is_error_text` the
+    error is sent as its message alone; an error object is read all the same.
 
-    Calls are numbered from `first_id` on, but for those whose methods have a number in `fixed_ids`. `map_error` chooses
-    the words and the number of an error that is sent; `classify_error` says what one that came means, from its number
-    and its message."""
+    Calls are numbered from `first_id` on, except those whose methods have a number in `fixed_ids`. `map_error` chooses
+    the text and the number of an error that is sent; `classify_error` returns the meaning of a received one, from its
+    number and its message."""
 
     has_version: bool = True
-    id_is_last: bool = False  # behind the params, as structs in other languages have it
-    has_null_params: bool = False  # where there are none
+    id_is_last: bool = False  # after the params, as structs in other languages have it
+    has_null_params: bool = False  # if there are none
     has_scalar_params: bool = False  # not only objects and arrays
     first_id: int = 1
     fixed_ids: Mapping[str, int] = {}
-    id_prefix: str = ""  # of our own requests, whose ids are strings then
+    id_prefix: str = ""  # of outbound requests, whose ids are strings then
     accepts_id: Callable[[bytes], bool] = is_unsigned_id
     error_precedence: ErrorPrecedence = ErrorPrecedence.ERROR_FIRST
     unknown_error: str = "unknown error"
@@ -70,17 +70,20 @@ class WireFormat(Struct, frozen=True, kw_only=True):
     classify_error: Callable[[int, str], Meaning | None] | None = None
 
 
+SPECIFIED = WireFormat()
+
+
 class WireFormatCodec(JsonCodec):
-    """JSON-RPC as a `WireFormat` has it. There are no batches."""
+    """JSON-RPC in a `WireFormat`. There are no batches."""
 
     __slots__ = ("_start", "wire_format")
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS, spelling: WireFormat = WireFormat()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, wire_format: WireFormat = SPECIFIED) -> None:
         super().__init__(limits)
-        self.wire_format = spelling
-        self._start = b'{"jsonrpc":"2.0",' if spelling.has_version else b"{"
-        if not spelling.accepts_id(b"1"):
-            self._max_fast_head = -1  # no request takes the fast path, which does not look at `accepts_id`
+        self.wire_format = wire_format
+        self._start = b'{"jsonrpc":"2.0",' if wire_format.has_version else b"{"
+        if not wire_format.accepts_id(b"1"):
+            self._max_fast_head = -1  # no request takes the fast path, which does not check `accepts_id`
 
     # -- in
 
@@ -118,17 +121,17 @@ class WireFormatCodec(JsonCodec):
         return b'%b"id":%b,"error":%b}' % (self._start, id, encode_json(error))
 
     def encode_batch(self, bodies: Iterable[bytes]) -> bytes:
-        raise LocalProtocolError("the other side reads no batches")
+        raise LocalProtocolError("the other peer does not support batches")
 
 
 class WireFormatParser(MessageParser):
-    """Reads what such a program sends, whatever it leaves out or adds."""
+    """Parses the messages of such a peer, with missing or additional members."""
 
-    __slots__ = ("_spelling",)
+    __slots__ = ("_wire_format",)
 
-    def __init__(self, limits: Limits, guard: LimitChecker, spelling: WireFormat) -> None:
+    def __init__(self, limits: Limits, guard: LimitChecker, wire_format: WireFormat) -> None:
         super().__init__(limits, guard)
-        self._spelling = spelling
+        self._wire_format = wire_format
 
     def _classify(
         self, members: dict[str, Raw]
@@ -140,48 +143,48 @@ class WireFormatParser(MessageParser):
         if null_to_none(members.get("id")) is None:
             return NotificationMessage(method, params)
         id = parse_id(members["id"], self._limits)
-        if id is None or not self._spelling.accepts_id(id):
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, f"a request under an id that is not heard: {method}")
+        if id is None or not self._wire_format.accepts_id(id):
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, f"a request with an id that is not accepted: {method}")
         return Request(id, method, params)
 
     def _classify_response(self, members: dict[str, Raw]) -> Success | Failure | Malformed | Invalid:
         if null_to_none(members.get("id")) is None:
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no request, no answer")
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, NO_MESSAGE)
         id = parse_id(members["id"], self._limits)
         if id is None:
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "an answer without an id that can be read")
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "a response without a readable id")
         error = members.get("error")
-        if self._spelling.error_precedence is not ErrorPrecedence.ERROR_FIRST:
+        if self._wire_format.error_precedence is not ErrorPrecedence.ERROR_FIRST:
             error = null_to_none(error)
         if (
-            self._spelling.error_precedence is ErrorPrecedence.RESULT_FIRST
+            self._wire_format.error_precedence is ErrorPrecedence.RESULT_FIRST
             and null_to_none(members.get("result")) is not None
         ):
             error = None
         return Success(id, members.get("result", NULL)) if error is None else self._parse_error(id, error)
 
     def _parse_error(self, id: bytes, raw: Raw) -> Failure:
-        """Returns the error, whatever it looks like: what cannot be read of it is left out."""
+        """Returns the error in any shape: unreadable members are left out."""
         members = parse_members(raw)
         number = parse_value(members.get("code"))
         extra = members.get("data", NULL)
         return Failure(
             id,
             number if isinstance(number, int) and not isinstance(number, bool) else 0,
-            self._parse_error_text(members.get("message") if members or not self._spelling.is_error_text else raw),
+            self._parse_error_text(members.get("message") if members or not self._wire_format.is_error_text else raw),
             self._truncate(extra) if len(extra) > self._limits.error_data else parse_value(extra),
         )
 
     def _parse_error_text(self, raw: Raw | None) -> str:
         text = parse_value(raw)
-        return text[: self._limits.error_data] if isinstance(text, str) else self._spelling.unknown_error
+        return text[: self._limits.error_data] if isinstance(text, str) else self._wire_format.unknown_error
 
     def _decode_batch(self, frame: Frame, decode: MessageDecoder) -> Message:
         try:
             msgspec.json.decode(frame, type=Raw)  # to the last byte
         except JSON_ERRORS as error:
             return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
-        return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no object")
+        return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "not an object")
 
 
 NULL = Raw(NULL_ID)
@@ -197,7 +200,7 @@ def parse_members(raw: Raw) -> dict[str, Raw]:
 
 
 def parse_value(raw: Raw | None) -> object:
-    """Returns a value, None for one that Python has no room for."""
+    """Returns a value, None for one beyond Python's range."""
     try:
         return None if raw is None else decode_json(raw)
     except JSON_ERRORS:

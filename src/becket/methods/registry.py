@@ -193,7 +193,7 @@ class Registry:
 
         def register(function: F) -> F:
             if self.fallback is not None:
-                raise ValueError("there is a handler of unknown methods already")
+                raise ValueError("unknown methods have a handler already")
             self.fallback = Handler("unknown method", function, thread=thread, notifications=False)
             return function
 
@@ -298,7 +298,7 @@ def read_signature(function: Callable[..., Any], descriptor: Descriptor | None =
     target, bound = unwrap_callable(function)
     code = getattr(target, "__code__", None)
     if code is None:
-        raise TypeError(f"{describe_function(function)} is no Python function: wrap it in a `def`")
+        raise TypeError(f"{describe_function(function)} is not a Python function: wrap it in a `def`")
     if code.co_flags & IS_GENERATOR:
         raise TypeError(
             f"{describe_function(function)} yields: a handler returns one result, and reports with `ctx.progress`"
@@ -326,7 +326,7 @@ def resolve_params_type(function: Callable[..., Any], annotation: Any, descripto
     if stated is not Any and stated is not object and stated != params:
         taken = "no params" if params is None else f"params of type `{format_type(params)}`"
         raise TypeError(
-            f"{describe_function(function)} asks for `{format_type(stated)}`, but {descriptor.name!r} has {taken}"
+            f"{describe_function(function)} takes `{format_type(stated)}`, but {descriptor.name!r} has {taken}"
         )
     return descriptor.params
 

@@ -1,4 +1,4 @@
-"""The grants of one extension: which permissions it was given, and which it must not have."""
+"""The grants of one extension: its permissions, and those that it is denied."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Grants"]
 class GrantsTable(Struct, forbid_unknown_fields=True):  # `denny = [...]` must not pass for a table that denies nothing
     allow: list[str] = []
     deny: list[str] = []
-    digest: str | None = None  # of the extension's files; the host's business
+    digest: str | None = None  # of the extension's files; checked by the host
 
 
 class Grants(Struct, frozen=True):
-    """The permissions that one extension was given, and those that it must not have. What is in both is denied."""
+    """The permissions of one extension, and those that it is denied. A name in both is denied."""
 
     allow: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class Grants(Struct, frozen=True):
             UnknownPermission, ReservedPermission: of the first name that cannot be granted.
         """
         if isinstance(allow, str) or isinstance(deny, str):
-            raise TypeError("permissions are given as a list of names, never as one text")
+            raise TypeError("`permissions` must be a list of names, got str")
         return cls(
             frozenset(parse_permission(name, known) for name in allow),
             frozenset(parse_permission(name, known) for name in deny),
@@ -41,10 +41,10 @@ class Grants(Struct, frozen=True):
 
     @classmethod
     def parse(cls, value: object, *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
-        """Returns grants as somebody has written them down: a list of names, or a table of `allow` and `deny`.
+        """Returns grants from their file format: a list of names, or a table of `allow` and `deny`.
 
         Raises:
-            BadGrants: they cannot be read, or name what cannot be granted. All problems together.
+            BadGrants: they cannot be decoded, or name what cannot be granted. Lists all problems.
         """
         try:
             written: list[str] | GrantsTable = msgspec.convert(value, list[str] | GrantsTable)
@@ -60,5 +60,5 @@ class Grants(Struct, frozen=True):
         return cls(frozenset(table.allow), frozenset(table.deny))
 
     def allows(self, permission: str) -> bool:
-        """Returns whether the permission is given and not denied."""
+        """Returns whether the permission is granted and not denied."""
         return permission in self.allow and permission not in self.deny

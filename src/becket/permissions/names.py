@@ -1,4 +1,4 @@
-"""The names of permissions: those that the contract has, and which of them can be granted."""
+"""The names of permissions: those of the contract, and which of them can be granted."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PERMISSIONS: Final = frozenset(
         "tools.transform_output",
     }
 )
-"""Every permission that the contract names and that can be granted."""
+"""Every permission of the contract that can be granted."""
 
 RESERVED_PERMISSIONS: Final = frozenset({"tools.override"})
-"""Names that the contract keeps for later: nobody can be granted them."""
+"""Names that the contract reserves: they cannot be granted."""
 
 
 def parse_permission(name: str, known: AbstractSet[str] = PERMISSIONS) -> str:
-    """Returns the name of a permission that can be granted. A host with permissions of its own says what is `known`.
+    """Returns the name of a permission that can be granted. `known` includes a host's own permissions.
 
     Raises:
-        ReservedPermission: the contract keeps the name for later.
+        ReservedPermission: the contract reserves the name.
         UnknownPermission: no permission has this name.
     """
     if name in RESERVED_PERMISSIONS:

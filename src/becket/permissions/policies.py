@@ -1,12 +1,12 @@
-"""Decisions about calls, and policies: a program's own say about each call that its grants would allow.
+"""Decisions about calls, and policies: a program's own checks of each call that its grants would allow.
 
-A plain function runs in a worker thread of its gate, an `async def` on a loop (`peer.policies`). What either returns
-is read here, once: True lets a decision stand, all else is an objection.
+A plain function runs in a worker thread of its gate, an `async def` on a loop (`peer.policies`). The verdict of either
+is read here, once: True confirms a decision, all else is an objection.
 """
 
 from __future__ import annotations
 
-from _thread import allocate_lock  # `threading` takes a child a millisecond to import
+from _thread import allocate_lock  # `threading` adds a millisecond to a child's start
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
@@ -26,17 +26,17 @@ __all__ = [
     "objection_in",
 ]
 
-POLICY_TIMEOUT: Final = 5.0  # seconds for one verdict, as for a hook: a policy looks things up, and asks no person
-MOST_WORKERS: Final = 8  # threads of one gate; more questions at once wait for one of them, within their time
+POLICY_TIMEOUT: Final = 5.0  # seconds for one verdict, as for a hook: a policy looks things up, and does not prompt
+MOST_WORKERS: Final = 8  # threads of one gate; further questions wait for one of them, within their time
 NO_VERDICT: Final = "the policy does not respond"
 
 
 class Decision(Struct, frozen=True):
-    """What was decided about one call, and why. `allowed` is None where a person is to be asked first.
+    """The decision about one call, and its reason. `allowed` is None if the user must consent first.
 
-    `on_behalf_of` names the extensions whose calls this one belongs to, from the nearest to the first; where there is
-    none the extension acts on its own authority. `handling` names the other extensions whose requests it handles
-    meanwhile, where the call does not say to which request it belongs.
+    `on_behalf_of` names the extensions whose calls this one belongs to, from the nearest to the first; if empty the
+    extension acts on its own authority. `handling` names the other extensions whose requests it handles meanwhile, if
+    the call does not name the request that it belongs to.
     """
 
     extension: str
@@ -50,11 +50,11 @@ class Decision(Struct, frozen=True):
 
 
 Policy: TypeAlias = Callable[[Decision], bool | Awaitable[bool]]
-"""Gets a decision that is not a no, and returns True to let it stand. Plain, or `async def`."""
+"""Gets a decision that is not a denial, and returns True to confirm it. Plain, or `async def`."""
 
 
 class PolicyQuestion:
-    """One decision that a policy is asked about."""
+    """One decision that a policy must confirm."""
 
     __slots__ = ("decision", "policy", "timeout", "workers")
 
@@ -70,14 +70,14 @@ class PolicyQuestion:
         return is_async(self.policy)
 
     def evaluate(self) -> str | None:
-        """Asks a plain policy in this thread, and returns why it objects, None if it does not."""
+        """Calls a plain policy in this thread, and returns why it objects, None if it does not."""
         try:
             return objection_in(self.policy(self.decision))
-        except BaseException as error:  # whatever it is: in a worker, nothing else would report it
+        except BaseException as error:  # any error: in a worker, nothing else would report it
             return self.fail(error)
 
     def evaluate_in_worker(self) -> str | None:
-        """Asks in a worker, and waits for it in this thread. Not for a loop: that would stand still."""
+        """Calls the policy in a worker, and waits for it in this thread. Not for a loop, which it would block."""
         from threading import Event
 
         if self.is_async:
@@ -96,26 +96,26 @@ class PolicyQuestion:
         return verdicts[0]
 
     def fail(self, error: BaseException) -> str:
-        """Logs an error of the policy, and returns the objection that it is."""
+        """Logs an error of the policy, and returns it as an objection."""
         extension = self.decision.extension
         host_logger().error("the policy for %r failed", extension, exc_info=error)
         return f"the policy failed: {type(error).__name__}"
 
 
 def is_async(function: Any) -> bool:
-    """Returns whether what a function returns is to be awaited."""
-    import inspect  # dear at start, and needed only where there is a policy or a question
+    """Returns whether the result of a function is to be awaited."""
+    import inspect  # expensive at start, and needed only for a policy or a prompt
 
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def objection_in(verdict: object) -> str | None:
-    """Returns the objection in what a policy has returned, None where it lets the decision stand."""
-    return None if verdict is True else "the policy says no"  # a coroutine, say, is true as well and is no yes
+    """Returns the objection in a policy's verdict, None if it confirms the decision."""
+    return None if verdict is True else "the policy objects"  # not by truth value: a coroutine is true as well
 
 
 class PolicyWorkers:
-    """The threads in which one gate asks its policy. They end with the last question, and keep no program alive."""
+    """The threads in which one gate calls its policy. They end with the last question, and keep no program alive."""
 
     __slots__ = ("_lock", "_queue", "_threads")
 
@@ -136,7 +136,7 @@ class PolicyWorkers:
         Thread(target=self._work, name="becket policy", daemon=True).start()
 
     def withdraw(self, work: Callable[[], None]) -> None:
-        """Forgets a function that has not begun. One that runs goes on: nothing can stop a thread."""
+        """Removes a function that has not begun. One that runs goes on: a thread cannot be stopped."""
         with self._lock:
             if work in self._queue:
                 self._queue.remove(work)
