@@ -21,15 +21,15 @@ ERROR_FIRST = WireFormat(unknown_error="it failed")
 RESULT_FIRST = WireFormat(unknown_error="it failed", error_precedence=ErrorPrecedence.RESULT_FIRST)
 
 
-def link(spelling: WireFormat | None, framing: FramingFactory = ContentLength, **options: Any) -> Connection:
+def link(wire_format: WireFormat | None, framing: FramingFactory = ContentLength, **options: Any) -> Connection:
     limits = Limits(stray_replies=2)
-    codec = WireFormatCodec(limits, spelling or WireFormat())
+    codec = WireFormatCodec(limits, wire_format or WireFormat())
     options = {"rejects_invalid": False} | options
-    return Connection(framing(limits), codec, limits=limits, wire_format=spelling, **options)
+    return Connection(framing(limits), codec, limits=limits, wire_format=wire_format, **options)
 
 
-def decode(frame: str, spelling: WireFormat = ERROR_FIRST, **limits: int) -> Any:
-    message = WireFormatCodec(Limits().but(**limits), spelling).decode(frame.encode())
+def decode(frame: str, wire_format: WireFormat = ERROR_FIRST, **limits: int) -> Any:
+    message = WireFormatCodec(Limits().but(**limits), wire_format).decode(frame.encode())
     fields = [getattr(message, name) for name in message.__struct_fields__]
     return (type(message), *(msgspec.json.decode(field) if isinstance(field, Raw) else field for field in fields))
 
@@ -38,7 +38,7 @@ def decode(frame: str, spelling: WireFormat = ERROR_FIRST, **limits: int) -> Any
 
 
 @pytest.mark.parametrize(
-    ("spelling", "params", "text"),
+    ("wire_format", "params", "text"),
     [
         (WireFormat(), b"{}", b'{"jsonrpc":"2.0","id":1,"method":"m","params":{}}'),
         (WireFormat(), None, b'{"jsonrpc":"2.0","id":1,"method":"m"}'),
@@ -49,9 +49,9 @@ def decode(frame: str, spelling: WireFormat = ERROR_FIRST, **limits: int) -> Any
     ],
 )
 def test_the_wire_format_orders_the_members_of_a_request(
-    spelling: WireFormat, params: bytes | None, text: bytes
+    wire_format: WireFormat, params: bytes | None, text: bytes
 ) -> None:
-    assert WireFormatCodec(spelling=spelling).encode_request(b"1", "m", params) == text
+    assert WireFormatCodec(wire_format=wire_format).encode_request(b"1", "m", params) == text
 
 
 def test_params_that_are_neither_an_object_nor_an_array_are_not_sent() -> None:
@@ -63,7 +63,7 @@ def test_params_that_are_neither_an_object_nor_an_array_are_not_sent() -> None:
 
 
 def test_notifications_and_responses_have_the_version_only_where_it_is_written() -> None:
-    codec, bare = WireFormatCodec(), WireFormatCodec(spelling=WireFormat(has_version=False))
+    codec, bare = WireFormatCodec(), WireFormatCodec(wire_format=WireFormat(has_version=False))
     assert codec.encode_notification("m", None) == b'{"jsonrpc":"2.0","method":"m"}'
     assert bare.encode_notification("m", b"{}") == b'{"method":"m","params":{}}'
     assert codec.encode_success(b"1", b"2") == b'{"jsonrpc":"2.0","id":1,"result":2}'
@@ -71,7 +71,7 @@ def test_notifications_and_responses_have_the_version_only_where_it_is_written()
 
 
 def test_an_error_is_an_object_or_its_text_alone() -> None:
-    codec, text = WireFormatCodec(), WireFormatCodec(spelling=WireFormat(has_version=False, is_error_text=True))
+    codec, text = WireFormatCodec(), WireFormatCodec(wire_format=WireFormat(has_version=False, is_error_text=True))
     assert codec.encode_failure(b"1", -1, "no", None) == b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}'
     assert codec.encode_failure(b"1", -1, "no", [1]).endswith(b'"message":"no","data":[1]}}')
     assert text.encode_failure(b"1", -1, "no", [1]) == b'{"id":1,"error":"no"}'
@@ -170,9 +170,9 @@ def test_an_error_of_any_shape_is_read_by_its_message(error: str, code: int, mes
 
 
 def test_an_error_that_is_a_text_is_its_message() -> None:
-    spelling = WireFormat(is_error_text=True, unknown_error="it failed")
-    assert decode('{"id":1,"error":"no"}', spelling) == (Failure, b"1", 0, "no", None)
-    assert decode('{"id":1,"error":["no"]}', spelling) == (Failure, b"1", 0, "it failed", None)
+    wire_format = WireFormat(is_error_text=True, unknown_error="it failed")
+    assert decode('{"id":1,"error":"no"}', wire_format) == (Failure, b"1", 0, "no", None)
+    assert decode('{"id":1,"error":["no"]}', wire_format) == (Failure, b"1", 0, "it failed", None)
 
 
 def test_the_data_of_an_error_is_cut_at_its_limit() -> None:
