@@ -91,7 +91,7 @@ async def test_a_function_in_a_worker_gets_the_error_of_its_response() -> None:
             with pytest.raises(Unencodable):
                 ctx.respond(object())
             ctx.respond("accepted")
-            with pytest.raises(LocalProtocolError, match="answered already"):
+            with pytest.raises(LocalProtocolError, match="sent already"):
                 ctx.respond("again")
             return "dropped"
 
@@ -142,7 +142,7 @@ async def test_a_handler_that_has_ended_cannot_respond_any_more() -> None:
 
         script.send(request(1, "work"))
         assert result_of(await script.receive()) == "returned"
-        with pytest.raises(LocalProtocolError, match="answered already"):
+        with pytest.raises(LocalProtocolError, match="sent already"):
             contexts[0].respond("late")
 
 

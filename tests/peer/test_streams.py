@@ -377,7 +377,7 @@ async def test_a_task_that_waits_for_an_event_ends_when_another_task_leaves_the_
         run = peer.stream("x", events={"tick": Tick})
 
         async def wait() -> None:
-            with pytest.raises(LocalProtocolError, match="left before its answer came"):
+            with pytest.raises(LocalProtocolError, match="left before its response arrived"):
                 await anext(run)
 
         with anyio.fail_after(60):

@@ -69,7 +69,7 @@ def test_a_decorator_without_its_name_is_a_type_error_that_shows_how(register: s
 @pytest.mark.parametrize("method", [None, 3])
 async def test_a_method_that_is_not_str_is_a_type_error(method: Any) -> None:
     async with memory_pair() as (left, _):
-        with pytest.raises(TypeError, match="by its name or its descriptor"):
+        with pytest.raises(TypeError, match="must be a name or a `Method`"):
             await left.call(method)
 
 
