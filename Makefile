@@ -98,6 +98,12 @@ chromium: .venv-docs/.ready ## Installs a Chromium for the test of the documenta
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 ajv@8 \
 		|| echo "ajv could not be installed: the test that needs it will be skipped" >&2
 
+# Two tests read the schemas with programs of others: the parser of OpenRPC, and a generator of TypeScript.
+SCHEMA_READERS := @open-rpc/schema-utils-js@2 json-schema-to-typescript@16
+.node_cache/node_modules/@open-rpc/schema-utils-js/package.json: | .node_cache/node_modules/ajv/package.json
+	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 $(SCHEMA_READERS) \
+		|| echo "readers of schemas could not be installed: the tests that need them will be skipped" >&2
+
 # The official test suite of JSON Schema is in the source of jsonschema. Its test is skipped where this cannot be had.
 .schema_cache/.ready: | $(TEST_READY)
 	@mkdir -p .schema_cache; $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
@@ -108,7 +114,7 @@ schema-suite: .schema_cache/.ready ## Downloads the official test suite of JSON 
 
 # Some tests speak with the reference servers of MCP. They are skipped where these cannot be had.
 MCP_SERVERS := $(addprefix @modelcontextprotocol/server-,everything@2026 filesystem@2026 memory@2026)
-.node_cache/node_modules/@modelcontextprotocol/server-everything/package.json: | .node_cache/node_modules/ajv/package.json
+.node_cache/node_modules/@modelcontextprotocol/server-everything/package.json: | .node_cache/node_modules/@open-rpc/schema-utils-js/package.json
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 $(MCP_SERVERS) \
 		|| echo "the servers of MCP could not be installed: the tests that need them will be skipped" >&2
 
@@ -119,7 +125,7 @@ LSP_OF_NODE := typescript-language-server@5 typescript@5 vscode-jsonrpc@10
 		|| echo "typescript-language-server could not be installed: the tests that need it will be skipped" >&2
 
 OF_NODE := $(addprefix .node_cache/node_modules/,$(addsuffix /package.json, \
-	ajv @modelcontextprotocol/server-everything typescript-language-server))
+	ajv @open-rpc/schema-utils-js @modelcontextprotocol/server-everything typescript-language-server))
 node: $(OF_NODE) ## Installs what the tests need of Node
 
 # What others have written in Python, and some tests speak with, has environments of its own: its versions and its warnings

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from examples.extensions.notes.notes import Notes
-from tests.contract.openrpc import REQUESTS, TOLD
+from tests.contract.shapes import REQUESTS, TOLD
 from tests.docs.pages import ROOT
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS

@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
-from tests.contract.openrpc import REQUESTS, TOLD
+from tests.contract.shapes import REQUESTS, TOLD
 
 from becket.json_schema.files import load_schema, schema_names
 

@@ -1,4 +1,4 @@
-"""Writes the schema bundle, and the contract's types in each language: `python -m tools.sdk [--check]`."""
+"""Writes the files that are made from the contract, or finds those out of date: `python -m tools.sdk [--check]`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.sdk.bundle import FILE, render_bundle
+from tools.sdk import bundle, openrpc
 from tools.sdk.model import load_model
 
 __all__ = ["LANGUAGES", "find_drift", "write_all"]
@@ -26,7 +26,8 @@ Render = Callable[[], str]
 
 def renderings() -> Iterator[tuple[Path, Render]]:
     """Yields each file and what renders it, the bundle first: the others are made from it."""
-    yield FILE, render_bundle
+    yield bundle.FILE, bundle.render_bundle
+    yield openrpc.FILE, openrpc.render_document
     for language, path in LANGUAGES.items():
         name = f"tools.sdk.{language}"
         if importlib.util.find_spec(name) is not None:
