@@ -1,4 +1,4 @@
-"""Upgrades a store of an older version, in one transaction. A copy is row_sum beside it until that has succeeded."""
+"""Upgrades a store of an older version, in one transaction. A copy is kept beside it until that has succeeded."""
 
 from __future__ import annotations
 
