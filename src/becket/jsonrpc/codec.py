@@ -22,7 +22,7 @@ from becket.errors import JSON_ERRORS, LocalProtocolError
 from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.json_values import decode_string, encode_json
 from becket.jsonrpc.limit_checks import LimitChecker
-from becket.jsonrpc.messages import NULL_ID, Message, NotificationMessage, Request
+from becket.jsonrpc.messages import NULL_ID, Batch, Invalid, Message, NotificationMessage, Request, SingleMessage
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -106,19 +106,19 @@ class JsonCodec:
 
     def decode(self, frame: Frame) -> Message:
         """Returns the message in `frame`; bytes that are no message are returned as `Invalid`."""
-        single = SingleMessageReceiver()
-        self.decode_frames(iter([frame]), single)  # pyright: ignore[reportArgumentType]
-        message: Message = single.message
+        collector = MessageCollector()
+        self.decode_frames(iter([frame]), collector)
+        message: Message = collector.messages[0]
         return message
 
-    def decode_frames(self, frames: Iterator[Any], inbox: MessageReceiver) -> bool:
+    def decode_frames(self, frames: Iterator[Any], inbox: MessageReceiver, *, is_checked: bool = False) -> bool:
         """Delivers the messages of these frames to `inbox`, in order; returns False if the turn is over and some are
-        left.
+        left. With `is_checked` they are the members of a batch, whose frame was checked against the limits.
 
         One loop for a whole chunk: for the most frequent messages, calling a function costs half as much as all the
         rest."""
         guard, short = self._guard, self._max_fast_head
-        deep = guard.safe_bytes
+        deep = inf if is_checked else guard.safe_bytes
         calls: dict[Any, Any] = inbox.calls
         claimed, settle = inbox.direct_handlers, inbox.on_response
         on_request = inbox.on_request
@@ -130,7 +130,7 @@ class JsonCodec:
                 try:
                     envelope = decode_envelope(frame)
                 except FAST_PATH_ERRORS:
-                    inbox.on_message(self._parse_frame(frame))
+                    self._parse(frame, inbox)
                     if clock() > until:
                         break
                     continue
@@ -155,7 +155,7 @@ class JsonCodec:
                                 settle(call)
                             continue
                         calls[call.number] = call
-                    inbox.on_message(self._get_parser().parse(frame, self.decode))
+                    self._parse(frame, inbox)
                     continue
                 params = envelope.params
                 inner = len(params)
@@ -172,22 +172,22 @@ class JsonCodec:
                 if inner > deep and (excess := guard.find_problem(frame)):
                     inbox.on_message(self._get_parser().reject(frame, excess))
                 elif not inner or inner == NULL_BYTES:  # the latter may be null, which means none
-                    inbox.on_message(self._get_parser().parse(frame, self.decode))
+                    self._parse(frame, inbox)
                 elif id == NO_ID:
                     spare = len(frame) - inner - len(method) - NOTIFICATION_OVERHEAD
                     if spare and spare != SPACED_EXTRA:
-                        inbox.on_message(self._get_parser().parse(frame, self.decode))
+                        self._parse(frame, inbox)
                     elif method in claimed:  # a large one, which was checked, or one with spaces
                         claimed[method](params)
                     elif len(method) > short:
-                        inbox.on_message(self._get_parser().parse(frame, self.decode))
+                        self._parse(frame, inbox)
                     else:
                         inbox.on_notification(method, params)
                 else:
                     text = b"%d" % id if id.__class__ is int else b""
                     head = len(method) + len(text) + REQUEST_OVERHEAD
                     if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
-                        inbox.on_message(self._get_parser().parse(frame, self.decode))
+                        self._parse(frame, inbox)
                     else:
                         on_request(text, method, params)
                 if clock() > until:  # a function was called, and may have taken any time
@@ -201,8 +201,15 @@ class JsonCodec:
                 return False
             until = inbox.until
 
-    def _parse_frame(self, frame: Frame | SkippedFrame) -> Message | SkippedFrame:
-        return frame if isinstance(frame, SkippedFrame) else self._get_parser().parse(frame, self.decode)
+    def _parse(self, frame: Frame | SkippedFrame | Invalid, inbox: MessageReceiver) -> None:
+        """Delivers the message or the batch in a frame that the fast path cannot decode."""
+        message = frame if isinstance(frame, SkippedFrame | Invalid) else self._get_parser().parse(frame)
+        if isinstance(message, list):
+            batch = inbox.begin_batch()
+            self.decode_frames(iter(message), batch, is_checked=True)
+            batch.end_batch()
+        else:
+            inbox.on_message(message)
 
     def _get_parser(self) -> MessageParser:
         reader = self._parser
@@ -281,31 +288,35 @@ def is_spaced(frame: Frame, size: int) -> bool:
     return len(frame) == size + SPACED_REQUEST_EXTRA and bytes(frame).startswith(SPACED_REQUEST)
 
 
-def ignore_response(call: Any) -> None:
-    """Ignores the response of a call."""
+class MessageCollector:
+    """An inbox that collects messages, without pending calls."""
 
-
-class SingleMessageReceiver:
-    """An inbox for one message, without pending calls."""
+    on_response: Callable[[Any], object] | None = None
+    clock = staticmethod(timeless)
+    should_yield = staticmethod(never_yield)
+    began, until = 0.0, inf
 
     def __init__(self) -> None:
+        self.messages: list[Any] = []
         self.calls: dict[int, Any] = {}
         self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
-        self.on_response: Callable[[Any], object] | None = ignore_response
-        self.should_yield: Callable[[], bool] = never_yield
-        self.clock = timeless
-        self.began = 0.0
-        self.until = inf
-        self.message: Any = None
 
     def on_request(self, id: bytes, method: str, params: Raw | None) -> None:
-        self.message = Request(id, method, params)
+        self.messages.append(Request(id, method, params))
 
     def on_notification(self, method: str, params: Raw | None) -> None:
-        self.message = NotificationMessage(method, params)
+        self.messages.append(NotificationMessage(method, params))
 
-    def on_message(self, message: Message | SkippedFrame) -> None:
-        self.message = message
+    def on_message(self, message: SingleMessage | SkippedFrame) -> None:
+        self.messages.append(message)
+
+    def begin_batch(self) -> MessageCollector:
+        batch = MessageCollector()
+        self.messages.append(Batch(batch.messages))
+        return batch
+
+    def end_batch(self) -> None:
+        """Does nothing: the batch has its members."""
 
 
 def normalize_id(id: bytes) -> bytes:

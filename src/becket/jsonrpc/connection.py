@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -51,13 +52,12 @@ from becket.jsonrpc.frame_cache import FramePrefixes, NotificationPrefixes
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import (
     NULL_ID,
-    Batch,
     Failure,
     Invalid,
     Malformed,
-    Message,
     NotificationMessage,
     Request,
+    SingleMessage,
     Success,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -187,7 +187,7 @@ class BatchResponse:
         self.bodies: list[tuple[bytes, bytes]] = []  # id and response; dropped once they are too large
         self.size = 0  # of all responses
         self.held = 0  # bytes of the link's budget
-        self.missing = 0
+        self.missing = 1  # responses, and the end of the batch
 
 
 ConnectionEvent = InboundRequest | NotificationMessage | OutboundCall | CancelRequested | Failure | SkippedFrame
@@ -680,20 +680,27 @@ class Connection:
             call.error = lost.copy()  # each is raised on its own, with a traceback of its own
         return calls
 
-    def on_message(self, message: Message | SkippedFrame) -> None:
+    def on_message(self, message: SingleMessage | SkippedFrame) -> None:
         """Handles a message of any kind."""
         if self.lost is not None:
             return
         if isinstance(message, SkippedFrame):
             self._on_skipped_frame(message)
         else:
-            self._on_message(message, None)
+            self.on_member(message, None)
 
-    def _on_message(
-        self,
-        message: Request | NotificationMessage | Success | Failure | Malformed | Invalid | Batch,
-        batch: BatchResponse | None,
-    ) -> None:
+    def begin_batch(self) -> InboundBatch:
+        """Returns the receiver for the members of a batch."""
+        return InboundBatch(self, BatchResponse())
+
+    def end_batch(self, batch: BatchResponse) -> None:
+        """Sends the responses of a batch whose members were all received, if none is missing."""
+        batch.missing -= 1
+        if not batch.missing and (frame := self._encode_batch_response(batch)):
+            self.receiver.send(frame)
+
+    def on_member(self, message: SingleMessage, batch: BatchResponse | None) -> None:
+        """Handles a message, on its own or as a member of a batch."""
         match message:
             case Request():
                 self.on_request(message.id, message.method, message.params, batch, normalize_id(message.id))
@@ -721,14 +728,6 @@ class Connection:
                     self.violation = self.violation or BadMessage(problem)
                 else:
                     self._on_invalid_message(id, meaning, problem, batch)
-            case Batch(members):
-                together = BatchResponse()
-                together.missing = 1  # held until all members were handled
-                for member in members:
-                    self._on_message(member, together)
-                together.missing -= 1
-                if not together.missing and (frame := self._encode_batch_response(together)):
-                    self.receiver.send(frame)
             case _:
                 assert_never(message)
 
@@ -867,7 +866,7 @@ class Connection:
         """Settles the call that a frame above the limit belongs to, outbound or inbound."""
         if outline.is_response:
             assert outline.id is not None
-            self._on_message(Malformed(outline.id, str(skipped.error)), None)
+            self.on_member(Malformed(outline.id, str(skipped.error)), None)
             return
         if outline.id is not None:
             self._reject_invalid(outline.id, Meaning.TOO_LARGE, str(skipped.error), None)
@@ -916,6 +915,24 @@ class Connection:
         digits = id[self._id_prefix_length :] if not self._id_prefix_length else id[self._id_prefix_length : -1]
         number = int(digits) if digits.isdigit() else -1
         return number if self._id_format % number == id else -1
+
+
+class InboundBatch:
+    """Receives the members of a batch: its responses are sent together, all else is as outside of one."""
+
+    clock = staticmethod(timeless)  # a batch is handled in one turn
+    should_yield = staticmethod(never_yield)
+    began, until = 0.0, inf
+
+    def __init__(self, connection: Connection, batch: BatchResponse) -> None:
+        self.calls = connection.calls
+        self.direct_handlers = connection.direct_handlers
+        self.on_response = connection.on_response
+        self.on_notification = connection.on_notification
+        self.on_request = partial(connection.on_request, batch=batch)
+        self.on_message = partial(connection.on_member, batch=batch)
+        self.begin_batch = connection.begin_batch  # never called: each member is an object
+        self.end_batch = partial(connection.end_batch, batch)
 
 
 def has_response(call: OutboundCall) -> bool:

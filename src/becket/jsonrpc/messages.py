@@ -75,10 +75,13 @@ class Invalid(Struct, frozen=True):
     problem: str
 
 
+SingleMessage = Request | NotificationMessage | Success | Failure | Malformed | Invalid
+
+
 class Batch(Struct, frozen=True):
     """Several messages in one frame."""
 
-    members: list[Request | NotificationMessage | Success | Failure | Malformed | Invalid]
+    members: list[SingleMessage]
 
 
-Message = Request | NotificationMessage | Success | Failure | Malformed | Invalid | Batch
+Message = SingleMessage | Batch

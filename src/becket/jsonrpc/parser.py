@@ -6,7 +6,6 @@ message if one can be read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -18,20 +17,20 @@ from becket.jsonrpc.json_values import decode_json, decode_string
 from becket.jsonrpc.limit_checks import LimitChecker, find_duplicate
 from becket.jsonrpc.messages import (
     NULL_ID,
-    Batch,
     Failure,
     Invalid,
     Malformed,
-    Message,
     NotificationMessage,
     Request,
+    SingleMessage,
     Success,
 )
 from becket.limits import Limits
 
-__all__ = ["MessageDecoder", "MessageParser", "null_to_none", "parse_id", "parse_string"]
+__all__ = ["BatchMembers", "MessageParser", "null_to_none", "parse_id", "parse_string"]
 
-MessageDecoder = Callable[[bytes], Message]
+BatchMembers = list[bytes | Invalid]
+"""The members of a batch, each as a frame, or rejected if it is not an object."""
 
 VERSION = "2.0"
 ABSENT = Raw(b"")
@@ -67,15 +66,15 @@ class MessageParser:
         self._limits = limits
         self._guard = guard
 
-    def parse(self, frame: Frame, decode: MessageDecoder) -> Message:
-        """Returns the message in `frame`; bytes that are no message are returned as `Invalid`. `decode` decodes the
-        members of a batch."""
+    def parse(self, frame: Frame) -> SingleMessage | BatchMembers:
+        """Returns the message in `frame`, or the members of a batch; bytes that are no message are returned as
+        `Invalid`."""
         if len(frame) > self._guard.safe_bytes and (excess := self._guard.find_problem(frame)):
             return self.reject(frame, excess)
         try:
             members = decode_members(frame)
         except msgspec.ValidationError:
-            return self._decode_batch(frame, decode)
+            return self._split_batch(frame)
         except JSON_ERRORS as error:
             return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
         if len(members) > MAX_MEMBERS:
@@ -89,9 +88,7 @@ class MessageParser:
             members["params"] = params.copy()  # else it would keep the whole frame in memory, uncounted
         return self._classify(members)
 
-    def _classify(
-        self, members: dict[str, Raw]
-    ) -> Request | NotificationMessage | Success | Failure | Malformed | Invalid:
+    def _classify(self, members: dict[str, Raw]) -> SingleMessage:
         if "method" not in members:
             return self._classify_response(members)
         id = parse_id(members.get("id"), self._limits)
@@ -146,7 +143,7 @@ class MessageParser:
     def _truncate(self, data: Raw) -> str:
         return f"{bytes(data)[: self._limits.error_data].decode(errors='replace')}..."
 
-    def _decode_batch(self, frame: Frame, decode: MessageDecoder) -> Message:
+    def _split_batch(self, frame: Frame) -> BatchMembers | Invalid:
         try:
             elements = decode_elements(frame)
         except msgspec.ValidationError:
@@ -158,15 +155,9 @@ class MessageParser:
         if len(elements) > self._limits.batch:
             problem = f"a batch of {len(elements)}, the limit is {self._limits.batch}"
             return Invalid(NULL_ID, Meaning.TOO_LARGE, problem)
-        members: list[Request | NotificationMessage | Success | Failure | Malformed | Invalid] = []
-        for element in elements:
-            if bytes(element)[:1] == b"{":
-                member = decode(bytes(element))
-                assert not isinstance(member, Batch)  # an object is never a batch
-                members.append(member)
-            else:
-                members.append(Invalid(NULL_ID, Meaning.INVALID_REQUEST, "a member of a batch is not an object"))
-        return Batch(members)
+        # Copies, since the params of one pending request would keep the whole frame in memory.
+        texts = [bytes(element) for element in elements]
+        return [text if text.startswith(b"{") else NOT_AN_OBJECT for text in texts]
 
     def reject(self, frame: Frame, problem: str) -> Malformed | Invalid:
         """Returns the rejection of a message that is too large to parse, under its id if that can be read."""
@@ -184,6 +175,7 @@ class MessageParser:
 
 VERSION_JSON = Raw(b'"2.0"')
 BAD_VERSION = 'the member "jsonrpc" is not "2.0"'
+NOT_AN_OBJECT = Invalid(NULL_ID, Meaning.INVALID_REQUEST, "a member of a batch is not an object")
 BAD_ID = "the id is not a string, number or null, or is too long"
 NO_MESSAGE = "neither a request nor a response"
 MAX_MEMBERS = 64  # of one message; unknown ones are skipped, but each costs time

@@ -12,9 +12,9 @@ from msgspec import Raw
 
 from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.connection import InboundRequest, OutboundCall
-from becket.jsonrpc.messages import Failure, Message, NotificationMessage
+from becket.jsonrpc.messages import Failure, NotificationMessage, SingleMessage
 
-__all__ = ["Codec", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
+__all__ = ["BatchReceiver", "Codec", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
 
 
 # -- for messages
@@ -66,7 +66,19 @@ class MessageReceiver(Protocol):
 
     def on_notification(self, method: str, params: Raw | None) -> None: ...
 
-    def on_message(self, message: Message | SkippedFrame) -> None: ...
+    def on_message(self, message: SingleMessage | SkippedFrame) -> None: ...
+
+    def begin_batch(self) -> BatchReceiver:
+        """Returns the receiver for the members of a batch."""
+        ...
+
+
+class BatchReceiver(MessageReceiver, Protocol):
+    """Receives the members of one batch."""
+
+    def end_batch(self) -> None:
+        """All members were received."""
+        ...
 
 
 # -- for events

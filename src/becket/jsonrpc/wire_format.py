@@ -18,8 +18,8 @@ from becket.framing.framing import Frame
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.jsonrpc.limit_checks import LimitChecker
-from becket.jsonrpc.messages import NULL_ID, Failure, Invalid, Malformed, Message, NotificationMessage, Request, Success
-from becket.jsonrpc.parser import NO_MESSAGE, MessageDecoder, MessageParser, null_to_none, parse_id, parse_string
+from becket.jsonrpc.messages import NULL_ID, Failure, Invalid, NotificationMessage, Request, SingleMessage, Success
+from becket.jsonrpc.parser import NO_MESSAGE, MessageParser, null_to_none, parse_id, parse_string
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["ErrorPrecedence", "WireFormat", "WireFormatCodec", "accepts_no_id", "is_unsigned_id"]
@@ -133,9 +133,7 @@ class WireFormatParser(MessageParser):
         super().__init__(limits, guard)
         self._wire_format = wire_format
 
-    def _classify(
-        self, members: dict[str, Raw]
-    ) -> Request | NotificationMessage | Success | Failure | Malformed | Invalid:
+    def _classify(self, members: dict[str, Raw]) -> SingleMessage:
         method = parse_string(members["method"], self._limits.method_bytes) if "method" in members else None
         if not method:
             return self._classify_response(members)
@@ -147,7 +145,7 @@ class WireFormatParser(MessageParser):
             return Invalid(NULL_ID, Meaning.INVALID_REQUEST, f"a request with an id that is not accepted: {method}")
         return Request(id, method, params)
 
-    def _classify_response(self, members: dict[str, Raw]) -> Success | Failure | Malformed | Invalid:
+    def _classify_response(self, members: dict[str, Raw]) -> Success | Failure | Invalid:
         if null_to_none(members.get("id")) is None:
             return Invalid(NULL_ID, Meaning.INVALID_REQUEST, NO_MESSAGE)
         id = parse_id(members["id"], self._limits)
@@ -179,7 +177,7 @@ class WireFormatParser(MessageParser):
         text = parse_value(raw)
         return text[: self._limits.error_data] if isinstance(text, str) else self._wire_format.unknown_error
 
-    def _decode_batch(self, frame: Frame, decode: MessageDecoder) -> Message:
+    def _split_batch(self, frame: Frame) -> Invalid:
         try:
             msgspec.json.decode(frame, type=Raw)  # to the last byte
         except JSON_ERRORS as error:
