@@ -82,8 +82,9 @@ def test_absence_null_and_defaults_are_told_apart() -> None:
     folder = find("Initialize", "plugin_root")
 
     assert (namespace.required, namespace.nullable) == (True, False)
-    assert (limit.required, limit.nullable) == (False, True)
+    assert (limit.required, limit.nullable) == (False, False)
     assert (folder.required, folder.nullable) == (True, True)
+    assert find("HookEvent", "message").nullable
     assert limit.type == Scalar("integer", 0, 2**63 - 1)
     assert limit.default is UNSET
     assert find("EditorRow", "selectable").default is True

@@ -1,7 +1,8 @@
 """Builds `schemas/becket.schema.json`: every type of the contract in one file, in forms that code generators accept.
 
 Shapes come from the Python types. Descriptions, examples, bounds and patterns come from the schema file of the type's
-family. A family's file also accepts the forms that a host tolerates; the bundle has the one form that becket writes.
+family. A family's file also accepts the forms that a host tolerates; the bundle has the one form that becket writes,
+so null only where a member is written without a value.
 """
 
 from __future__ import annotations
@@ -94,7 +95,10 @@ def build_struct(entry: Entry, said: Json) -> Json:
         name = field.encode_name
         told = said.get("properties", {}).get(name)
         told = told if isinstance(told, dict) else {}  # `true`: nothing is said of it
-        shape = MEMBERS.get((entry.name, name)) or build_member(field.type, told, entry.family)
+        if (shape := MEMBERS.get((entry.name, name))) is None:
+            is_omitted = entry.type.__struct_config__.omit_defaults and not field.required
+            type = without_null(field.type) if is_omitted else field.type
+            shape = build_member(type, told, entry.family)
         properties[name] = {**pick(told, "description"), **shape, **pick(told, "maxItems")}
         if field.required:
             required.add(name)
@@ -109,7 +113,7 @@ def build_struct(entry: Entry, said: Json) -> Json:
 
 
 def build_default(field: inspect.Field) -> Json:
-    """Returns the default of a member that is not null: absent and null mean the same where null is allowed."""
+    """Returns the default of a member, if it is a value and not null."""
     value = field.default
     if field.default_factory is not NODEFAULT:
         value = field.default_factory()
@@ -122,12 +126,15 @@ def build_default(field: inspect.Field) -> Json:
 
 def build_member(type: inspect.Type, told: Json, family: str) -> Json:
     """Returns the shape of a member: its Python type, with the bounds and the string types of the family's file."""
+    for choice in told.get("anyOf", told.get("oneOf", ())):
+        told = choice if "$ref" in choice else told
     named = find_named(told, family)
     if named is not None and (named.type is None or isinstance(named.type, UnionType)):
         return reference(named.name)
     match type:
         case inspect.UnionType():
-            return build_optional(type, told, family)
+            shape = build_member(without_null(type), told, family)
+            return {**shape, "type": [shape["type"], "null"]}
         case inspect.StructType() | inspect.EnumType():
             return reference(type.cls.__name__)
         case inspect.VarTupleType():
@@ -152,13 +159,12 @@ def build_member(type: inspect.Type, told: Json, family: str) -> Json:
             raise TypeError(f"{type}: add how this type is written to build_member")
 
 
-def build_optional(type: inspect.UnionType, told: Json, family: str) -> Json:
+def without_null(type: inspect.Type) -> inspect.Type:
+    """Returns the type that is not null of an optional one: becket omits such a member where it is null."""
+    if not isinstance(type, inspect.UnionType):
+        return type
     (one,) = (case for case in type.types if not isinstance(case, inspect.NoneType))
-    choices = [choice for choice in told.get("anyOf", told.get("oneOf", ())) if "$ref" in choice]
-    shape = build_member(one, choices[0] if choices else told, family)
-    if "$ref" in shape:
-        return {"anyOf": [shape, {"type": "null"}]}
-    return {**shape, "type": [shape["type"], "null"]}
+    return one
 
 
 # -- from a family's file

@@ -130,7 +130,6 @@ def array(items: Json) -> Json:
 
 
 OBJECT: Final[Json] = {"type": "object"}
-OPTIONAL_OBJECT: Final[Json] = {"type": ["object", "null"]}
 COUNT: Final[Json] = {"type": "integer", "minimum": 0, "maximum": 2**53}
 SPACES: Final = "\\t-\\r \\x85\\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # in a class of a pattern
 
@@ -142,8 +141,8 @@ MEMBERS: Final[dict[tuple[str, str], Json]] = {
     ("Initialized", "id"): {"type": "string"},
     ("Capabilities", "hooks"): array(reference("HookSubscription")),
     ("Tool", "input_schema"): OBJECT,
-    ("Tool", "output_schema"): OPTIONAL_OBJECT,
-    ("Provider", "config_schema"): OPTIONAL_OBJECT,
+    ("Tool", "output_schema"): OBJECT,
+    ("Provider", "config_schema"): OBJECT,
     ("Model", "capabilities"): reference("ModelCapabilities"),
     ("Message", "content"): reference("MessageContent"),
     ("ProviderFailed", "code"): reference("ErrorCode"),
