@@ -41,6 +41,7 @@ RANKS = {
     "extension": 7,
     "host": 8,
     "testing": 9,
+    "conformance": 9,
     "cli": 10,
     "__main__": 11,  # `python -m becket`
     **dict.fromkeys(("wire", "typed", "interop"), 0),  # forward to the new names of 0.2, which they import at first use
@@ -73,7 +74,7 @@ BACK_REFERENCES = {
 """Imports for annotations alone that close a circle: a part names the whole that holds it. So may all of `protocols`,
 which nothing imports for more than its types."""
 ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
-NOT_AT_IMPORT = {"host", "testing", "cli", "adapters"}  # what `import becket` never imports
+NOT_AT_IMPORT = {"host", "testing", "conformance", "cli", "adapters"}  # what `import becket` never imports
 SAME_LAYER = {frozenset({"peer", "blocking"}), frozenset({"errors", "host_errors"})}  # two names of one layer
 LAST_PURE_RANK = 5
 LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
@@ -249,7 +250,7 @@ def cycle_problems(sources: Sources) -> Iterator[str]:
 # -- imports inside functions
 
 LOCAL_IMPORTS = {
-    "cli": (114, "a command imports what it needs, so that help and completion come at once"),
+    "cli": (115, "a command imports what it needs, so that help and completion come at once"),
     "extension": (66, "an extension pays at start for what it declares"),
     "peer": (52, "a link imports its own loop and transport, and no other"),
     "conversion": (27, "most values fit, and most programs have no classes of attrs or pydantic"),

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "invoke": ("becket.cli.invoke:invoke", "Run a command of an extension and show its output live."),
     "chat": ("becket.cli.chat:chat", "Chat with a model that an extension provides."),
     "check": ("becket.cli.check:check", "Start a program and check whether it is a valid extension."),
+    "conform": ("becket.cli.conform:conform", "Run the conformance cases against an extension or a host."),
     "trace": ("becket.cli.trace:trace", "Record, show and replay the messages between a host and an extension."),
     "new": ("becket.cli.new:new", "Create a working extension with its test in a folder."),
     "mcp": ("becket.cli.mcp:mcp", "Serve extensions to MCP clients."),

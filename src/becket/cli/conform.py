@@ -1,0 +1,205 @@
+"""`becket conform`: runs the numbered cases of a dialect against a program and reports a verdict for each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from becket._text import escape
+from becket.cli.check import CheckRequest
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import FILE, FOLDER
+from becket.cli.support.output import console, json_option, print_json, print_line, print_message, print_table
+from becket.cli.support.passthrough import PassthroughCommand
+from becket.conformance.case import ConformanceCase, Suite, list_suites, load_suite, select_cases
+from becket.conformance.links import ProcessLink
+from becket.conformance.report import (
+    Run,
+    compare,
+    count_verdicts,
+    format_entries,
+    load_expected,
+    to_object,
+    write_junit,
+)
+from becket.conformance.runner import CaseResult, CaseVerdict, run_cases
+from becket.conformance.script import Role
+
+__all__ = ["conform"]
+
+SHOWN: Final = (CaseVerdict.FAIL, CaseVerdict.TOLERATED)
+
+
+@click.command(cls=PassthroughCommand, needs_program=False)
+@click.option(
+    "--dialect", type=click.Choice(list_suites()), default="native", show_default=True, help="Dialect of the program."
+)
+@click.option("--host", "is_host", is_flag=True, help="CMD is a host, and the suite plays the extension.")
+@click.option("--case", "ids", multiple=True, metavar="ID", help="Run only this case; N-FR-* is a prefix. Repeatable.")
+@click.option("--family", "families", multiple=True, metavar="NAME", help="Run only this family. Repeatable.")
+@click.option("--list", "is_list", is_flag=True, help="List the cases instead of running them.")
+@click.option("--folder", type=FOLDER, metavar="PATH", help="Folder of the extension: run it there, read its manifest.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Timeout for each expected message.",
+)
+@click.option("--expect", type=FILE, metavar="FILE", help="Known failures, one id on each line; others are errors.")
+@click.option("--junit", type=FILE, metavar="FILE", help="Also write the results to this file, as JUnit XML.")
+@click.option("--verbose", "-v", is_flag=True, help="Show every case, and the conversation of each failure.")
+@json_option
+def conform(
+    program: tuple[str, ...],
+    dialect: str,
+    is_host: bool,
+    ids: tuple[str, ...],
+    families: tuple[str, ...],
+    is_list: bool,
+    folder: Path | None,
+    timeout: float,
+    expect: Path | None,
+    junit: Path | None,
+    verbose: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Run the conformance cases of a dialect against CMD, and report a verdict for each.
+
+    The verdicts are pass, tolerated (the specification prefers something else), fail, and not offered: the program
+    lacks what the case needs, which never counts as passed. An extension with the tools of docs/conformance.md is
+    offered every case. The exit code is 1 if a case fails that is not in --expect, or if one in it passes.
+
+    \b
+    becket conform -- python3 notes.py
+    becket conform --family framing --junit conform.xml -- ./notes/run
+    becket conform --case 'N-FR-*' -v -- node dice.js
+    """
+    suite = load_suite(dialect)
+    role = Role.HOST if is_host else Role.EXTENSION
+    try:
+        cases = select_cases(suite.cases, role, ids, families)
+        expected = frozenset[str]() if expect is None else load_expected(expect, suite.cases)
+    except (LookupError, ValueError) as error:
+        raise click.UsageError(str(error)) from error
+    if is_list:
+        return list_cases(cases, as_json=as_json)
+    if not program:
+        raise click.UsageError("A program is missing after `--`, such as: ... -- python3 notes.py")
+    try:
+        results = run_program(suite, cases, program, folder, timeout, shows_progress=not as_json)
+    except OSError as error:
+        print_message(f"error: cannot start {program[0]}: {error.strerror or error}")
+        return ExitCode.NOT_RUNNING
+    return report(suite, role, program, results, expected, junit=junit, verbose=verbose, as_json=as_json)
+
+
+def list_cases(cases: Sequence[ConformanceCase], *, as_json: bool) -> ExitCode:
+    if as_json:
+        print_json(
+            [
+                {"id": one.id, "family": one.family, "title": one.title, "clause": one.clause, "needs": one.needs}
+                for one in cases
+            ]
+        )
+    else:
+        print_table(
+            ["case", "family", "what must hold", "needs"],
+            [[one.id, one.family, one.title, ", ".join(one.needs)] for one in cases],
+        )
+    return ExitCode.DONE
+
+
+def run_program(
+    suite: Suite,
+    cases: Sequence[ConformanceCase],
+    program: tuple[str, ...],
+    folder: Path | None,
+    timeout: float,
+    *,
+    shows_progress: bool,
+) -> list[CaseResult]:
+    subject = CheckRequest(program, None, folder, timeout).build_subject(suite.dialect)
+    with progress_bar(len(cases), is_shown=shows_progress) as advance:
+        return run_cases(
+            suite,
+            cases,
+            lambda: ProcessLink(subject.command, env=subject.env, cwd=subject.cwd),
+            variables={"plugin_id": subject.id, "config": dict(subject.config)},
+            timeout=timeout,
+            on_result=advance,
+        )
+
+
+@contextmanager
+def progress_bar(total: int, *, is_shown: bool) -> Generator[Callable[[CaseResult], None]]:
+    """Shows a progress bar on stderr if that is a terminal; yields the function that advances it."""
+    if not (is_shown and sys.stderr.isatty()):
+        yield lambda result: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda result: bar.update(task, advance=1, description=result.case.id)
+
+
+def report(
+    suite: Suite,
+    role: Role,
+    program: tuple[str, ...],
+    results: Sequence[CaseResult],
+    expected: frozenset[str],
+    *,
+    junit: Path | None,
+    verbose: bool,
+    as_json: bool,
+) -> ExitCode:
+    run = Run(suite.dialect, role, program, tuple(results))
+    if junit is not None:
+        write_junit(junit, run)
+    difference = compare(results, expected)
+    counts = count_verdicts(results)
+    has_passed = counts[CaseVerdict.PASS] + counts[CaseVerdict.TOLERATED] > 0
+    ok = has_passed and not difference.failures and not difference.passes
+    if as_json:
+        document: dict[str, Any] = {
+            "dialect": run.dialect,
+            "role": role,
+            "command": program,
+            "ok": ok,
+            "counts": counts,
+            "unexpected": difference,
+            "cases": [to_object(result) for result in results],
+        }
+        print_json(document)
+    else:
+        print_results(results, verbose=verbose)
+        for id in difference.passes:
+            print_message(f"{id}: passed, but is expected to fail: remove it from the file")
+        print_message(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return ExitCode.DONE if ok else ExitCode.FAILED
+
+
+def print_results(results: Sequence[CaseResult], *, verbose: bool) -> None:
+    """Prints a row for each family, and then the cases that did not pass."""
+    families = dict.fromkeys(result.case.family for result in results)
+    rows: list[list[str]] = []
+    for family in families:
+        counts = count_verdicts(result for result in results if result.case.family == family)
+        rows.append([family, *(str(count) if count else "" for count in counts.values())])
+    print_table(["family", *CaseVerdict], rows)
+    for result in results:
+        if verbose or result.verdict in SHOWN:
+            reason = f": {result.reason}" if result.reason else ""
+            print_line(escape(f"{result.verdict:<12}{result.case.id}  {result.case.title}{reason}"))
+        if verbose and result.verdict is CaseVerdict.FAIL:
+            for line in format_entries(result.conversation):
+                print_line(f"    {line}")

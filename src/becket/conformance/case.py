@@ -1,0 +1,189 @@
+"""`ConformanceCase` and `Suite`: the cases of a dialect, loaded from the TOML files of this package."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from becket.conformance.script import (
+    CloseOutput,
+    ExpectEnd,
+    ExpectExit,
+    Role,
+    ScriptError,
+    ScriptStep,
+    SendBody,
+    SendBytes,
+    SendSignal,
+    parse_script,
+)
+
+__all__ = ["ConformanceCase", "RoleSetup", "Suite", "list_suites", "load_suite", "select_cases"]
+
+FOLDER: Final = Path(__file__).parent / "cases"
+SUITE_FILE: Final = "suite.toml"
+ENDS_LINK: Final = (SendBody, SendBytes, CloseOutput, ExpectEnd, ExpectExit, SendSignal)
+FAULTS: Final = (SendBody, SendBytes, SendSignal)
+
+
+class ConformanceCase(Struct, frozen=True, kw_only=True):
+    """One numbered case: what it checks, by which clause of the specification, and its script."""
+
+    id: str
+    title: str
+    clause: str
+    family: str
+    role: Role
+    steps: tuple[ScriptStep, ...]
+    script: str
+    needs: tuple[str, ...] = ()
+    """What the program must offer, such as `tool:conform_echo`; otherwise the case is not run."""
+    is_ready: bool = True
+    """Whether the handshake precedes the script."""
+    variables: Mapping[str, Any] = {}
+    """Variables of the handshake that differ from the suite's defaults."""
+    is_alone: bool = False
+    """Whether the case gets a process of its own."""
+    has_fault: bool = False
+    """Whether the suite sends something that no valid peer would send."""
+
+
+class RoleSetup(Struct, frozen=True, kw_only=True):
+    """What the suite does around the cases of one role."""
+
+    ready: tuple[ScriptStep, ...] = ()
+    alive: tuple[ScriptStep, ...] = ()
+    variables: Mapping[str, Any] = {}
+    responses: Mapping[str, Any] = {}
+    """Results for requests of the program that no step expects, by method."""
+    offers: Mapping[str, str] = {}
+    """Paths into the variables after the handshake, by kind: `tool = "opening/capabilities/tools/*/name"`."""
+    probes: Mapping[str, tuple[ScriptStep, ...]] = {}
+    """Scripts that pass if the program offers the thing of this name."""
+
+
+class Suite(Struct, frozen=True, kw_only=True):
+    """The cases of one dialect."""
+
+    dialect: str
+    codec: str
+    cases: tuple[ConformanceCase, ...]
+    setups: Mapping[Role, RoleSetup]
+    has_version: bool = True
+    """Whether each message has the member `jsonrpc`."""
+
+
+def list_suites() -> list[str]:
+    """Returns the dialects that have cases; `native` comes first."""
+    names = sorted(folder.name for folder in FOLDER.iterdir() if (folder / SUITE_FILE).is_file())
+    return sorted(names, key=lambda name: name != "native")
+
+
+@cache
+def load_suite(dialect: str) -> Suite:
+    """Loads the cases of a dialect, in the order of their ids within each file.
+
+    Raises:
+        LookupError: the dialect has no cases.
+        ScriptError: a case is malformed.
+    """
+    folder = FOLDER / dialect
+    if dialect not in list_suites():
+        raise LookupError(f"no cases for the dialect `{dialect}`; there are cases for {', '.join(list_suites())}")
+    head = load_file(folder / SUITE_FILE)
+    cases = [
+        case
+        for file in sorted(folder.glob("*.toml"))
+        if file.name != SUITE_FILE
+        for case in parse_cases(file.name, load_file(file))
+    ]
+    known: set[str] = set()
+    for case in cases:
+        if case.id in known:
+            raise ScriptError(f"{dialect}: two cases have the id {case.id}")
+        known.add(case.id)
+    return Suite(
+        dialect=dialect,
+        codec=head["codec"],
+        cases=tuple(sorted(cases, key=lambda case: case.role == Role.HOST)),
+        setups={role: parse_setup(role, head.get(role, {})) for role in Role},
+        has_version=head.get("has_version", True),
+    )
+
+
+def load_file(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return tomllib.load(file)
+
+
+def parse_setup(role: Role, table: Mapping[str, Any]) -> RoleSetup:
+    return RoleSetup(
+        ready=parse_script(table.get("ready", ""), role),
+        alive=parse_script(table.get("alive", ""), role),
+        variables=table.get("variables", {}),
+        responses={method: json.loads(result) for method, result in table.get("responses", {}).items()},
+        offers=table.get("offers", {}),
+        probes={name: parse_script(script, role) for name, script in table.get("probes", {}).items()},
+    )
+
+
+def parse_cases(name: str, file: Mapping[str, Any]) -> Iterator[ConformanceCase]:
+    family, role = file["family"], Role(file.get("role", "extension"))
+    for table in file["case"]:
+        try:
+            yield parse_case(family, role, {"needs": file.get("needs", []), **table})
+        except (KeyError, ScriptError) as error:
+            raise ScriptError(f"{name}: {table.get('id')}: {error}") from error
+
+
+def parse_case(family: str, role: Role, table: Mapping[str, Any]) -> ConformanceCase:
+    steps = parse_script(table["script"], role)
+    variables = table.get("with", {})
+    is_ready = table.get("start", "ready") == "ready"
+    ends_link = any(isinstance(step, ENDS_LINK) for step in steps)
+    return ConformanceCase(
+        id=table["id"],
+        title=table["title"],
+        clause=table["clause"],
+        family=family,
+        role=role,
+        steps=steps,
+        script=table["script"],
+        needs=tuple(table["needs"]),
+        is_ready=is_ready,
+        variables=variables,
+        is_alone=bool(variables) or not is_ready or ends_link or table.get("alone", False),
+        has_fault=table.get("fault", any(isinstance(step, FAULTS) for step in steps)),
+    )
+
+
+def select_cases(
+    cases: Iterable[ConformanceCase], role: Role, ids: Iterable[str] = (), families: Iterable[str] = ()
+) -> list[ConformanceCase]:
+    """Returns the cases of a role; with ids or families only those. `N-FR-*` selects by a prefix.
+
+    Raises:
+        LookupError: an id or a family fits no case.
+    """
+    own = [case for case in cases if case.role == role]
+    wanted, groups = list(ids), list(families)
+    for word in wanted:
+        if not any(fits(case.id, word) for case in own):
+            raise LookupError(f"no case `{word}`")
+    for group in groups:
+        if all(case.family != group for case in own):
+            families_known = ", ".join(dict.fromkeys(case.family for case in own))
+            raise LookupError(f"no family `{group}`; there are {families_known}")
+    if not wanted and not groups:
+        return own
+    return [case for case in own if case.family in groups or any(fits(case.id, word) for word in wanted)]
+
+
+def fits(id: str, word: str) -> bool:
+    return id.startswith(word[:-1]) if word.endswith("*") else id == word

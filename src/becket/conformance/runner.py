@@ -1,0 +1,207 @@
+"""Runs cases, several at once, and returns a result for each, with its conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.conformance.case import ConformanceCase, RoleSetup, Suite
+from becket.conformance.conversation import CaseConversation, Entry
+from becket.conformance.links import LinkFactory
+from becket.conformance.session import CaseFailed, Session
+from becket.conformance.wire_codec import open_wire
+from becket.contract.json_narrowing import is_array, is_object
+
+__all__ = ["CaseResult", "CaseVerdict", "Offers", "find_offers", "run_cases"]
+
+WORKERS: Final = 4  # a case waits most of its time
+STEP_TIMEOUT: Final = 5.0  # seconds for one expected message
+READY_TIMEOUT: Final = 10.0  # seconds for each message of the handshake
+
+
+class CaseVerdict(StrEnum):
+    """The verdict of one case."""
+
+    PASS = "pass"
+    TOLERATED = "tolerated"
+    """The specification asks for something else, and permits this."""
+    FAIL = "fail"
+    NOT_OFFERED = "not offered"
+    """The program lacks what the case needs; never counted as passed."""
+
+
+class CaseResult(Struct, frozen=True):
+    """The verdict of a case, the reason for it, and the conversation."""
+
+    case: ConformanceCase
+    verdict: CaseVerdict
+    reason: str = ""
+    seconds: float = 0.0
+    conversation: tuple[Entry, ...] = ()
+    dropped: int = 0
+    """Entries that the conversation left out."""
+
+
+class Offers(Struct, frozen=True):
+    """What a program offers: `tool`, `tool:keep`, `feature:cancel`; or why its handshake failed."""
+
+    names: frozenset[str]
+    problem: str = ""
+    conversation: tuple[Entry, ...] = ()
+
+
+def run_cases(
+    suite: Suite,
+    cases: Sequence[ConformanceCase],
+    open_link: LinkFactory,
+    *,
+    variables: Mapping[str, Any] | None = None,
+    timeout: float = STEP_TIMEOUT,
+    workers: int = WORKERS,
+    on_result: Callable[[CaseResult], None] = lambda result: None,
+) -> list[CaseResult]:
+    """Runs cases of one role against a program, and returns their results in the order of the cases.
+
+    `variables` replace defaults of the suite's handshake, such as `plugin_id`. `on_result` is called for each result
+    as soon as it is there, from any thread.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    if not cases:
+        return []
+    setup = suite.setups[cases[0].role]
+    setup = replace(setup, variables={**setup.variables, **(variables or {})})
+    offers = find_offers(suite, setup, open_link, timeout=timeout)
+    queue: SimpleQueue[ConformanceCase] = SimpleQueue()
+    for case in cases:
+        queue.put(case)
+    results: dict[str, CaseResult] = {}
+
+    def work() -> None:
+        worker = Worker(suite, setup, open_link, offers, timeout)
+        try:
+            while True:
+                result = worker.run(queue.get_nowait())
+                results[result.case.id] = result
+                on_result(result)
+        except Empty:
+            pass
+        finally:
+            worker.end()
+
+    with ThreadPoolExecutor(max(1, min(workers, len(cases)))) as pool:
+        for running in [pool.submit(work) for _ in range(workers)]:
+            running.result()
+    return [results[case.id] for case in cases]
+
+
+class Worker:
+    """Runs cases one after another; the next one may use the process of the one before."""
+
+    def __init__(self, suite: Suite, setup: RoleSetup, open_link: LinkFactory, offers: Offers, timeout: float) -> None:
+        self._suite = suite
+        self._setup = setup
+        self._open_link = open_link
+        self._offers = offers
+        self._timeout = timeout
+        self._session: Session | None = None
+
+    def run(self, case: ConformanceCase) -> CaseResult:
+        """Runs one case and returns its result."""
+        if case.is_ready and self._offers.problem:
+            reason = f"the handshake failed: {self._offers.problem}"
+            return CaseResult(case, CaseVerdict.FAIL, reason, 0.0, self._offers.conversation)
+        missing = [need for need in case.needs if need not in self._offers.names]
+        if missing:
+            return CaseResult(case, CaseVerdict.NOT_OFFERED, f"needs {', '.join(missing)}")
+        started, conversation = monotonic(), CaseConversation()
+        verdict, reason = self._judge(case, conversation)
+        seconds = round(monotonic() - started, 3)
+        return CaseResult(case, verdict, reason, seconds, tuple(conversation.entries), conversation.dropped)
+
+    def _judge(self, case: ConformanceCase, conversation: CaseConversation) -> tuple[CaseVerdict, str]:
+        if case.is_alone:
+            self.end()
+        session = self._session or Session(self._open_link(), open_codec(self._suite), self._setup, self._timeout)
+        is_new = session is not self._session
+        self._session = session
+        is_finished = False
+        try:
+            session.begin(conversation)
+            session.variables.update(self._setup.variables)
+            session.variables.update(case.variables)
+            if case.is_ready and is_new:
+                session.run(self._setup.ready)
+            elif not is_new:
+                conversation.note("the process has run another case before")
+            session.run(case.steps)
+            is_finished = True
+        except CaseFailed as failure:
+            session.note_stderr()
+            return CaseVerdict.FAIL, str(failure)
+        finally:
+            if case.is_alone or not (is_finished and session.is_reusable):
+                self.end()
+        return (CaseVerdict.TOLERATED if session.is_tolerated else CaseVerdict.PASS), ""
+
+    def end(self) -> None:
+        """Ends the current process."""
+        if self._session is not None:
+            self._session.end()
+            self._session = None
+
+
+def open_codec(suite: Suite) -> Any:
+    return open_wire(suite.codec, has_version=suite.has_version)
+
+
+def find_offers(suite: Suite, setup: RoleSetup, open_link: LinkFactory, *, timeout: float = STEP_TIMEOUT) -> Offers:
+    """Performs the handshake once and returns what the program offers.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    session = Session(open_link(), open_codec(suite), setup, max(timeout, READY_TIMEOUT))
+    try:
+        session.variables.update(setup.variables)
+        session.run(setup.ready)
+        names = set(list_offers(setup.offers, session.variables))
+        for name, steps in setup.probes.items():
+            try:
+                session.run(steps)
+                names.add(name)
+            except CaseFailed:
+                continue
+        return Offers(frozenset(names))
+    except CaseFailed as failure:
+        session.note_stderr()
+        return Offers(frozenset(), str(failure), tuple(session.conversation.entries))
+    finally:
+        session.end()
+
+
+def list_offers(paths: Mapping[str, str], variables: Mapping[str, Any]) -> Iterable[str]:
+    """Yields the offers that paths such as `opening/capabilities/tools/*/name` find, each with and without its name."""
+    for kind, path in paths.items():
+        for value in walk_path(variables, path.split("/")):
+            yield kind
+            if isinstance(value, str):
+                yield f"{kind}:{value}"
+
+
+def walk_path(value: Any, path: Sequence[str]) -> Iterable[Any]:
+    if not path:
+        yield value
+    elif path[0] == "*":
+        for part in value if is_array(value) else ():
+            yield from walk_path(part, path[1:])
+    elif is_object(value) and path[0] in value:
+        yield from walk_path(value[path[0]], path[1:])

@@ -1,0 +1,376 @@
+"""`Session`: runs scripts over one link, step by step, and keeps what was received between the steps."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from itertools import count
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from becket.conformance.case import RoleSetup
+from becket.conformance.conversation import CaseConversation, Sender
+from becket.conformance.links import ProgramLink
+from becket.conformance.matching import Variables, fill, find_mismatch, is_same
+from becket.conformance.script import (
+    CheckAlive,
+    CloseOutput,
+    ExpectEnd,
+    ExpectExit,
+    ExpectMessage,
+    ExpectSilence,
+    Forbid,
+    Pause,
+    ScriptStep,
+    SendBody,
+    SendBytes,
+    SendMessage,
+    SendSignal,
+    SetTimeout,
+    unescape,
+)
+from becket.conformance.wire_codec import WireCodec
+from becket.contract.json_narrowing import is_array, is_object
+from becket.errors import ERROR_CODES, Meaning
+
+__all__ = ["CaseFailed", "Session"]
+
+UNKNOWN_METHOD: Final = ERROR_CODES[Meaning.UNKNOWN_METHOD]
+EXIT_POLL: Final = 0.02  # seconds
+REPEAT: Final = re.compile(rb"%repeat\((\d+),(.*?)\)%", re.DOTALL)
+FRAME: Final = re.compile(rb"%frame\((.*?)\)%", re.DOTALL)
+
+
+class CaseFailed(Exception):
+    """A step failed; the text says which, what was expected and what was received."""
+
+
+class Arrived(NamedTuple):
+    """A received message with its position in the order of arrival."""
+
+    order: int
+    message: Any
+
+
+class Session:
+    """One link, with the messages that no step has consumed yet."""
+
+    def __init__(self, link: ProgramLink, wire: WireCodec, setup: RoleSetup, timeout: float) -> None:
+        self.variables: Variables = {}
+        self.conversation = CaseConversation()
+        self.is_tolerated = False
+        self._link = link
+        self._wire = wire
+        self._setup = setup
+        self._default_timeout = self._timeout = timeout
+        self._inbox: list[Arrived] = []
+        self._arrived = count(1)
+        self._last_matched = 0
+        self._received: list[Any] = []  # of the current script, for `never`
+        self._pending: list[Any] = []  # ids of requests without a response
+        self._strays: list[Arrived] = []  # responses that belong to no request
+        self._problem = ""  # the first violation of the wire format
+        self._has_ended = False
+        self._coming: Sequence[ScriptStep] = ()
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another case may use this link: every request has its response, and nothing is wrong."""
+        return not (self._pending or self._strays or self._problem or self._has_ended)
+
+    def begin(self, conversation: CaseConversation) -> None:
+        """Begins a case on a link that may have been used before."""
+        self.conversation = conversation
+        self.is_tolerated = False
+        self._timeout = self._default_timeout
+        self._inbox.clear()
+        self._received.clear()
+
+    def run(self, steps: Sequence[ScriptStep]) -> None:
+        """Runs a script.
+
+        Raises:
+            CaseFailed: a step failed, or the program violated the wire format.
+        """
+        for at, step in enumerate(steps):
+            self._coming = steps[at:]
+            self._run_step(step)
+        self._coming = ()
+        self._check_forbidden(steps)
+        self._check_wire()
+
+    def end(self) -> None:
+        """Ends the link, kills the program and notes the end of its stderr."""
+        self._link.kill()
+
+    def note_stderr(self) -> None:
+        """Adds the end of the program's stderr to the conversation."""
+        if text := self._link.stderr.strip():
+            self.conversation.note(f"stderr: {text[-600:]}")
+
+    # -- steps
+
+    def _run_step(self, step: ScriptStep) -> None:
+        match step:
+            case SendMessage():
+                self._send_copies(step)
+            case SendBody(text):
+                body = expand(text)
+                self._send(self._wire.frame(body), f"body: {show_bytes(body)}")
+            case SendBytes(text):
+                data = FRAME.sub(lambda found: self._wire.encode(json.loads(found[1])), expand(text))
+                self._send(data, f"bytes: {show_bytes(data)}")
+            case ExpectMessage():
+                self._expect_copies(step)
+            case ExpectSilence(seconds):
+                self._expect_silence(seconds)
+            case ExpectEnd(tolerated):
+                self._read_until(lambda: self._has_ended, self._timeout)
+                if not self._has_ended and not self._tolerates(tolerated):
+                    raise CaseFailed(f"the link is still open after {self._timeout:g} s")
+            case ExpectExit():
+                self._expect_exit(step)
+            case CloseOutput():
+                self._link.close_output()
+                self.conversation.note("the suite closes its side of the link")
+            case SendSignal(name):
+                self._link.send_signal(getattr(signal, f"SIG{name}"))
+                self.conversation.note(f"the suite sends SIG{name}")
+            case Pause(seconds):
+                self._read_until(lambda: False, seconds)
+            case SetTimeout(seconds):
+                self._timeout = max(seconds, self._default_timeout)
+            case CheckAlive():
+                before = self._coming
+                self.run(self._setup.alive)
+                self._coming = before
+            case Forbid():
+                pass
+
+    def _send_copies(self, step: SendMessage) -> None:
+        for number in range(1, step.count + 1):
+            message = fill(step.message, {**self.variables, "n": number})
+            self._note_requests(message)
+            data = self._wire.encode(message)
+            self.conversation.add(Sender.SUITE, self._wire.write(message))
+            size = step.chunk or len(data)
+            for at in range(0, len(data), size):
+                self._link.write(data[at : at + size])
+                if step.chunk:
+                    self._read_until(lambda: False, 0.001)
+
+    def _note_requests(self, message: Any) -> None:
+        for part in message if is_array(message) else [message]:
+            if is_object(part) and "method" in part and "id" in part:
+                self._pending.append(part["id"])
+
+    def _send(self, data: bytes, text: str) -> None:
+        self.conversation.add(Sender.SUITE, text)
+        self._link.write(data)
+
+    def _expect_copies(self, step: ExpectMessage) -> None:
+        for number in range(1, step.count + 1):
+            self.variables["n"] = number
+            self._expect(step)
+
+    def _expect(self, step: ExpectMessage) -> None:
+        end = monotonic() + self._timeout
+        while True:
+            problem = self._take_match(step)
+            if problem is None:
+                return
+            left = end - monotonic()
+            if problem or self._problem or self._has_ended or left <= 0:
+                if self._tolerates(step.tolerated):
+                    return
+                raise CaseFailed(self._explain(step, problem))
+            self._read(left)
+
+    def _take_match(self, step: ExpectMessage) -> str | None:
+        """Consumes the message of a pattern. Returns None, the difference, or an empty text if none has arrived."""
+        for at, arrived in enumerate(self._inbox):
+            if not is_candidate(step.pattern, arrived.message, self.variables):
+                continue
+            problem = find_mismatch(step.pattern, arrived.message, self.variables)
+            if problem is None and step.is_after and arrived.order < self._last_matched:
+                problem = "it arrived before the message of the step above"
+            if problem is None:
+                del self._inbox[at]
+                self._strays = [stray for stray in self._strays if stray.order != arrived.order]
+                self._last_matched = arrived.order
+                return None
+            if not step.skips_others:
+                return problem
+        return ""
+
+    def _tolerates(self, steps: Sequence[ScriptStep]) -> bool:
+        for step in steps:
+            match step:
+                case ExpectMessage():
+                    is_met = self._take_match(step) is None
+                case ExpectEnd():
+                    self._read_until(lambda: self._has_ended, EXIT_POLL)
+                    is_met = self._has_ended
+                case ExpectSilence():
+                    is_met = not self._has_ended and not any("method" not in one.message for one in self._inbox)
+                case ExpectExit(codes, seconds):
+                    code = self._wait_exit(seconds)
+                    is_met = code is not None and (not codes or code in codes)
+                case _:
+                    is_met = False
+            if is_met:
+                self.is_tolerated = True
+                return True
+        return False
+
+    def _explain(self, step: ExpectMessage, problem: str) -> str:
+        expected = json.dumps(step.pattern, ensure_ascii=False)
+        if problem:
+            return f"expected {expected}; {problem}"
+        if self._problem:
+            return f"expected {expected}; {self._problem}"
+        if self._has_ended:
+            return f"expected {expected}; the program ended the link"
+        return f"expected {expected}; no such message within {self._timeout:g} s"
+
+    def _expect_silence(self, seconds: float) -> None:
+        self._read_until(lambda: False, seconds)
+        for _, message in self._inbox:
+            if "method" not in message:
+                raise CaseFailed(f"expected no response; got {self._wire.write(message)}")
+
+    def _expect_exit(self, step: ExpectExit) -> None:
+        code = self._wait_exit(step.seconds)
+        if code is not None:
+            self.conversation.note(f"the program exited with {describe_code(code)}")
+        if code is None or (step.codes and code not in step.codes):
+            if self._tolerates(step.tolerated):
+                return
+            expected = f"with code {' or '.join(map(str, step.codes))}" if step.codes else "with any code"
+            actual = f"still runs after {step.seconds:g} s" if code is None else f"exited with {describe_code(code)}"
+            raise CaseFailed(f"expected that the program exits {expected}; it {actual}")
+
+    def _wait_exit(self, seconds: float) -> int | None:
+        end = monotonic() + seconds
+        while (left := end - monotonic()) > 0:
+            if self._has_ended:
+                return self._link.wait_exit(left)
+            self._read(min(left, EXIT_POLL))
+            if (code := self._link.wait_exit(0)) is not None:
+                self._read_until(lambda: self._has_ended, EXIT_POLL)  # its last output
+                return code
+        return self._link.wait_exit(0)
+
+    # -- receiving
+
+    def _read_until(self, is_met: Any, seconds: float) -> None:
+        end = monotonic() + seconds
+        while not is_met() and not self._has_ended and (left := end - monotonic()) > 0:
+            self._read(left)
+
+    def _read(self, seconds: float) -> None:
+        data = self._link.read(seconds)
+        if data is None:
+            return
+        if data == b"":
+            self._has_ended = True
+            self._problem = self._problem or self._wire.end()
+            self.conversation.note("the program ended the link")
+            return
+        for received in self._wire.feed(data):
+            if received.text:
+                self.conversation.add(Sender.PROGRAM, received.text)
+            if received.problem:
+                self.conversation.note(received.problem)
+                self._problem = self._problem or received.problem
+            if is_object(received.message) or is_array(received.message):
+                self._on_message(received.message)
+
+    def _on_message(self, message: Any) -> None:
+        self._received.append(message)
+        arrived = Arrived(next(self._arrived), message)
+        parts = message if is_array(message) else [message]
+        for part in parts:
+            if is_object(part) and "method" not in part:
+                self._on_response(part.get("id"), arrived)
+        if is_object(message) and "method" in message and "id" in message and not self._is_expected(message):
+            self._respond(message)
+        else:
+            self._inbox.append(arrived)
+
+    def _on_response(self, id: Any, arrived: Arrived) -> None:
+        at = next((at for at, pending in enumerate(self._pending) if is_same(pending, id)), None)
+        if at is None:
+            self._strays.append(arrived)
+        else:
+            del self._pending[at]
+
+    def _is_expected(self, message: dict[str, Any]) -> bool:
+        """Returns whether a step that is still to come expects this request of the program."""
+        for step in expectations(self._coming):
+            if is_object(step.pattern) and step.pattern.get("method") == message["method"]:
+                return True
+        return False
+
+    def _respond(self, request: dict[str, Any]) -> None:
+        """Responds to a request that no step expects, as an empty host would."""
+        method = request["method"]
+        response: dict[str, Any] = {"id": request["id"]}
+        if method in self._setup.responses:
+            response["result"] = fill(self._setup.responses[method], self.variables)
+        else:
+            response["error"] = {"code": UNKNOWN_METHOD, "message": f"unknown method: {method}"}
+        self._send(self._wire.encode(response), self._wire.write(response))
+
+    # -- verdict
+
+    def _check_forbidden(self, steps: Sequence[ScriptStep]) -> None:
+        for step in steps:
+            if isinstance(step, Forbid):
+                for message in self._received:
+                    if find_mismatch(step.pattern, message, dict(self.variables)) is None:
+                        raise CaseFailed(f"must never be sent: {self._wire.write(message)}")
+
+    def _check_wire(self) -> None:
+        if self._problem:
+            raise CaseFailed(self._problem)
+        if self._strays:
+            message = self._wire.write(self._strays[0].message)
+            raise CaseFailed(f"a response that belongs to no request, or a second one: {message}")
+
+
+def expectations(steps: Sequence[ScriptStep]) -> Iterator[ExpectMessage]:
+    for step in steps:
+        if isinstance(step, ExpectMessage):
+            yield step
+            yield from (other for other in step.tolerated if isinstance(other, ExpectMessage))
+
+
+def is_candidate(pattern: Any, message: Any, variables: Variables) -> bool:
+    """Returns whether a message is of the kind that a pattern expects: the response with its id, or its method."""
+    if not is_object(pattern) or "$unordered" in pattern:
+        return is_array(message)
+    if not is_object(message):
+        return False
+    if "method" in pattern:
+        return bool(message.get("method") == pattern["method"])
+    if "method" in message:
+        return False
+    if "id" not in pattern:
+        return True
+    return find_mismatch(pattern["id"], message.get("id"), dict(variables)) is None
+
+
+def expand(text: str) -> bytes:
+    """Returns the bytes of a text with escapes and `%repeat(N,text)%`."""
+    return REPEAT.sub(lambda found: found[2] * int(found[1]), unescape(text))
+
+
+def show_bytes(data: bytes) -> str:
+    return data.decode(errors="backslashreplace").replace("\r", "\\r").replace("\n", "\\n").replace("\0", "\\0")
+
+
+def describe_code(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"code {code}"
