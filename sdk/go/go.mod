@@ -1,0 +1,3 @@
+module becket
+
+go 1.23

@@ -1,0 +1,286 @@
+package becket
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+)
+
+// encoding/json accepts duplicate members, any case of a member's name and invalid UTF-8. Messages are scanned here
+// instead, within limits on what parsing them may cost.
+
+const (
+	maxNodes  = 50_000 // values in one message
+	maxDepth  = 64
+	maxDigits = 128
+)
+
+var (
+	errSyntax   = errors.New("not valid JSON")
+	errTooLarge = errors.New("too many values, levels or digits")
+)
+
+// span is a value within the scanned data, and for a member of an object its name and where that starts.
+type span struct {
+	name             string
+	from, start, end int
+}
+
+// scanner checks one JSON text.
+type scanner struct {
+	data  []byte
+	pos   int
+	nodes int
+}
+
+// scanJSON returns the end of a text that is one valid JSON value.
+func scanJSON(data []byte) error {
+	if !utf8.Valid(data) {
+		return errSyntax
+	}
+	s := scanner{data: data}
+	if err := s.value(0, nil); err != nil {
+		return err
+	}
+	if s.skipSpace(); s.pos != len(data) {
+		return errSyntax
+	}
+	return nil
+}
+
+// children returns the members or elements of an object or array that was checked before.
+func children(data []byte) []span {
+	s := scanner{data: data}
+	found := make([]span, 0, 8)
+	_ = s.value(0, &found)
+	return found
+}
+
+func (s *scanner) skipSpace() {
+	for s.pos < len(s.data) {
+		switch s.data[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) peek() byte {
+	s.skipSpace()
+	if s.pos < len(s.data) {
+		return s.data[s.pos]
+	}
+	return 0
+}
+
+// value passes one value; children of the outermost one are added to found.
+func (s *scanner) value(depth int, found *[]span) error {
+	if s.nodes++; s.nodes > maxNodes {
+		return errTooLarge
+	}
+	switch first := s.peek(); first {
+	case '{':
+		return s.container(depth+1, '}', true, found)
+	case '[':
+		return s.container(depth+1, ']', false, found)
+	case '"':
+		return s.text()
+	case 't':
+		return s.literal("true")
+	case 'f':
+		return s.literal("false")
+	case 'n':
+		return s.literal("null")
+	default:
+		return s.number()
+	}
+}
+
+func (s *scanner) container(depth int, closing byte, named bool, found *[]span) error {
+	if depth > maxDepth {
+		return errTooLarge
+	}
+	s.pos++
+	if s.peek() == closing {
+		s.pos++
+		return nil
+	}
+	for {
+		one := span{}
+		s.skipSpace()
+		one.from = s.pos
+		if named {
+			if s.peek() != '"' {
+				return errSyntax
+			}
+			start := s.pos
+			if err := s.text(); err != nil {
+				return err
+			}
+			if found != nil {
+				one.name = unquote(s.data[start:s.pos])
+			}
+			if s.peek() != ':' {
+				return errSyntax
+			}
+			s.pos++
+			s.skipSpace()
+		}
+		one.start = s.pos
+		if err := s.value(depth, nil); err != nil {
+			return err
+		}
+		one.end = s.pos
+		if found != nil {
+			*found = append(*found, one)
+		}
+		switch s.peek() {
+		case ',':
+			s.pos++
+		case closing:
+			s.pos++
+			return nil
+		default:
+			return errSyntax
+		}
+	}
+}
+
+func (s *scanner) literal(word string) error {
+	if !bytes.HasPrefix(s.data[s.pos:], []byte(word)) {
+		return errSyntax
+	}
+	s.pos += len(word)
+	return nil
+}
+
+func (s *scanner) text() error {
+	for s.pos++; s.pos < len(s.data); s.pos++ {
+		switch c := s.data[s.pos]; {
+		case c == '"':
+			s.pos++
+			return nil
+		case c == '\\':
+			if err := s.escape(); err != nil {
+				return err
+			}
+		case c < ' ':
+			return errSyntax
+		}
+	}
+	return errSyntax
+}
+
+func (s *scanner) escape() error {
+	s.pos++
+	if s.pos >= len(s.data) {
+		return errSyntax
+	}
+	switch s.data[s.pos] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return nil
+	case 'u':
+		if s.pos+4 >= len(s.data) {
+			return errSyntax
+		}
+		if _, err := strconv.ParseUint(string(s.data[s.pos+1:s.pos+5]), 16, 16); err != nil {
+			return errSyntax
+		}
+		s.pos += 4
+		return nil
+	}
+	return errSyntax
+}
+
+func (s *scanner) number() error {
+	start := s.pos
+	if s.at('-') {
+		s.pos++
+	}
+	if s.at('0') {
+		s.pos++
+	} else if s.digits() == 0 {
+		return errSyntax
+	}
+	if s.at('.') {
+		s.pos++
+		if s.digits() == 0 {
+			return errSyntax
+		}
+	}
+	if s.at('e') || s.at('E') {
+		s.pos++
+		if s.at('+') || s.at('-') {
+			s.pos++
+		}
+		if s.digits() == 0 {
+			return errSyntax
+		}
+	}
+	if s.pos-start > maxDigits {
+		return errTooLarge
+	}
+	return nil
+}
+
+func (s *scanner) at(c byte) bool { return s.pos < len(s.data) && s.data[s.pos] == c }
+
+func (s *scanner) digits() int {
+	start := s.pos
+	for s.pos < len(s.data) && '0' <= s.data[s.pos] && s.data[s.pos] <= '9' {
+		s.pos++
+	}
+	return s.pos - start
+}
+
+// unquote returns the text of a JSON string that was checked before.
+func unquote(quoted []byte) string {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	var text string
+	_ = json.Unmarshal(quoted, &text)
+	return text
+}
+
+// kindOf returns the JSON type of a value that was checked before, with its article.
+func kindOf(raw []byte) string {
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}
+
+// encodeJSON returns the compact JSON of a value. HTML is not escaped: no browser reads it.
+func encodeJSON(value any) ([]byte, error) {
+	if raw, isRaw := value.(json.RawMessage); isRaw && len(raw) > 0 {
+		return raw, scanJSON(raw)
+	}
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
+
+// isNull returns whether a raw value is absent or null.
+func isNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// isIntegral returns whether a JSON number has no fraction and no exponent.
+func isIntegral(raw []byte) bool { return bytes.IndexAny(raw, ".eE") < 0 }
