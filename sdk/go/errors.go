@@ -7,25 +7,6 @@ import (
 	"strings"
 )
 
-// The codes of errors on the wire.
-const (
-	CodeParseError       = -32700
-	CodeInvalidRequest   = -32600
-	CodeUnknownMethod    = -32601
-	CodeInvalidParams    = -32602
-	CodeInternal         = -32603
-	CodeCancelled        = -32800
-	CodeTimeout          = 1001
-	CodeBusy             = 1002
-	CodePermissionDenied = 1003
-	CodeTooLarge         = 1004
-	CodeNotReady         = 1005
-	CodeQuota            = 1006
-	CodeDiskFull         = 1007
-	CodeIncompatible     = 1008
-	CodeNotSupported     = 1009
-)
-
 // Error is an error response. A handler returns one to choose what its caller gets; of any other error the caller gets
 // only "internal error" and an incident id, under which stderr has the text.
 type Error struct {

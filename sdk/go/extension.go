@@ -30,11 +30,7 @@ import (
 	"time"
 )
 
-// features are those of the native dialect that this package supports: all of them.
-var features = []string{"cancel", "progress", "deadline", "credit", "ping", "log", "no_params"}
-
 const (
-	protocolVersion = 1
 	stopGrace       = 3 * time.Second        // for OnStop; a becket host kills its extension after four
 	cancelledGrace  = 200 * time.Millisecond // for cancelled handlers, before OnStop
 	unfinishedGrace = 1 * time.Second        // for handlers of requests before the end of stdin
@@ -103,12 +99,12 @@ func New(id, version string) *Extension {
 	}
 	e.Host = newHost(e)
 	e.handlers = map[string]handlerFunc{
-		"initialize": e.initialize,
-		"shutdown":   e.shutdown,
+		MethodInitialize: e.initialize,
+		MethodShutdown:   e.shutdown,
 	}
 	e.SetInfo(e.defaultInfo)
 	e.hasOwnInfo = false
-	e.handlers["sidecar.spawn_args"] = e.whenReady(func(context.Context, json.RawMessage) (any, error) {
+	e.handlers[MethodSidecarSpawnArgs] = e.whenReady(func(context.Context, json.RawMessage) (any, error) {
 		return SidecarArgs{}, nil
 	})
 	e.wire.takeFromHost()
@@ -119,12 +115,16 @@ func New(id, version string) *Extension {
 
 // AddTool adds a tool. Its schemas are those of the types: see SchemaOf. An input that does not fit them is rejected as
 // invalid params, with the path of each problem.
-func AddTool[In, Out any](e *Extension, name, description string, call func(ctx context.Context, input In) (Out, error)) {
-	declared := Tool{Name: name, Description: description, InputSchema: SchemaOf[In]()}
-	if schema := outputSchema[Out](); schema != nil {
-		declared.OutputSchema = schema
+func AddTool[In, Out any](
+	e *Extension, name, description string, call func(ctx context.Context, input In) (Out, error), options ...ToolOption,
+) {
+	declared := Tool{
+		Name: name, Description: description, InputSchema: SchemaOf[In](), OutputSchema: outputSchema[Out](),
 	}
-	e.addTool(declared, func(ctx context.Context, input json.RawMessage) (any, error) {
+	for _, option := range options {
+		option(&declared)
+	}
+	e.AddRawTool(declared, func(ctx context.Context, input json.RawMessage) (any, error) {
 		var in In
 		if problems := decodeValue(input, &in, ofToolCall); len(problems) > 0 {
 			for i := range problems {
@@ -136,12 +136,14 @@ func AddTool[In, Out any](e *Extension, name, description string, call func(ctx 
 	})
 }
 
+// ToolOption changes what is declared of a tool.
+type ToolOption func(declared *Tool)
+
+// ReadOnly declares that a tool changes nothing outside of its process.
+func ReadOnly(declared *Tool) { declared.ReadOnly = true }
+
 // AddRawTool adds a tool with schemas of its own. It gets its input as JSON, an object.
 func (e *Extension) AddRawTool(declared Tool, call func(ctx context.Context, input json.RawMessage) (any, error)) {
-	e.addTool(declared, call)
-}
-
-func (e *Extension) addTool(declared Tool, call func(context.Context, json.RawMessage) (any, error)) {
 	mustBeNamed("tool", declared.Name)
 	for _, one := range e.tools {
 		if one.declared.Name == declared.Name {
@@ -149,7 +151,7 @@ func (e *Extension) addTool(declared Tool, call func(context.Context, json.RawMe
 		}
 	}
 	e.tools = append(e.tools, &tool{declared, call})
-	e.handlers["tool.call"] = e.whenReady(e.callTool)
+	e.handlers[MethodToolCall] = e.whenReady(e.callTool)
 }
 
 // CommandFunc runs a command. The host gets what it returns when it has ended.
@@ -162,7 +164,7 @@ func (e *Extension) AddCommand(name string, run CommandFunc) {
 		panic(fmt.Sprintf("becket: the command %q is declared twice", name))
 	}
 	e.commands[name] = run
-	e.handlers["command.invoke"] = e.whenReady(e.invokeCommand)
+	e.handlers[MethodCommandInvoke] = e.whenReady(e.invokeCommand)
 }
 
 // ProviderFunc completes a request to a model. It sends the parts as events, and returns the whole at the end.
@@ -177,8 +179,8 @@ func (e *Extension) AddProvider(declared Provider, complete ProviderFunc) {
 		}
 	}
 	e.providers = append(e.providers, &provider{declared, complete})
-	e.handlers["provider.complete"] = e.whenReady(e.complete)
-	e.handlers["provider.stream"] = e.whenReady(e.stream)
+	e.handlers[MethodProviderComplete] = e.whenReady(e.complete)
+	e.handlers[MethodProviderStream] = e.whenReady(e.stream)
 }
 
 // HookFunc decides about an event; nil is Continue.
@@ -187,7 +189,7 @@ type HookFunc func(ctx context.Context, event HookEvent) (HookResult, error)
 // AddHook has events of a kind handled that fit the match; the zero match fits all of them.
 func (e *Extension) AddHook(kind HookKind, match HookMatch, handle HookFunc) {
 	e.hooks = append(e.hooks, &hook{kind, match, handle})
-	e.handlers["hook.handle"] = e.whenReady(e.handleHook)
+	e.handlers[MethodHookHandle] = e.whenReady(e.handleHook)
 }
 
 // AddCapability declares a capability of a kind of the extension's own.
@@ -198,7 +200,7 @@ func (e *Extension) AddCapability(capability DeclaredCapability) {
 // AddMethod adds a method of the extension's own. Its params are JSON without `_meta`, or nil.
 func (e *Extension) AddMethod(name string, call func(ctx context.Context, params json.RawMessage) (any, error)) {
 	mustBeNamed("method", name)
-	if name == "initialize" || name == "shutdown" {
+	if name == MethodInitialize || name == MethodShutdown {
 		panic(fmt.Sprintf("becket: the method %q belongs to the contract", name))
 	}
 	e.handlers[name] = e.whenReady(call)
@@ -218,12 +220,12 @@ func (e *Extension) OnStop(run func(ctx context.Context) error) { e.onStop = run
 // SetInfo sets what the extension reports about itself.
 func (e *Extension) SetInfo(info func(ctx context.Context) (ExtensionInfo, error)) {
 	e.hasOwnInfo = true
-	e.handlers["info.get"] = e.whenReady(func(ctx context.Context, _ json.RawMessage) (any, error) { return info(ctx) })
+	e.handlers[MethodInfoGet] = e.whenReady(func(ctx context.Context, _ json.RawMessage) (any, error) { return info(ctx) })
 }
 
 // SetSidecarArgs sets how the host starts the extension's sidecar.
 func (e *Extension) SetSidecarArgs(args func(ctx context.Context) (SidecarArgs, error)) {
-	e.handlers["sidecar.spawn_args"] = e.whenReady(func(ctx context.Context, _ json.RawMessage) (any, error) {
+	e.handlers[MethodSidecarSpawnArgs] = e.whenReady(func(ctx context.Context, _ json.RawMessage) (any, error) {
 		return args(ctx)
 	})
 }
@@ -302,7 +304,7 @@ func (e *Extension) Serve(ctx context.Context, in io.Reader, out io.Writer) erro
 }
 
 func (e *Extension) findNotification(method string) handlerFunc {
-	if method == "config.changed" && len(e.onChange) > 0 {
+	if method == MethodConfigChanged && len(e.onChange) > 0 {
 		return e.changeConfig
 	}
 	if handle := e.own[method]; handle != nil {
@@ -379,9 +381,9 @@ func (e *Extension) checkVersion(raw json.RawMessage) error {
 	if raw == nil || json.Unmarshal(raw, &given) != nil || given.Version == nil || !isIntegral([]byte(*given.Version)) {
 		return nil
 	}
-	if version := given.Version.String(); version != fmt.Sprint(protocolVersion) {
-		failure := Errorf(CodeIncompatible, "%s supports version %d of the contract, not %s", e.id, protocolVersion, version)
-		failure.Data = map[string]any{"supported": []int{protocolVersion}}
+	if version := given.Version.String(); version != fmt.Sprint(ProtocolVersion) {
+		failure := Errorf(CodeIncompatible, "%s supports version %d of the contract, not %s", e.id, ProtocolVersion, version)
+		failure.Data = map[string]any{"supported": []int{ProtocolVersion}}
 		return failure
 	}
 	return nil
@@ -395,11 +397,11 @@ func (e *Extension) describe(ctx context.Context, params Initialize) Initialized
 	for _, one := range e.providers {
 		declared.Providers = append(declared.Providers, one.declared)
 	}
-	result := Initialized{ProtocolVersion: protocolVersion}
+	result := Initialized{ProtocolVersion: ProtocolVersion}
 	if len(params.Features) > 0 {
 		declared.Hooks = e.subscriptions()
-		result.Features = features
-		if !e.hasOwnInfo { // one of the author's may take long or fail: the host sends info.get for it
+		result.Features = Features // all of them are supported
+		if !e.hasOwnInfo {         // one of the author's may take long or fail: the host sends info.get for it
 			info, _ := e.defaultInfo(ctx)
 			result.Info = &info
 		}
@@ -407,7 +409,7 @@ func (e *Extension) describe(ctx context.Context, params Initialize) Initialized
 			result.ID = e.id
 		}
 	}
-	result.Capabilities = declared
+	result.Capabilities = &declared
 	return result
 }
 

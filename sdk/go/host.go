@@ -68,7 +68,7 @@ func (h *Host) peer() (*peer, error) {
 func (h *Host) Log(level LogLevel, message string) {
 	record := LogRecord{Level: level, Logger: h.extension.ID(), Message: message}
 	if p, err := h.peer(); err == nil && p.has("log") {
-		if text, err := encodeParams(record); err == nil && p.writer.send(encodeNotification("$/log", text)) == nil {
+		if text, err := encodeParams(record); err == nil && p.writer.send(encodeNotification(MethodLog, text)) == nil {
 			return
 		}
 	}
@@ -90,14 +90,14 @@ type Memory struct{ host *Host }
 // Append keeps a record, and returns when it is durable. The namespace is set here.
 func (m *Memory) Append(ctx context.Context, record Append) (kept Appended, err error) {
 	record.Namespace = m.host.extension.ID()
-	return kept, m.host.Call(ctx, "memory.append", record, &kept)
+	return kept, m.host.Call(ctx, MethodMemoryAppend, record, &kept)
 }
 
 // Query returns the records for which all conditions hold, the newest first. The namespace is set here.
 func (m *Memory) Query(ctx context.Context, query Query) ([]Record, error) {
 	query.Namespace = m.host.extension.ID()
 	var found Records
-	err := m.host.Call(ctx, "memory.query", query, &found)
+	err := m.host.Call(ctx, MethodMemoryQuery, query, &found)
 	return found.Records, err
 }
 
@@ -106,7 +106,7 @@ type Config struct{ host *Host }
 
 // Get returns a value with its revision; the value is nil if there is none.
 func (c *Config) Get(ctx context.Context, key string) (value ConfigValue, err error) {
-	return value, c.host.Call(ctx, "config.get", ConfigGet{Key: key}, &value)
+	return value, c.host.Call(ctx, MethodConfigGet, ConfigGet{Key: key}, &value)
 }
 
 // Set changes a value, and returns when it is durable.
@@ -116,12 +116,12 @@ func (c *Config) Set(ctx context.Context, key, value string) (ConfigSaved, error
 
 // SetIf changes a value only if its revision is still IfRevision; otherwise the result is not OK.
 func (c *Config) SetIf(ctx context.Context, change ConfigSet) (saved ConfigSaved, err error) {
-	return saved, c.host.Call(ctx, "config.set", change, &saved)
+	return saved, c.host.Call(ctx, MethodConfigSet, change, &saved)
 }
 
 // Subscribe has changes of these keys sent, or of all. Call OnChange before.
 func (c *Config) Subscribe(ctx context.Context, keys ...string) (subscribed ConfigSubscribed, err error) {
-	return subscribed, c.host.Call(ctx, "config.subscribe", ConfigSubscribe{Keys: keys}, &subscribed)
+	return subscribed, c.host.Call(ctx, MethodConfigSubscribe, ConfigSubscribe{Keys: keys}, &subscribed)
 }
 
 // OnChange has a function called with each change, one after the other. Call it before Run or Serve.

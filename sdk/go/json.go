@@ -283,4 +283,4 @@ func encodeJSON(value any) ([]byte, error) {
 func isNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // isIntegral returns whether a JSON number has no fraction and no exponent.
-func isIntegral(raw []byte) bool { return bytes.IndexAny(raw, ".eE") < 0 }
+func isIntegral(raw []byte) bool { return !bytes.ContainsAny(raw, ".eE") }

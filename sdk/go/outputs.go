@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -39,7 +40,7 @@ func (o *CommandOutput) Table(headers []string, rows [][]string) error {
 }
 
 func (o *CommandOutput) send(event CommandOutputEvent) error {
-	return o.notify("command.output", CommandOutputParams{RequestID: o.id, Event: event})
+	return o.notify(MethodCommandOutput, CommandOutputParams{RequestID: o.id, Event: event})
 }
 
 func (o *CommandOutput) notify(method string, params any) error {
@@ -67,7 +68,7 @@ func (o *CommandOutput) Task(label string, options TaskOptions, run func(task *T
 	o.tasks++
 	task := &Task{out: o, id: fmt.Sprintf("%s/%d", o.id, o.tasks), total: options.Total}
 	o.mu.Unlock()
-	if err := o.notify("task.start", TaskStarted{ID: task.id, Label: label, Kind: &options.Kind}); err != nil {
+	if err := o.notify(MethodTaskStart, TaskStarted{ID: task.id, Label: label, Kind: options.Kind}); err != nil {
 		return err
 	}
 	if task.total > 0 {
@@ -84,7 +85,7 @@ func (o *CommandOutput) Task(label string, options TaskOptions, run func(task *T
 	err := run(task)
 	isDone = true
 	if err == nil {
-		return o.notify("task.done", TaskEnded{ID: task.id})
+		return o.notify(MethodTaskDone, TaskEnded{ID: task.id})
 	}
 	task.end(failureText(o.ctx, err))
 	return err
@@ -111,12 +112,12 @@ type Task struct {
 	current int64
 }
 
-// Advance adds to what is done.
-func (t *Task) Advance(by int64) error {
+// Advance adds to what is done, and sends a message unless it is empty.
+func (t *Task) Advance(by int64, message string) error {
 	t.mu.Lock()
 	current := t.current + by
 	t.mu.Unlock()
-	return t.Update(current, "")
+	return t.Update(current, message)
 }
 
 // Update sends how much is done, and a message unless it is empty.
@@ -131,18 +132,18 @@ func (t *Task) Update(current int64, message string) error {
 	if t.total > 0 {
 		update.Total = &t.total
 	}
-	return t.out.notify("task.update", update)
+	return t.out.notify(MethodTaskUpdate, update)
 }
 
 // Log sends a log line of the task.
 func (t *Task) Log(line string) error {
-	return t.out.notify("task.log", TaskLogged{ID: t.id, Line: line})
+	return t.out.notify(MethodTaskLog, TaskLogged{ID: t.id, Line: line})
 }
 
 // end reports a failure. It does not wait for credit: the request may be cancelled.
 func (t *Task) end(problem string) {
 	if text, err := encodeParams(TaskEnded{ID: t.id, Error: problem}); err == nil {
-		_ = t.out.request.peer.writer.send(encodeNotification("task.done", text))
+		_ = t.out.request.peer.writer.send(encodeNotification(MethodTaskDone, text))
 	}
 }
 
@@ -171,12 +172,7 @@ func (s *ProviderStream) ToolUse(id, name string, input map[string]any) error {
 
 // Usage sends usage figures under the names of the provider.
 func (s *ProviderStream) Usage(values map[string]any) error {
-	event := maps.Clone(values)
-	if event == nil {
-		event = map[string]any{}
-	}
-	event["type"] = "usage"
-	return s.send(event)
+	return s.send(Usage{Others: values})
 }
 
 // Error sends an error; the provider may still return a result.
@@ -187,7 +183,7 @@ func (s *ProviderStream) Error(message string) error {
 	return s.send(ProviderFailed{Message: message})
 }
 
-func (s *ProviderStream) send(event any) error {
+func (s *ProviderStream) send(event ProviderEvent) error {
 	if s.request == nil {
 		return context.Cause(s.ctx)
 	}
@@ -195,12 +191,27 @@ func (s *ProviderStream) send(event any) error {
 	if err != nil {
 		return err
 	}
-	return s.request.send(s.ctx, "provider.stream.event", text)
+	return s.request.send(s.ctx, MethodProviderStreamEvent, text)
 }
 
 // TextResult returns a result of one text block.
 func TextResult(text string) ProviderResult {
 	return ProviderResult{Content: []any{map[string]any{"type": "text", "text": text}}}
+}
+
+// Text returns the text of a message: its content, or that of its text blocks.
+func (m Message) Text() string {
+	if m.Content.String != nil {
+		return *m.Content.String
+	}
+	var text strings.Builder
+	for _, block := range m.Content.Array {
+		if block["type"] == "text" {
+			part, _ := block["text"].(string)
+			text.WriteString(part)
+		}
+	}
+	return text.String()
 }
 
 func sortedNames[T any](values map[string]T) []string {

@@ -277,11 +277,11 @@ func Progress(ctx context.Context, value any) error {
 		return err
 	}
 	params := append(append(json.RawMessage(`{"token":`), request.ID...), `,"value":`...)
-	return request.send(ctx, "$/progress", append(append(params, text...), '}'))
+	return request.send(ctx, MethodProgress, append(append(params, text...), '}'))
 }
 
 func (p *peer) receiveRequest(m message, group *batch) {
-	if m.method == "$/ping" {
+	if m.method == MethodPing {
 		p.reply(group, encodeResult(m.id, json.RawMessage("null")))
 		return
 	}
@@ -469,12 +469,12 @@ func (p *peer) waitIdle(limit time.Duration, others int) bool {
 
 func (p *peer) receiveNotification(m message) {
 	switch m.method {
-	case "$/cancelRequest":
+	case MethodCancelRequest:
 		if request := p.findRequest(m.params, nil); request != nil {
 			request.cancel(ErrCancelled)
 		}
 		return
-	case "$/credit":
+	case MethodCredit:
 		var count int64
 		if request := p.findRequest(m.params, &count); request != nil && count > 0 {
 			request.grant(count)
@@ -587,7 +587,7 @@ func (r *Request) send(ctx context.Context, method string, params json.RawMessag
 	if err := r.takeCredit(ctx); err != nil {
 		return err
 	}
-	if method != "$/progress" && (r.peer.has("deadline") || r.peer.has("credit")) {
+	if method != MethodProgress && (r.peer.has("deadline") || r.peer.has("credit")) {
 		params = insertMeta(params, `"parent":`+string(r.ID), r.peer.has("no_params"))
 	}
 	return r.peer.sendNotification(ctx, method, params)
@@ -674,7 +674,7 @@ func (p *peer) call(ctx context.Context, method string, params, result any) erro
 	case <-ctx.Done():
 		p.removePending(id, true)
 		if p.has("cancel") {
-			_ = p.writer.send(encodeNotification("$/cancelRequest", json.RawMessage(fmt.Sprintf(`{"id":%d}`, id))))
+			_ = p.writer.send(encodeNotification(MethodCancelRequest, json.RawMessage(fmt.Sprintf(`{"id":%d}`, id))))
 		}
 		return fmt.Errorf("%s: %w", method, context.Cause(ctx))
 	}

@@ -22,6 +22,14 @@ func SchemaOf[T any]() map[string]any {
 	return buildSchema(reflect.TypeFor[T](), false)
 }
 
+// outputSchema returns the schema of a tool's results, and nil if they may be anything.
+func outputSchema[T any]() map[string]any {
+	if schema := buildSchema(reflect.TypeFor[T](), true); len(schema) > 0 {
+		return schema
+	}
+	return nil
+}
+
 // buildSchema describes what a type decodes from or, for outputs, what it is encoded to: a nil slice is null.
 func buildSchema(t reflect.Type, isOutput bool) map[string]any {
 	b := schemaBuilder{isOutput: isOutput, definitions: map[string]any{}}

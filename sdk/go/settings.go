@@ -27,17 +27,17 @@ type Editor struct {
 // SetEditor sets the editor of the extension's own settings.
 func (e *Extension) SetEditor(editor Editor) {
 	if editor.Open != nil {
-		e.handlers["settings.editor.open"] = editorHandler(e, editor.Open, func(in EditorOpen) (string, string) {
+		e.handlers[MethodSettingsEditorOpen] = editorHandler(e, editor.Open, func(in EditorOpen) (string, string) {
 			return in.Category, in.Field
 		})
 	}
 	if editor.Key != nil {
-		e.handlers["settings.editor.key"] = editorHandler(e, editor.Key, func(in EditorKey) (string, string) {
+		e.handlers[MethodSettingsEditorKey] = editorHandler(e, editor.Key, func(in EditorKey) (string, string) {
 			return in.Category, in.Field
 		})
 	}
 	if editor.Commit != nil {
-		e.handlers["settings.editor.commit"] = e.whenReady(func(ctx context.Context, params json.RawMessage) (any, error) {
+		e.handlers[MethodSettingsEditorCommit] = e.whenReady(func(ctx context.Context, params json.RawMessage) (any, error) {
 			chosen, err := decodeParams[EditorCommit](params)
 			if err != nil {
 				return nil, err
@@ -78,9 +78,9 @@ func editorHandler[T any](
 func (e *Extension) closeEditor(ctx context.Context, result EditorResult) error {
 	switch result.(type) {
 	case EditorCommitted:
-		return e.peer.notify(ctx, "settings.editor.commit", result)
+		return e.peer.notify(ctx, MethodSettingsEditorCommit, result)
 	case EditorClosed:
-		return e.peer.notify(ctx, "settings.editor.close", result)
+		return e.peer.notify(ctx, MethodSettingsEditorClose, result)
 	}
 	return nil
 }
