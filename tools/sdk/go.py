@@ -98,9 +98,8 @@ class GoWriter:
             fields.append('\t// Others are the members besides.\n\tOthers map[string]any `json:"-"`\n')
         head = comment(f"{record.name}: {record.doc}")
         parts = [f"{head}type {record.name} {struct(fields)}\n"]
-        parts += [
-            f"func ({record.name}) is{union.name}() {{}}\n" for union in self._unions if record.name in union.cases.values()
-        ]
+        unions = [union.name for union in self._unions if record.name in union.cases.values()]
+        parts += [f"func ({record.name}) is{union}() {{}}\n" for union in unions]
         parts += self._encoding(record)
         parts += self._decoding(record)
         return "\n".join(parts)
@@ -184,7 +183,8 @@ class GoWriter:
                 "// UnmarshalJSON decodes the value.\n"
                 f"func (v *{record.name}) UnmarshalJSON(data []byte) error {{\n"
                 f"\ttype fields {record.name}\n\traw := struct {{\n\t\t*fields\n{raws}\t}}{{fields: (*fields)(v)}}\n"
-                f"\tif err := json.Unmarshal(data, &raw); err != nil {{\n\t\treturn err\n\t}}\n{reads}\treturn nil\n}}\n"
+                "\tif err := json.Unmarshal(data, &raw); err != nil {\n\t\treturn err\n\t}\n"
+                f"{reads}\treturn nil\n}}\n"
             )
         elif record.open:
             known = [record.tag[0]] if record.tag else []
@@ -213,7 +213,8 @@ class GoWriter:
 
     def _choice(self, choice: Choice) -> str:
         """Returns a struct with a field for each JSON type, of which one is set."""
-        fields, writes, reads = [], "", ""
+        fields: list[str] = []
+        writes = reads = ""
         for use in choice.choices:
             name, kind_of_json = choice_name(use)
             plain = self._use(use)
@@ -224,7 +225,7 @@ class GoWriter:
         return (
             f"{comment(f'{choice.name}: {choice.doc}')}type {choice.name} {struct(fields)}\n\n"
             f"// MarshalJSON encodes the field that is set, and null if none is.\n"
-            f"func (v {choice.name}) MarshalJSON() ([]byte, error) {{\n{writes}\treturn []byte(\"null\"), nil\n}}\n\n"
+            f'func (v {choice.name}) MarshalJSON() ([]byte, error) {{\n{writes}\treturn []byte("null"), nil\n}}\n\n'
             f"// UnmarshalJSON decodes the value into the field for its JSON type.\n"
             f"func (v *{choice.name}) UnmarshalJSON(data []byte) error {{\n\t*v = {choice.name}{{}}\n"
             f"\tswitch kindOf(data) {{\n{reads}\t}}\n"
