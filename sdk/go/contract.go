@@ -420,7 +420,7 @@ func UnmarshalProviderEvent(data []byte) (ProviderEvent, error) {
 	return nil, fmt.Errorf("becket: unknown type of ProviderEvent: %q", tag)
 }
 
-// TextDelta: A further piece of the answer, in `delta`, or in `text` where there is no `delta`.
+// TextDelta: A further piece of the answer, in `delta`. A host also reads `text` where there is no `delta`.
 type TextDelta struct {
 	Delta string `json:"delta"`
 }
@@ -433,7 +433,8 @@ func (v TextDelta) MarshalJSON() ([]byte, error) {
 	return encodeRecord("type", "text", fields(v), nil)
 }
 
-// ThinkingDelta: A further piece of what the model thinks, in `delta`, or in `text` where there is no `delta`.
+// ThinkingDelta: A further piece of what the model thinks, in `delta`. A host also reads `text` where there is no
+// `delta`.
 type ThinkingDelta struct {
 	Delta string `json:"delta"`
 }
