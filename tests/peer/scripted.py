@@ -104,6 +104,7 @@ class Script:
         self._receiver = receiver
 
     def write(self, data: bytes) -> None:
+        assert data, "a write without bytes costs a system call"
         for body in self._framing.feed(data):
             assert isinstance(body, bytes | memoryview | bytearray)
             self._received.append(json.loads(bytes(body)))

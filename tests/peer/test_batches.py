@@ -232,6 +232,24 @@ async def test_an_incoming_batch_gets_a_response_in_one_frame_when_the_last_hand
     assert answers[None]["error"]["code"] == -32600
 
 
+async def test_members_of_an_incomplete_batch_cause_no_write() -> None:
+    release = anyio.Event()
+    async with scripted() as (peer, script):
+        peer.handle("quick")(lambda params: params)
+
+        @peer.handle("slow")
+        async def slow() -> str:
+            await release.wait()
+            return "slow"
+
+        script.send([request(1, "slow"), request(2, "quick", [1])], notification("other"))  # which it reads in one turn
+        await settled()
+        assert script.unread() == []
+        release.set()
+
+        assert [message["id"] for message in await script.receive()] == [2, 1]
+
+
 async def test_a_batch_of_notifications_never_gets_a_response() -> None:
     async with scripted() as (peer, script):
         told: list[Any] = []

@@ -410,7 +410,10 @@ class Link:
         return self._buffered + self.transport.queued
 
     def send(self, frame: bytes) -> None:
-        """Queues a frame: a single one is written at once, several of one turn are written together."""
+        """Queues a frame: a single one is written at once, several of one turn are written together. An empty one is
+        nothing to send."""
+        if not frame:
+            return
         if self._is_coalescing:
             self._buffer.append(frame)
             size = self._buffered = self._buffered + len(frame)
@@ -420,7 +423,7 @@ class Link:
             if self.close_reason is None:
                 self._coalesce_writes(self.loop.call_soon)
                 self.send(frame)
-        elif frame:
+        else:
             self._has_written_this_turn = True
             self.transport.write(frame)
 
