@@ -400,20 +400,16 @@ class Connection:
         if not calls and not notes:
             raise LocalProtocolError("an empty batch")
         bodies: list[bytes] = []
-        filed: dict[int, OutboundCall] = {}
         for call, params in calls:
-            number = self._choose_call_number(self._ids.last + 1, call.method)
-            filed[number] = call
-            bodies.append(self.codec.encode_request(self._id_format % number, call.method, params))
+            call.number = self._choose_call_number(self._ids.last + 1, call.method)
+            call.id = self._id_format % call.number
+            bodies.append(self.codec.encode_request(call.id, call.method, params))
         bodies.extend(self.codec.encode_notification(method, params) for method, params in notes)
         frame = self.framing.encode(self.codec.encode_batch(bodies))
-        for number, call in filed.items():
-            call.number = number
-            call.id = self._id_format % number
-        self.calls.update(filed)
-        if filed:
+        if calls:
             self._forget_batches()
-            self._batches.append(list(filed.values()))
+            self._batches.append([call for call, _ in calls])
+            self.calls.update({call.number: call for call, _ in calls})
         return frame
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
@@ -799,21 +795,19 @@ class Connection:
     def _on_unmatched_error(self, message: Failure) -> None:
         # A peer rejects a batch as a whole under the null id; no other message of becket can be unreadable.
         self._forget_batches()
-        if self._batches:
-            for call in self._batches.pop(0):
-                if self._is_open(call):
-                    del self.calls[call.number]
-                    self._fail_call(call, self._build_remote_error(call, message))
+        batch = next((batch for batch in self._batches if not any(map(has_response, batch))), None)
+        if batch is not None:
+            self._batches.remove(batch)
+            for call in filter(self._is_open, batch):
+                del self.calls[call.number]
+                self._fail_call(call, self._build_remote_error(call, message))
             return
         self._on_stray_response(NULL_ID)
         self.receiver.on_anomaly(message)
 
     def _forget_batches(self) -> None:
-        """Removes batches that cannot be rejected as a whole any more: one of their calls has its response, or none
-        is pending."""
-        self._batches = [
-            batch for batch in self._batches if any(map(self._is_open, batch)) and not any(map(has_response, batch))
-        ]
+        """Removes batches without a pending call, which cannot be rejected any more."""
+        self._batches = [batch for batch in self._batches if any(map(self._is_open, batch))]
 
     def _is_open(self, call: OutboundCall) -> bool:
         return self.calls.get(call.number) is call

@@ -137,7 +137,9 @@ class Outbound:
         call = OutboundCall(method, waiter, time() + timeout, timeout)
         current = CURRENT_REQUEST.get()
         if current is not None or link.features:
-            encoded = self._bind_to_request(call, encoded, current)
+            meta = self._bind_to_request(call, current)
+            if meta is not None:
+                encoded = link.dialect.insert_meta(encoded, meta, link.features)
         window = self._call_slots
         if len(self._calls) >= window.limit or window.waiters or self._transport.queued:
             await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
@@ -156,10 +158,8 @@ class Outbound:
         except JSON_ERRORS as error:
             raise BadReply(method=method, problem=str(error)) from error
 
-    def _bind_to_request(
-        self, call: OutboundCall, params: bytes | None, current: CurrentRequest | None
-    ) -> bytes | None:
-        """Binds a call to the request that it is made within, and returns its params with `_meta`."""
+    def _bind_to_request(self, call: OutboundCall, current: CurrentRequest | None) -> bytes | None:
+        """Binds a call to the request that it is made within, and returns its metadata, or None."""
         if current is not None and current.request.state is CLOSED:
             current = None  # a task may outlive the request whose handler started it
         if current is not None:
@@ -167,7 +167,7 @@ class Outbound:
             if current.request.deadline < call.deadline:
                 call.deadline = current.request.deadline
                 call.timeout = max(0.0, call.deadline - self.link.time())
-        return self._insert_meta(params, call.timeout, current, None) if self.link.features else params
+        return self._encode_meta(call.timeout, current, None) if self.link.features else None
 
     def _inherit_chain(self, call: OutboundCall, current: CurrentRequest) -> None:
         """Records the gates of those on whose behalf a call is made, from the nearest to the first."""
@@ -201,7 +201,9 @@ class Outbound:
             self._inherit_chain(call, current)
         token = None
         if link.features:
-            encoded = self._insert_meta(encoded, until - link.time(), current, credit)
+            meta = self._encode_meta(until - link.time(), current, credit)
+            if meta is not None:
+                encoded = link.dialect.insert_meta(encoded, meta, link.features)
         elif progress is not None and link.progress is not None and link.progress.token_codec is not None:
             token = link.event_router.next_token()
             encoded = link.progress.token_codec.insert_token(encoded, token)
@@ -387,17 +389,16 @@ class Outbound:
         """Sends all in one frame and returns an outcome for each call: its result, or the error that it would raise."""
         link = self.link
         requests = [member for member in members if isinstance(member, BatchCall)]
-        deadline = link.loop.time() + timeout
+        shared = OutboundCall("", NULL_FUTURE, link.loop.time() + timeout, timeout)  # what all its calls have in common
+        meta = self._bind_to_request(shared, CURRENT_REQUEST.get()) if requests else None
+        deadline, timeout, chain = shared.deadline, shared.timeout, shared.chain
         calls = [
-            OutboundCall(member.method, link.loop.create_future(), deadline=deadline, timeout=timeout)
+            OutboundCall(member.method, link.loop.create_future(), deadline, timeout, chain=chain)
             for member in requests
         ]
-        encoded = [
-            self._bind_to_request(
-                call, None if member.params is None else encode_json(member.params), CURRENT_REQUEST.get()
-            )
-            for call, member in zip(calls, requests, strict=True)
-        ]
+        encoded = [None if member.params is None else encode_json(member.params) for member in requests]
+        if meta is not None:
+            encoded = [link.dialect.insert_meta(params, meta, link.features) for params in encoded]
         notifications = [
             (member.method, None if member.params is None else encode_json(member.params))
             for member in members
@@ -412,8 +413,8 @@ class Outbound:
             link.call_slots.grant_free_slots()
             raise
         link.send(frame)
-        for call in calls:
-            link.wake_at(call.deadline)
+        if calls:
+            link.wake_at(deadline)
         try:
             for call in calls:
                 await cast("LoopFuture", call.future)
@@ -439,28 +440,22 @@ class Outbound:
         except JSON_ERRORS as error:
             raise BadReply(method=call.method, problem=str(error)) from error
 
-    def _insert_meta(
-        self, params: bytes | None, timeout: float, current: CurrentRequest | None, credit: int | None
-    ) -> bytes | None:
-        """Returns the params of a call with `_meta`."""
+    def _encode_meta(self, timeout: float, current: CurrentRequest | None, credit: int | None) -> bytes | None:
+        """Returns the metadata of a call, or None."""
         link = self.link
         has_deadline = timeout < inf and "deadline" in link.features
         timeout_ms = max(1, round(timeout * 1000)) if has_deadline else None
         if current is None and credit is None:
-            if timeout_ms is None:
-                return params
-            meta = b'{"timeout_ms":%d}' % timeout_ms
-        else:
-            depth = 0
-            parent: int | str | None = None
-            if current is not None:
-                depth = current.request.depth + 1
-                if current.link is link and current.request.state is OPEN:
-                    parent = decode_json(current.request.id)
-            if depth > link.limits.call_depth:
-                raise NotSent("calls within calls", link.limits.call_depth)
-            meta = encode_json(CallMeta(timeout_ms=timeout_ms, parent=parent, depth=depth, credit=credit))
-        return link.dialect.insert_meta(params, meta, link.features)
+            return None if timeout_ms is None else b'{"timeout_ms":%d}' % timeout_ms
+        depth = 0
+        parent: int | str | None = None
+        if current is not None:
+            depth = current.request.depth + 1
+            if current.link is link and current.request.state is OPEN:
+                parent = decode_json(current.request.id)
+        if depth > link.limits.call_depth:
+            raise NotSent("calls within calls", link.limits.call_depth)
+        return encode_json(CallMeta(timeout_ms=timeout_ms, parent=parent, depth=depth, credit=credit))
 
     async def _wait_for_slot(self, call: OutboundCall, size: int) -> None:
         """Waits until the call has a slot and its bytes have room. A call that was never sent is busy, not timed
