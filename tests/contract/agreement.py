@@ -42,7 +42,15 @@ from becket.contract.handshake_checks import decode_initialized, find_handshake_
 from becket.contract.hooks import HookEvent, HookKind, HookMatch, HookResult, HookSubscription
 from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo, ModelInfo, SidecarArgs
 from becket.contract.log import LogLevel, LogRecord
-from becket.contract.memory import Append, Appended, Query, Record, Records, check_append, find_namespace_problem
+from becket.contract.memory import (
+    Append,
+    Appended,
+    Query,
+    Record,
+    Records,
+    find_append_problems,
+    find_namespace_problem,
+)
 from becket.contract.providers import (
     DirectEvent,
     Message,
@@ -179,7 +187,8 @@ def command_output(kind: str) -> Agreement:
 
 def read_append(raw: Raw) -> Append:
     append = msgspec.json.decode(raw, type=Append)
-    check_append(append, append.namespace)
+    if problems := find_append_problems(append):
+        raise ValueError(problems)
     return append
 
 

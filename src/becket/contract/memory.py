@@ -28,8 +28,7 @@ __all__ = [
     "Query",
     "Record",
     "Records",
-    "check_append",
-    "check_query",
+    "check_owner",
     "decode_append",
     "decode_query",
     "find_append_problems",
@@ -120,24 +119,11 @@ MEMORY_QUERY: Final = Method(
 # -- rules
 
 
-def check_append(append: Append, extension: str, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Raises InvalidParams unless this extension may store this record."""
-    problems = [*find_owner_problems(append.namespace, extension), *find_append_problems(append, limits)]
-    if problems:
-        raise InvalidParams(problems)
-
-
-def check_query(query: Query, extension: str) -> None:
-    """Raises InvalidParams unless this extension may make this query."""
-    problems = find_owner_problems(query.namespace, extension)
-    if problems:
-        raise InvalidParams(problems)
-
-
-def find_owner_problems(namespace: str, extension: str) -> list[Problem]:
-    if namespace == extension:
-        return []
-    return [("/namespace", f"namespace must equal extension id '{extension}' (got '{truncate(namespace)}')")]
+def check_owner(namespace: str, extension: str) -> None:
+    """Raises InvalidParams unless this extension may use this namespace. All else is checked by the store."""
+    if namespace != extension:
+        problem = f"namespace must equal extension id '{extension}' (got '{truncate(namespace)}')"
+        raise InvalidParams([("/namespace", problem)])
 
 
 def find_append_problems(append: Append, limits: Limits = DEFAULT_LIMITS) -> list[Problem]:

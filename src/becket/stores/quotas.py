@@ -33,7 +33,9 @@ def parse_append(append: Append, limits: Limits) -> NewRecord:
     if problems:
         raise InvalidParams(problems)
     meta = None if append.meta is None else msgspec.json.encode(append.meta)
-    size = len(append.content.encode()) + len(meta or b"") + sum(len(tag.encode()) for tag in append.tags)
+    size = len(append.content.encode()) + len(meta or b"")
+    if append.tags:
+        size += sum(len(tag.encode()) for tag in append.tags)
     return NewRecord(append.namespace, append.content, append.tags, meta, append.idem, size)
 
 

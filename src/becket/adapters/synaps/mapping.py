@@ -37,7 +37,7 @@ from becket.contract.memory import (
     Appended,
     Query,
     Records,
-    check_query,
+    check_owner,
     decode_append,
     decode_object,
     decode_query,
@@ -181,7 +181,7 @@ def encode_append_result(appended: Appended, state: LinkState) -> Appended:
 
 def decode_wire_query(raw: Raw, state: LinkState) -> Query:
     query = decode_query(raw)
-    check_query(query, find_plugin_id(state))
+    check_owner(query.namespace, find_plugin_id(state))
     return replace(query, namespace=state.extension)
 
 

@@ -38,8 +38,7 @@ from becket.contract.memory import (
     Appended,
     Query,
     Records,
-    check_append,
-    check_query,
+    check_owner,
 )
 from becket.errors import BecketError, Busy, Meaning, NotSent, QuotaExceeded, RpcError, StoreError
 from becket.host.starting.secrets import SecretConfig, Secrets
@@ -100,17 +99,17 @@ class ExtensionServices:
 
     def append_nowait(self, append: Append) -> Appended:
         """Keeps a record of the extension."""
-        check_append(append, self._extension, self._limits)
+        check_owner(append.namespace, self._extension)
         return call_store(self._store.append, append)
 
     def append(self, append: Append) -> Any:
         """The same for a store that may wait for a disk: the response leaves when the record is safe."""
-        check_append(append, self._extension, self._limits)
+        check_owner(append.namespace, self._extension)
         return call_store(self._async_store.append, append)
 
     def query(self, query: Query) -> Records:
         """Finds records of the extension."""
-        check_query(query, self._extension)
+        check_owner(query.namespace, self._extension)
         return call_store(self._store.query_page, query, self._limits.frame - ENVELOPE_BYTES)
 
     async def query_in_turn(self, query: Query, ctx: Context) -> Records:
