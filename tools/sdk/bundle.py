@@ -19,10 +19,11 @@ from tools.sdk.types import ENTRIES, FORMS, MEMBERS, Entry, Json, reference
 
 from becket.json_schema.files import load_schema
 
-__all__ = ["FILE", "build_bundle", "render_bundle"]
+__all__ = ["FILE", "build_bundle", "describe", "pick", "render_bundle"]
 
 FILE: Final = Path(__file__).parents[2] / "schemas" / "becket.schema.json"
 BOUNDS: Final = ("minLength", "maxLength", "pattern", "minItems", "maxItems", "minimum", "maximum")
+LARGEST_INTEGER: Final = 2**53 - 1  # generators compare with floating-point numbers, which are exact up to here
 NAMED: Final = {(entry.family, entry.definition): entry for entry in ENTRIES}
 
 
@@ -41,6 +42,7 @@ def build_bundle() -> Json:
         "$defs": {entry.name: build_definition(entry) for entry in ENTRIES},
     }
     for name, definition in bundle["$defs"].items():
+        move_texts_of_untyped_members(definition)
         drop_tolerated_examples(bundle, name, definition)
     return bundle
 
@@ -147,8 +149,8 @@ def build_member(type: inspect.Type, told: Json, family: str) -> Json:
             bounds = {"minLength": type.min_length, "maxLength": type.max_length, "pattern": type.pattern}
             return {"type": "string", **present(bounds), **pick(told, "minLength", "maxLength", "pattern")}
         case inspect.IntType():
-            bounds = {"minimum": type.ge, "maximum": type.le}
-            return {"type": "integer", **present(bounds), **pick(told, "minimum", "maximum")}
+            bounds = {"minimum": type.ge, "maximum": None if type.le is None else min(type.le, LARGEST_INTEGER)}
+            return {"type": "integer", **present(bounds)}
         case inspect.FloatType():
             return {"type": "number"}
         case inspect.BoolType():
@@ -210,6 +212,14 @@ def split_reference(address: str, family: str) -> tuple[str, str]:
     return file.removesuffix(".schema.json") or family, definition
 
 
+def move_texts_of_untyped_members(definition: Json) -> None:
+    """Moves the description of members that may be anything to that of the whole: json-schema-to-typescript takes `{}`
+    for `unknown`, and a schema with nothing but a description for an object."""
+    for name, member in definition.get("properties", {}).items():
+        if member.keys() == {"description"}:
+            definition["description"] += f" `{name}`: {member.pop('description')}"
+
+
 def drop_tolerated_examples(bundle: Json, name: str, definition: Json) -> None:
     """Drops the examples of forms that a host tolerates and the bundle does not have."""
     validator = Draft202012Validator({**reference(name), "$defs": bundle["$defs"]})
@@ -218,8 +228,9 @@ def drop_tolerated_examples(bundle: Json, name: str, definition: Json) -> None:
         definition["examples"] = examples
 
 
-def pick(said: Json, *keys: str) -> Json:
-    return {key: said[key] for key in keys if key in said}
+def pick(said: Any, *keys: str) -> Json:
+    """Returns these members of a schema; `true` and absent ones have none."""
+    return {key: said[key] for key in keys if key in said} if isinstance(said, dict) else {}
 
 
 def present(bounds: dict[str, Any]) -> Json:

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
-from tools.sdk.bundle import FILE
-from tools.sdk.types import ENTRIES, Json
+from tools.sdk.bundle import FILE, describe, pick
+from tools.sdk.types import ENTRIES, Entry, Json
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import FEATURES, PROTOCOL_VERSION
@@ -191,10 +191,9 @@ class Model(Struct, frozen=True, kw_only=True):
 def load_model() -> Model:
     """Reads the bundle as it is in `schemas/`, and the catalogue."""
     bundle: Json = msgspec.json.decode(FILE.read_bytes())
-    families = {entry.name: entry.family for entry in ENTRIES}
     definitions: Json = bundle["$defs"]
     return Model(
-        types=tuple(read_definition(name, families[name], said, definitions) for name, said in definitions.items()),
+        types=tuple(read_definition(entry, definitions) for entry in ENTRIES),
         methods=(*map(read_method, METHODS), *map(read_notification, NOTIFICATIONS), *LINK_METHODS),
         protocol_version=PROTOCOL_VERSION,
         features=FEATURES,
@@ -205,8 +204,12 @@ def load_model() -> Model:
 # -- reading
 
 
-def read_definition(name: str, family: str, said: Json, definitions: Json) -> TypeDefinition:
-    doc = said.get("description", "")
+def read_definition(entry: Entry, definitions: Json) -> TypeDefinition:
+    name, family, said = entry.name, entry.family, definitions[entry.name]
+    # The bundle has the texts of untyped members elsewhere.
+    described = describe(entry)
+    members = described.get("properties", {})
+    doc = described.get("description", "")
     if "oneOf" in said:
         names = [name_of(choice) for choice in said["oneOf"]]
         tags = [tag for case in names if (tag := find_tag(definitions[case]))]
@@ -230,7 +233,7 @@ def read_definition(name: str, family: str, said: Json, definitions: Json) -> Ty
         doc=doc,
         family=family,
         fields=tuple(
-            read_field(member, told, required=member in required)
+            read_field(member, {**pick(members.get(member), "description"), **told}, required=member in required)
             for member, told in said["properties"].items()
             if tag is None or member != tag[0]
         ),

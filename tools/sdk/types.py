@@ -130,7 +130,7 @@ def array(items: Json) -> Json:
 
 
 OBJECT: Final[Json] = {"type": "object"}
-COUNT: Final[Json] = {"type": "integer", "minimum": 0, "maximum": 2**53}
+COUNT: Final[Json] = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
 SPACES: Final = "\\t-\\r \\x85\\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # in a class of a pattern
 
 MEMBERS: Final[dict[tuple[str, str], Json]] = {
