@@ -85,7 +85,7 @@ def test_absence_null_and_defaults_are_told_apart() -> None:
     assert (limit.required, limit.nullable) == (False, False)
     assert (folder.required, folder.nullable) == (True, True)
     assert find("HookEvent", "message").nullable
-    assert limit.type == Scalar("integer", 0, 2**63 - 1)
+    assert limit.type == Scalar("integer", 0, 2**53 - 1)
     assert limit.default is UNSET
     assert find("EditorRow", "selectable").default is True
 
