@@ -65,12 +65,13 @@ def run_cases(
     variables: Mapping[str, Any] | None = None,
     timeout: float = STEP_TIMEOUT,
     workers: int = WORKERS,
+    offers: Offers | None = None,
     on_result: Callable[[CaseResult], None] = lambda result: None,
 ) -> list[CaseResult]:
     """Runs cases of one role against a program, and returns their results in the order of the cases.
 
-    `variables` replace defaults of the suite's handshake, such as `plugin_id`. `on_result` is called for each result
-    as soon as it is there, from any thread.
+    `variables` replace defaults of the suite's handshake, such as `plugin_id`. Without `offers` one process more finds
+    out what the program offers. `on_result` is called for each result as soon as it is there, from any thread.
 
     Raises:
         OSError: the program cannot be started.
@@ -79,14 +80,14 @@ def run_cases(
         return []
     setup = suite.setups[cases[0].role]
     setup = replace(setup, variables={**setup.variables, **(variables or {})})
-    offers = find_offers(suite, setup, open_link, timeout=timeout)
+    found = find_offers(suite, setup, open_link, timeout=timeout) if offers is None else offers
     queue: SimpleQueue[ConformanceCase] = SimpleQueue()
     for case in cases:
         queue.put(case)
     results: dict[str, CaseResult] = {}
 
     def work() -> None:
-        worker = Worker(suite, setup, open_link, offers, timeout)
+        worker = Worker(suite, setup, open_link, found, timeout)
         try:
             while True:
                 result = worker.run(queue.get_nowait())
@@ -98,7 +99,7 @@ def run_cases(
             worker.end()
 
     with ThreadPoolExecutor(max(1, min(workers, len(cases)))) as pool:
-        for running in [pool.submit(work) for _ in range(workers)]:
+        for running in [pool.submit(work) for _ in range(min(workers, len(cases)))]:
             running.result()
     return [results[case.id] for case in cases]
 

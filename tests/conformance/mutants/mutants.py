@@ -1,0 +1,83 @@
+"""Loads the mutants of each dialect and runs one against its case, or against all cases of its family."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from becket.conformance import (
+    CaseResult,
+    ConformanceCase,
+    ProcessLink,
+    Role,
+    list_suites,
+    load_suite,
+    run_cases,
+    select_cases,
+)
+from becket.conformance.runner import Offers, find_offers
+
+FOLDER = Path(__file__).parent
+SHORT = 1.5  # seconds for a message that a mutant does not send
+
+
+class Mutant(Struct, frozen=True):
+    """The defect that fails one case."""
+
+    dialect: str
+    case: ConformanceCase
+    table: dict[str, Any]
+
+    def may_fail(self, id: str) -> bool:
+        also = self.table.get("also", ())
+        return id == self.case.id or id in also or "*" in also
+
+    def command(self) -> list[str]:
+        """Returns the command of the broken program."""
+        return program(self.dialect, self.case.role, self.table)
+
+
+def program(dialect: str, role: Role, table: dict[str, Any]) -> list[str]:
+    """Returns the command of the program with these defects; without any it is correct."""
+    name = f"{dialect}_{'child' if role is Role.EXTENSION else 'host'}.py"
+    # Without site-packages it starts in 30 ms.
+    return [sys.executable, "-S", "-E", str(FOLDER / name), json.dumps(table)]
+
+
+@cache
+def load_tables(dialect: str) -> dict[str, Any]:
+    file = FOLDER / f"{dialect}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def load_mutants() -> list[Mutant]:
+    """Returns the mutants of all dialects, in the order of the cases."""
+    return [
+        Mutant(dialect, case, load_tables(dialect)[case.id])
+        for dialect in list_suites()
+        for case in load_suite(dialect).cases
+        if case.id in load_tables(dialect)
+    ]
+
+
+@cache
+def correct_offers(dialect: str, role: Role) -> Offers:
+    """Returns what the correct program offers: a mutant offers the same, and must fail rather than offer less."""
+    suite = load_suite(dialect)
+    return find_offers(suite, suite.setups[role], lambda: ProcessLink(program(dialect, role, {})))
+
+
+def run_mutant(mutant: Mutant, *, is_family: bool = False) -> list[CaseResult]:
+    """Runs a mutant against its case, with a short timeout; `is_family` adds the other cases of the family."""
+    suite = load_suite(mutant.dialect)
+    cases = [mutant.case]
+    if is_family:
+        cases = select_cases(suite.cases, mutant.case.role, families=[mutant.case.family])
+    offers = correct_offers(mutant.dialect, mutant.case.role)
+    return run_cases(suite, cases, lambda: ProcessLink(mutant.command()), timeout=SHORT, offers=offers)
