@@ -181,7 +181,7 @@ test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without priv
 
 # Each kit NAME:PROGRAM has two targets: sdk-ready-NAME installs what its linters and tests need, and fails where that
 # cannot be had; sdk-test-NAME lints and tests it.
-KITS :=
+KITS := rust:cargo
 
 sdk: $(TEST_READY) ## Writes the schema bundle and the types of all kits
 	$(BIN)/python -m tools.sdk
@@ -195,6 +195,22 @@ sdk-test: $(TEST_READY) ## Lints and tests each kit whose toolchain is there, an
 		else $(MAKE) --no-print-directory sdk-test-$$name; ran="$$ran $$name"; fi; \
 	done; \
 	echo "Kits tested:$${ran:- none}; skipped:$${skipped:- none}"
+
+# One target folder for all crates of the kit; a host copies the folder of the example, so that it has the program alone.
+CARGO := cd sdk/rust && CARGO_TARGET_DIR="$(CURDIR)/sdk/rust/target" cargo
+EXAMPLE_CRATE := --manifest-path example/Cargo.toml --locked
+
+sdk-ready-rust:
+	$(CARGO) build --quiet --locked --examples
+	$(CARGO) install --quiet --locked --debug --no-track --force --path example --root example/build
+
+sdk-test-rust: $(TEST_READY)
+	$(CARGO) fmt --check && cargo fmt --check --manifest-path example/Cargo.toml
+	$(CARGO) clippy --quiet --locked --all-targets -- -D warnings
+	$(CARGO) clippy --quiet $(EXAMPLE_CRATE) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" && export RUSTDOCFLAGS && $(CARGO) doc --quiet --locked --no-deps
+	$(CARGO) test --quiet --locked
+	$(PYTEST) -q -n 0 tests/sdk/test_rust.py
 
 # -- what must hold before a commit
 
@@ -257,5 +273,5 @@ cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage report --include='$(PURE_FILES)' --fail-under=100
 
 clean: ## Removes all that make has made
-	rm -rf .venv .venv-* .node_cache .schema_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build
+	rm -rf .venv .venv-* .node_cache .schema_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build sdk/*/target sdk/*/example/build
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use becket::contract::{
@@ -21,7 +21,6 @@ fn main() -> ExitCode {
 }
 
 fn build() -> Extension {
-    let cursor = Mutex::new(0);
     let name = Schema::string().describe("Who is greeted.");
     let times = Schema::integer().with("minimum", 1).default_value(1);
     let greeting = Schema::object().required("name", name).optional("times", times);
@@ -33,13 +32,13 @@ fn build() -> Extension {
         .command("letters", letters)
         .provider(parrot(), speak)
         .hook(guarded(), guard)
-        .on_editor_open(|_, _| Ok(show(0)))
-        .on_editor_key(move |pressed, _| {
-            let mut cursor = cursor.lock().map_err(|_| "the cursor is lost")?;
+        .on_editor_open(|_, _| Ok(move_to(0)))
+        .on_editor_key(|pressed, _| {
+            let cursor = CURSOR.load(Ordering::Relaxed);
             Ok(match pressed.key.as_str() {
-                "Up" => move_to(&mut cursor, COLOURS.len() - 1),
-                "Down" => move_to(&mut cursor, 1),
-                "Enter" => EditorResponse::Commit(COLOURS[*cursor].into()),
+                "Up" => move_to(cursor + COLOURS.len() - 1),
+                "Down" => move_to(cursor + 1),
+                "Enter" => EditorResponse::Commit(COLOURS[cursor].into()),
                 "Esc" => EditorResponse::Close(Some("nothing has changed".into())),
                 _ => EditorResponse::Unchanged,
             })
@@ -145,12 +144,11 @@ fn guard(event: &HookEvent, _: &Context) -> Result<HookResult> {
 
 // -- a settings editor
 
-fn move_to(cursor: &mut usize, by: usize) -> EditorResponse {
-    *cursor = (*cursor + by) % COLOURS.len();
-    show(*cursor)
-}
+static CURSOR: AtomicUsize = AtomicUsize::new(0);
 
-fn show(cursor: usize) -> EditorResponse {
+fn move_to(place: usize) -> EditorResponse {
+    let cursor = place % COLOURS.len();
+    CURSOR.store(cursor, Ordering::Relaxed);
     let rows: Vec<EditorRow> = COLOURS.iter().map(|colour| EditorRow::new(*colour).with_data(*colour)).collect();
     EditorResponse::Render(EditorRender::new(rows).with_cursor(cursor as u64))
 }

@@ -267,7 +267,7 @@ fn changes_of_the_configuration_are_handled() {
             })
             .method("own.add", |(a, b): (i64, i64), _| Ok(a + b)),
     );
-    remote.notify("config.changed", json!({"key": "theme", "value": null, "revision": 3}));
+    remote.notify("config.changed", &json!({"key": "theme", "value": null, "revision": 3}));
     assert_eq!(remote.receive()["params"], json!(["theme", null, 3]));
     assert_eq!(remote.result(1, "own.add", json!([1, 2])), 3);
 }

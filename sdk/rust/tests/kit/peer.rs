@@ -128,7 +128,7 @@ fn a_cancelled_request_is_rejected_and_its_calls_are_cancelled() {
     let (mut remote, _peer) = start(methods);
     remote.request(1, "work", Value::Null);
     let call = remote.receive();
-    remote.notify("$/cancelRequest", json!({"id": 1}));
+    remote.notify("$/cancelRequest", &json!({"id": 1}));
     let (one, other) = (remote.receive(), remote.receive()); // in either order
     let (cancel, response) = if one.get("method").is_some() { (one, other) } else { (other, one) };
     assert_eq!((&cancel["method"], &cancel["params"]["id"]), (&json!("$/cancelRequest"), &call["id"]));
@@ -199,10 +199,10 @@ fn events_wait_for_credit() {
     assert_eq!(remote.receive()["params"], json!({"token": 1, "value": 1}));
     remote.request(2, "$/ping", Value::Null);
     assert_eq!(remote.receive()["id"], 2); // the next event waits
-    remote.notify("$/credit", json!({"id": 1, "n": 1}));
+    remote.notify("$/credit", &json!({"id": 1, "n": 1}));
     let tick = remote.receive();
     assert_eq!(tick["params"], json!({"_meta": {"becket": {"parent": 1}}, "n": 2}));
-    remote.notify("$/credit", json!({"id": 1, "n": 5}));
+    remote.notify("$/credit", &json!({"id": 1, "n": 5}));
     assert_eq!(remote.receive()["params"]["value"], 3);
     assert_eq!(remote.receive()["result"], "done");
 }
@@ -216,7 +216,7 @@ fn cancellation_ends_the_wait_for_credit() {
     });
     let (mut remote, _peer) = start(methods);
     remote.request(1, "count", json!({"_meta": {"becket": {"credit": 0}}}));
-    remote.notify("$/cancelRequest", json!({"id": 1}));
+    remote.notify("$/cancelRequest", &json!({"id": 1}));
     assert_eq!(remote.receive()["error"]["code"], code::CANCELLED);
     assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), Err(CallError::Cancelled));
 }
@@ -233,11 +233,11 @@ fn notifications_are_handled_in_order() {
         .on("last", |_: Value, ctx| Ok(ctx.peer().notify("over", &json!({}))?));
     let (mut remote, _peer) = start(methods);
     for n in 0..100 {
-        remote.notify("note", json!([n]));
+        remote.notify("note", &json!([n]));
     }
-    remote.notify("unknown", json!({}));
-    remote.notify("note", json!("not a list")); // logged, and dropped
-    remote.notify("last", json!({}));
+    remote.notify("unknown", &json!({}));
+    remote.notify("note", &json!("not a list")); // logged, and dropped
+    remote.notify("last", &json!({}));
     assert_eq!(remote.receive()["method"], "over");
     assert_eq!(*seen.lock().unwrap(), (0..100).collect::<Vec<u32>>());
     assert_eq!(remote.error(1, "note", json!([1]))["code"], code::INVALID_REQUEST);
