@@ -44,6 +44,12 @@ def test_alternatives_belong_to_the_expectation_above() -> None:
     assert after == ExpectMessage({"id": 2}, is_after=True)
 
 
+def test_a_response_may_be_tolerated_where_none_is_expected() -> None:
+    steps = parse_script('< nothing 100ms\n<~ {"id": 1}', Role.EXTENSION)
+
+    assert steps == (ExpectSilence(0.1, tolerated=(ExpectMessage({"id": 1}),)),)
+
+
 @pytest.mark.parametrize(
     ("line", "step"),
     [

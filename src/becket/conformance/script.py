@@ -90,6 +90,7 @@ class ExpectSilence(Struct, frozen=True):
     """Expects that no response and no error arrives for some time: `< nothing 300ms`."""
 
     seconds: float
+    tolerated: tuple[ScriptStep, ...] = ()
 
 
 class ExpectEnd(Struct, frozen=True):
@@ -153,6 +154,7 @@ ScriptStep = (
     | SetTimeout
     | CheckAlive
 )
+Expectation = ExpectMessage | ExpectSilence | ExpectEnd | ExpectExit
 
 
 def parse_script(text: str, role: Role) -> tuple[ScriptStep, ...]:
@@ -169,7 +171,7 @@ def parse_script(text: str, role: Role) -> tuple[ScriptStep, ...]:
             raise ScriptError(f"{error}: {line}") from error
         if not is_tolerated:
             steps.append(step)
-        elif steps and isinstance(before := steps[-1], ExpectMessage | ExpectEnd | ExpectExit):
+        elif steps and isinstance(before := steps[-1], Expectation):
             steps[-1] = add_tolerated(before, step)
         else:
             raise ScriptError(f"`~` must follow an expectation: {line}")
@@ -266,7 +268,7 @@ def parse_duration(text: str) -> float:
     return float(found[1]) / (1000 if found[2] == "ms" else 1)
 
 
-def add_tolerated(step: ExpectMessage | ExpectEnd | ExpectExit, other: ScriptStep) -> ScriptStep:
+def add_tolerated(step: Expectation, other: ScriptStep) -> ScriptStep:
     return replace(step, tolerated=(*step.tolerated, other))
 
 

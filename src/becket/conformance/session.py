@@ -124,8 +124,8 @@ class Session:
                 self._send(data, f"bytes: {show_bytes(data)}")
             case ExpectMessage():
                 self._expect_copies(step)
-            case ExpectSilence(seconds):
-                self._expect_silence(seconds)
+            case ExpectSilence():
+                self._expect_silence(step)
             case ExpectEnd(tolerated):
                 self._read_until(lambda: self._has_ended, self._timeout)
                 if not self._has_ended and not self._tolerates(tolerated):
@@ -235,10 +235,10 @@ class Session:
             return f"expected {expected}; the program ended the link"
         return f"expected {expected}; no such message within {self._timeout:g} s"
 
-    def _expect_silence(self, seconds: float) -> None:
-        self._read_until(lambda: False, seconds)
+    def _expect_silence(self, step: ExpectSilence) -> None:
+        self._read_until(lambda: False, step.seconds)
         for _, message in self._inbox:
-            if "method" not in message:
+            if "method" not in message and not self._tolerates(step.tolerated):
                 raise CaseFailed(f"expected no response; got {self._wire.write(message)}")
 
     def _expect_exit(self, step: ExpectExit) -> None:
