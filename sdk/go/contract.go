@@ -104,7 +104,8 @@ func (v Initialize) MarshalJSON() ([]byte, error) {
 
 // Initialized: Result of initialize. What the extension declares.
 type Initialized struct {
-	// The version of this contract that the extension speaks. Any other than the host's is refused.
+	// The version of this contract: that of the params. A host refuses any other. An extension that does not support
+	// that version responds with the error 1008, not with a result.
 	ProtocolVersion int64 `json:"protocol_version"`
 
 	Capabilities *Capabilities `json:"capabilities,omitempty"`

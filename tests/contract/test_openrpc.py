@@ -257,6 +257,9 @@ def test_pages_and_schemas_name_the_same_error_for_an_unsupported_version() -> N
     version = schema["$defs"]["params"]["properties"]["extension_protocol_version"]["description"]
     page = (root / "docs" / "contract.md").read_text(encoding="utf-8").partition("## Versions")[2]
 
-    for text in (version, page):
+    result = schema["$defs"]["result"]["properties"]["protocol_version"]["description"]
+
+    for text in (version, page, result):
         assert f"responds with the error {number}" in " ".join(text.split())
-        assert "`data.supported`" in text
+    assert "`data.supported`" in version
+    assert "`data.supported`" in page

@@ -80,7 +80,9 @@ class Bells(ExtensionServer):
 
     @command("chime")
     async def chime(self, args: list[str], out: CommandOutput) -> None:
-        await out.text(await self.host.config.get("tune") or "dong")
+        async with out.task("Winding up"):
+            tune = await self.host.config.get("tune")
+        await out.text(tune or "dong")
 
 
 # -- the host

@@ -364,6 +364,16 @@ async def test_providers_and_models_that_are_not_there_are_named(runtime: str, i
 
 
 @both_runtimes
+async def test_unknown_tools_and_commands_are_invalid_params(runtime: str) -> None:
+    async with hosted(Plain(), runtime) as host:
+        tool = await refused(host, TOOL_CALL, ToolCall("none", {}))
+        command = await refused(host, COMMAND_INVOKE, CommandInvoke("none", (), "r1"))
+
+    assert (tool.code, pointers(tool)) == (-32602, {"/name"})
+    assert (command.code, pointers(command)) == (-32602, {"/command"})
+
+
+@both_runtimes
 async def test_hooks_handle_the_events_that_they_are_declared_for(runtime: str, internal_errors: list[Any]) -> None:
     before = HookEvent.before_tool_call
     async with hosted(Plain(), runtime) as host:

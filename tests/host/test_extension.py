@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from tests.host.stand_ins import ALL, ECHO, LOCAL, SOON, hosted, initialized, introduce, played
 from tests.peer.scripted import Script, notification, refusal, response, settled
 
-from becket import BadReply, CallTimeout, ConnectionLost, Peer, Registry, RemoteError, RpcError
+from becket import BadReply, CallTimeout, ConnectionLost, Context, Peer, Registry, RemoteError, RpcError
 from becket.contract.hooks import Block, Confirm, Continue, HookEvent, HookResult, Inject, Modify, Replace
 from becket.contract.info import BuildInfo, ExtensionInfo, SidecarArgs
 from becket.contract.providers import ProviderRequest, ProviderResult, assistant, user
@@ -368,6 +368,69 @@ def test_a_host_may_have_times_of_its_own() -> None:
     assert timed(run_command, timeouts=own) == pytest.approx(3)
     assert timed(lambda notes: notes.handle_hook(BASH), timeouts=own) == pytest.approx(4)
     assert timed(run_command, timeouts=Timeouts(idle=None, total=9)) == pytest.approx(9)
+
+
+def waits_after(send: Any, *, features: list[str] | None = None) -> float:
+    """Returns how long a host waits for a command that sends one message after 40 seconds, and then nothing."""
+    waits: list[float] = []
+
+    async def main() -> None:
+        ours, theirs = memory_transports()
+        async with Peer.over(theirs) as child:
+            child.handle("initialize")(lambda params: initialized(features=features))
+            child.handle("info.get")(lambda: {})
+
+            @child.handle("command.invoke")
+            async def invoke(params: dict[str, Any], ctx: Context) -> None:
+                await anyio.sleep(40)
+                await send(child, ctx.id, params["request_id"])
+                await anyio.sleep_forever()
+
+            async with connect_extension_over(ours, id="notes", grants=ALL) as notes:
+                began = anyio.current_time()
+                with suppress(CallTimeout):
+                    await run_command(notes)
+                waits.append(anyio.current_time() - began)
+
+    run_in_virtual_time(main)
+    return waits[0]
+
+
+TASK = {"id": "t", "label": "Indexing"}
+
+
+def event_of(id: object) -> dict[str, Any]:
+    return {"_meta": {"becket": {"parent": id}}}
+
+
+@pytest.mark.parametrize(
+    "send",
+    [
+        lambda child, id, run: child.notify("command.output", {"request_id": run, "event": {"kind": "done"}}),
+        lambda child, id, run: child.notify("task.start", {**event_of(id), **TASK}),
+        lambda child, id, run: child.notify("task.start", TASK),
+        lambda child, id, run: child.notify("task.log", {"without": "an id"}),
+    ],
+    ids=["output", "task-of-the-command", "task-of-none", "malformed-task"],
+)
+def test_each_event_of_a_command_renews_its_idle_timeout(send: Any) -> None:
+    assert waits_after(send, features=["deadline"]) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    "send",
+    [
+        lambda child, id, run: child.notify("command.output", {"request_id": "other", "event": {"kind": "done"}}),
+        lambda child, id, run: child.notify("task.start", {**event_of(99), **TASK}),
+        lambda child, id, run: child.notify("$/progress", {"token": id, "value": 1}),
+        lambda child, id, run: child.notify("$/log", {"level": "info", "logger": "x", "message": "y"}),
+        lambda child, id, run: child.notify("widget.dismiss", {"id": "clock"}),
+        lambda child, id, run: child.call("config.get", {"key": "mode"}),
+    ],
+    ids=["output-of-another-run", "task-of-another-call", "progress", "log", "widget", "request"],
+)
+def test_no_other_message_renews_the_idle_timeout_of_a_command(send: Any) -> None:
+    assert waits_after(send, features=["deadline", "progress", "log"]) == pytest.approx(60)
 
 
 # -- the rest
