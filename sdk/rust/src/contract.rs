@@ -323,7 +323,8 @@ impl Initialize {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Initialized {
-    /// The version of this contract that the extension speaks. Any other than the host's is refused.
+    /// The version of this contract: that of the params. A host refuses any other. An extension that does not
+    /// support that version responds with the error 1008, not with a result.
     pub protocol_version: u32,
     /// The member `capabilities`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
