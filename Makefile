@@ -245,7 +245,7 @@ wheel: $(DEV_READY) ## Builds the wheel and tests it in an environment of its ow
 docs: .venv-docs/.ready chromium ## Builds the documentation site, where a warning is an error, and tests it
 	.venv-docs/bin/python -m tools.site_pages
 	.venv-docs/bin/zensical build --clean --strict --config-file build/mkdocs.yml
-	.venv-docs/bin/python $(RUN_PYTEST) -q -rs tests/docs/test_site.py $(ARGS)
+	.venv-docs/bin/python $(RUN_PYTEST) -q -rs tests/docs/test_site.py tests/conformance/test_reports.py $(ARGS)
 
 release-check: $(DEV_READY) ## Builds the package and checks all that a release needs
 	rm -rf build/dist && mkdir -p build

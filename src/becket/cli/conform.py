@@ -27,6 +27,7 @@ from becket.conformance.report import (
     to_object,
     write_junit,
 )
+from becket.conformance.report_page import write_page
 from becket.conformance.runner import CaseResult, CaseVerdict, run_cases
 from becket.conformance.script import Role
 
@@ -54,6 +55,9 @@ SHOWN: Final = (CaseVerdict.FAIL, CaseVerdict.TOLERATED)
 )
 @click.option("--expect", type=FILE, metavar="FILE", help="Known failures, one id on each line; others are errors.")
 @click.option("--junit", type=FILE, metavar="FILE", help="Also write the results to this file, as JUnit XML.")
+@click.option(
+    "--report", "page", type=FILE, metavar="FILE", help="Also write the results to this file, as an HTML page."
+)
 @click.option("--verbose", "-v", is_flag=True, help="Show every case, and the conversation of each failure.")
 @json_option
 def conform(
@@ -67,6 +71,7 @@ def conform(
     timeout: float,
     expect: Path | None,
     junit: Path | None,
+    page: Path | None,
     verbose: bool,
     as_json: bool,
 ) -> ExitCode:
@@ -80,6 +85,7 @@ def conform(
     becket conform -- python3 notes.py
     becket conform --family framing --junit conform.xml -- ./notes/run
     becket conform --case 'N-FR-*' -v -- node dice.js
+    becket conform --report conform.html --expect known.txt -- ./notes/run
     """
     suite = load_suite(dialect)
     role = Role.HOST if is_host else Role.EXTENSION
@@ -97,7 +103,12 @@ def conform(
     except OSError as error:
         print_message(f"error: cannot start {program[0]}: {error.strerror or error}")
         return ExitCode.NOT_RUNNING
-    return report(suite, role, program, results, expected, junit=junit, verbose=verbose, as_json=as_json)
+    run = Run(suite.dialect, role, program, tuple(results))
+    if junit is not None:
+        write_junit(junit, run)
+    if page is not None:
+        write_page(page, run)
+    return report(run, expected, verbose=verbose, as_json=as_json)
 
 
 def list_cases(cases: Sequence[ConformanceCase], *, as_json: bool) -> ExitCode:
@@ -151,20 +162,9 @@ def progress_bar(total: int, *, is_shown: bool) -> Generator[Callable[[CaseResul
         yield lambda result: bar.update(task, advance=1, description=result.case.id)
 
 
-def report(
-    suite: Suite,
-    role: Role,
-    program: tuple[str, ...],
-    results: Sequence[CaseResult],
-    expected: frozenset[str],
-    *,
-    junit: Path | None,
-    verbose: bool,
-    as_json: bool,
-) -> ExitCode:
-    run = Run(suite.dialect, role, program, tuple(results))
-    if junit is not None:
-        write_junit(junit, run)
+def report(run: Run, expected: frozenset[str], *, verbose: bool, as_json: bool) -> ExitCode:
+    """Prints the results and returns the exit code."""
+    results = run.results
     difference = compare(results, expected)
     counts = count_verdicts(results)
     has_passed = counts[CaseVerdict.PASS] + counts[CaseVerdict.TOLERATED] > 0
@@ -172,8 +172,8 @@ def report(
     if as_json:
         document: dict[str, Any] = {
             "dialect": run.dialect,
-            "role": role,
-            "command": program,
+            "role": run.role,
+            "command": run.command,
             "ok": ok,
             "counts": counts,
             "unexpected": difference,

@@ -87,7 +87,7 @@ def list_suites() -> list[str]:
 
 @cache
 def load_suite(dialect: str) -> Suite:
-    """Loads the cases of a dialect, in the order of their ids within each file.
+    """Loads the cases of a dialect: those for extensions first, by family, in the order of their files.
 
     Raises:
         LookupError: the dialect has no cases.
@@ -111,10 +111,15 @@ def load_suite(dialect: str) -> Suite:
     return Suite(
         dialect=dialect,
         codec=head["codec"],
-        cases=tuple(sorted(cases, key=lambda case: case.role == Role.HOST)),
+        cases=tuple(sorted(cases, key=lambda case: (case.role == Role.HOST, rank_family(head, case.family)))),
         setups={role: parse_setup(role, head.get(role, {})) for role in Role},
         has_version=head.get("has_version", True),
     )
+
+
+def rank_family(head: Mapping[str, Any], family: str) -> int:
+    order: list[str] = head.get("families", [])
+    return order.index(family) if family in order else len(order)
 
 
 def load_file(path: Path) -> dict[str, Any]:

@@ -1,0 +1,104 @@
+"""`becket conform`: its options, output and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import becket
+from tests.conformance.mutants.mutants import program
+
+from becket.conformance import Role
+
+CHOSEN = ("--case", "N-FR-00*", "--timeout", "20")
+CORRECT = ("--", *program("native", Role.EXTENSION, {}))
+BROKEN = ("--", *program("native", Role.EXTENSION, {"flags": ["no lower case"]}))
+
+pytestmark = pytest.mark.process
+
+
+def test_a_correct_extension_passes_with_a_row_for_each_family() -> None:
+    done = becket("conform", *CHOSEN, *CORRECT)
+
+    assert done.returncode == 0
+    assert done.stdout.split()[-5:] == ["framing", "9", "-", "-", "-"]
+    assert "9 pass, 0 tolerated, 0 fail, 0 not offered" in done.stderr
+
+
+def test_a_failure_has_its_case_and_reason_and_exit_code_1(tmp_path: Path) -> None:
+    page, junit = tmp_path / "conform.html", tmp_path / "conform.xml"
+
+    done = becket("conform", *CHOSEN, "-v", "--report", str(page), "--junit", str(junit), *BROKEN)
+
+    assert done.returncode == 1
+    assert "fail        N-FR-004" in done.stdout
+    assert "content-length: 65" in done.stdout  # the conversation
+    assert "N-FR-004" in page.read_text(encoding="utf-8")
+    assert "N-FR-004" in junit.read_text(encoding="utf-8")
+
+
+def test_a_known_failure_is_no_error_and_a_known_failure_that_passes_is(tmp_path: Path) -> None:
+    known = tmp_path / "known.txt"
+    known.write_text("N-FR-004 # upper case only\n", encoding="utf-8")
+
+    broken = becket("conform", *CHOSEN, "--expect", str(known), *BROKEN)
+    mended = becket("conform", *CHOSEN, "--expect", str(known), *CORRECT)
+
+    assert broken.returncode == 0
+    assert mended.returncode == 1
+    assert "N-FR-004: passed, but is expected to fail" in mended.stderr
+
+
+def test_json_has_every_case_with_its_conversation() -> None:
+    done = becket("conform", "--json", *CHOSEN, *BROKEN)
+
+    document = json.loads(done.stdout)
+    assert document["ok"] is False
+    assert document["counts"] == {"pass": 8, "tolerated": 0, "fail": 1, "not offered": 0}
+    assert document["unexpected"] == {"failures": ["N-FR-004"], "passes": []}
+    assert document["cases"][0]["conversation"][0]["sender"] == "suite"
+
+
+def test_a_case_whose_need_is_not_offered_never_counts_as_passed(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.py"
+    empty.write_text(
+        "from becket.extension import ExtensionServer\n\n\nclass Empty(ExtensionServer):\n"
+        "    id, version = 'empty', '1.0.0'\n\n\nEmpty().run()\n",
+        encoding="utf-8",
+    )
+
+    done = becket("conform", "--family", "hooks", "--", sys.executable, str(empty))
+
+    assert done.returncode == 1  # nothing was tested
+    assert "0 pass, 0 tolerated, 0 fail, 7 not offered" in done.stderr
+
+
+def test_a_program_that_cannot_be_started_has_its_exit_code() -> None:
+    done = becket("conform", "--", "/nowhere/program")
+
+    assert done.returncode == 5
+    assert "/nowhere/program" in done.stderr
+
+
+def test_cases_are_listed_without_a_program() -> None:
+    done = becket("conform", "--list", "--family", "shutdown")
+
+    assert done.returncode == 0
+    assert "N-SD-001" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--case", "N-XX-1", "--", "true"), "no case `N-XX-1`"),
+        (("--family", "weather", "--", "true"), "no family `weather`"),
+        ((), "A program is missing"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(words: tuple[str, ...], hint: str) -> None:
+    done = becket("conform", *words)
+
+    assert done.returncode == 2
+    assert hint in done.stderr
