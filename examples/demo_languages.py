@@ -20,13 +20,18 @@ GRANTS = ["config.write", "memory.read", "memory.write", "providers.register", "
 
 
 class Kit(Struct, frozen=True):
-    """The kit of a language: the program that its example needs, and the command line that builds it, if any."""
+    """The kit of a language: the program that its example needs, and the command line that builds it, if any.
+
+    `built` is a file of an example whose build takes too long for a demonstration: without it, the kit is skipped."""
 
     needs: str
     build: tuple[str, ...] = ()
+    built: str = ""
 
 
-KITS: dict[str, Kit] = {}
+KITS: dict[str, Kit] = {
+    "rust": Kit("cargo", built="build/bin/rust-example"),
+}
 
 
 async def show_languages(screen: Screen) -> None:
@@ -37,6 +42,9 @@ async def show_languages(screen: Screen) -> None:
             screen.line(language, f"is skipped: {kit.needs} is not installed")
             continue
         folder = SDK / language / "example"
+        if kit.built and not (folder / kit.built).exists():
+            screen.line(language, f"is skipped: run `make sdk-ready-{language}` first")
+            continue
         if kit.build:
             with anyio.fail_after(BUILD_PATIENCE):
                 await anyio.run_process(kit.build, cwd=folder)

@@ -190,3 +190,12 @@ def test_it_passes_the_conformance_cases() -> None:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)
     assert done.returncode == 0, done.stdout
     assert ", 0 fail, 0 not offered" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_new_project_compiles_without_a_network(tmp_path: Path) -> None:
+    project = tmp_path / "greeter"
+    subprocess.run([sys.executable, "-m", "becket", "new", "--language", "rust", project], check=True, timeout=PATIENCE)
+    command = ["cargo", "check", "--quiet", "--offline", "--tests", "--target-dir", KIT / "target"]
+    subprocess.run(command, cwd=project, check=True, timeout=280)
+    assert (project / "build").stat().st_mode & 0o100

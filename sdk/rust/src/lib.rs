@@ -41,6 +41,7 @@ mod run;
 mod schema;
 mod stdio;
 mod sync;
+pub mod testing;
 
 pub use context::Context;
 pub use contract::{Tool, code};
@@ -52,3 +53,7 @@ pub use outputs::{CommandOutput, ProviderStream, Task};
 pub use peer::{End, Limits, Peer};
 pub use run::run;
 pub use schema::Schema;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

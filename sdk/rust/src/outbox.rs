@@ -85,14 +85,18 @@ impl Outbox {
         }
     }
 
-    /// Drops all that is queued; nothing is sent any more.
+    /// Drops all that is queued and closes the stream; nothing is sent any more.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
         state.queue.clear();
         state.bytes = 0;
+        drop(state);
         self.queued.notify_all();
         self.drained.notify_all();
+        if let Ok(mut output) = self.output.try_lock() {
+            *output = Box::new(std::io::sink()); // else a frame is being written to a peer that does not read
+        }
     }
 
     fn wait_until_below(&self, most: usize) -> Result<MutexGuard<'_, State>, CallError> {

@@ -676,12 +676,13 @@ impl Peer {
     /// Rejects a request at once, and cancels its handler and the calls that belong to it. The handler cannot be
     /// stopped: it sees the cancellation in its context, and what it returns is dropped.
     fn interrupt(&self, request: &Arc<Request>, error: &RpcError) {
+        let was_open = request.begin_response(); // first: what the handler returns when it is woken is dropped
         request.cancel();
         let ids = lock(&self.0.calls).cancel_children(request);
         for id in ids.into_iter().filter(|_| self.has_feature(CANCEL)) {
             self.0.outbox.send_from_reader(&encode_cancel(id));
         }
-        if request.begin_response() {
+        if was_open {
             lock(&self.0.inbound).requests.remove(&request.id.key());
             self.respond_from_reader(&request.id, Err(error), request.batch.as_ref());
         }

@@ -211,11 +211,13 @@ fn events_wait_for_credit() {
 fn cancellation_ends_the_wait_for_credit() {
     let (send, ended) = channel();
     let methods = Methods::new().handle("count", move |_: Value, ctx| -> becket::Result<()> {
-        send.send(ctx.progress(&1)).unwrap();
+        ctx.progress(&1)?;
+        send.send(ctx.progress(&2)).unwrap();
         Ok(())
     });
     let (mut remote, _peer) = start(methods);
-    remote.request(1, "count", json!({"_meta": {"becket": {"credit": 0}}}));
+    remote.request(1, "count", json!({"_meta": {"becket": {"credit": 1}}}));
+    assert_eq!(remote.receive()["params"]["value"], 1); // it runs
     remote.notify("$/cancelRequest", &json!({"id": 1}));
     assert_eq!(remote.receive()["error"]["code"], code::CANCELLED);
     assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), Err(CallError::Cancelled));

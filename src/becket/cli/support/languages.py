@@ -33,7 +33,18 @@ class ProjectLanguage(Struct, frozen=True, kw_only=True):
     without: tuple[str, ...] = ()
 
 
-LANGUAGES: Final[Mapping[str, ProjectLanguage]] = MappingProxyType({})
+LANGUAGES: Final[Mapping[str, ProjectLanguage]] = MappingProxyType(
+    {
+        "rust": ProjectLanguage(
+            files=("Cargo.toml", "README.md", "src/**/*.rs"),
+            steps=(
+                ("./build", "test and build it; with --offline, cargo must have serde already"),
+                ("becket check -- ./run", "check that it is a valid extension"),
+                ("becket run --yes --development", "run it in a host"),
+            ),
+        ),
+    }
+)
 
 
 def kit_folder(language: str) -> Path:
