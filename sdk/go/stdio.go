@@ -2,7 +2,6 @@ package becket
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -81,11 +80,7 @@ func (e *Extension) exitCode(err error) int {
 		return exitStopped
 	}
 	logToStderr(LogLevelError, e.id, err.Error())
-	var broken *frameError
-	if errors.As(err, &broken) {
-		return exitProtocolError
-	}
-	return exitStopTimeout
+	return exitProtocolError
 }
 
 // watchedReader reports the end of stdin.
