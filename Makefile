@@ -181,7 +181,7 @@ test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without priv
 
 # Each kit NAME:PROGRAM has two targets: sdk-ready-NAME installs what its linters and tests need, and fails where that
 # cannot be had; sdk-test-NAME lints and tests it.
-KITS := rust:cargo
+KITS := go:go rust:cargo
 
 sdk: $(TEST_READY) ## Writes the schema bundle and the types of all kits
 	$(BIN)/python -m tools.sdk
@@ -195,6 +195,17 @@ sdk-test: $(TEST_READY) ## Lints and tests each kit whose toolchain is there, an
 		else $(MAKE) --no-print-directory sdk-test-$$name; ran="$$ran $$name"; fi; \
 	done; \
 	echo "Kits tested:$${ran:- none}; skipped:$${skipped:- none}"
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+sdk-ready-go:
+	cd sdk/go && go run $(STATICCHECK) -version >/dev/null
+
+# The race detector needs cgo, and a C compiler.
+sdk-test-go:
+	cd sdk/go && test -z "$$(gofmt -l . | tee /dev/stderr)"
+	cd sdk/go && go vet ./... && go run $(STATICCHECK) ./...
+	cd sdk/go && go test $$(test "$$(go env CGO_ENABLED)" = 1 && command -v "$$(go env CC)" >/dev/null && echo -race) ./...
 
 # One target folder for all crates of the kit; a host copies the folder of the example, so that it has the program alone.
 CARGO := cd sdk/rust && CARGO_TARGET_DIR="$(CURDIR)/sdk/rust/target" cargo

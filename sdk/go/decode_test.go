@@ -13,17 +13,16 @@ type inner struct {
 }
 
 type sample struct {
-	Text    string           `json:"text" doc:"Any text."`
-	Limit   int              `json:"limit" default:"10"`
-	Mode    string           `json:"mode" enum:"fast,slow" default:"fast"`
-	Ratio   *float64         `json:"ratio"`
-	Inner   inner            `json:"inner,omitempty"`
-	Many    map[string]inner `json:"many,omitempty"`
-	At      time.Time        `json:"at,omitempty"`
-	Any     any              `json:"any,omitempty"`
-	Raw     json.RawMessage  `json:"raw,omitempty"`
-	Hidden  string           `json:"-"`
-	private int
+	Text   string           `json:"text" doc:"Any text."`
+	Limit  int              `json:"limit" default:"10"`
+	Mode   string           `json:"mode" enum:"fast,slow" default:"fast"`
+	Ratio  *float64         `json:"ratio"`
+	Inner  inner            `json:"inner,omitempty"`
+	Many   map[string]inner `json:"many,omitempty"`
+	At     time.Time        `json:"at,omitempty"`
+	Any    any              `json:"any,omitempty"`
+	Raw    json.RawMessage  `json:"raw,omitempty"`
+	Hidden string           `json:"-"`
 }
 
 func TestAnInputIsDecodedToItsType(t *testing.T) {

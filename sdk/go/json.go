@@ -184,16 +184,34 @@ func (s *scanner) escape() error {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return nil
 	case 'u':
-		if s.pos+4 >= len(s.data) {
-			return errSyntax
+		unit := s.unit()
+		if unit < 0xD800 || 0xDFFF < unit && unit < invalidUnit {
+			return nil
 		}
-		if _, err := strconv.ParseUint(string(s.data[s.pos+1:s.pos+5]), 16, 16); err != nil {
-			return errSyntax
+		// A surrogate has no meaning without the other half.
+		if unit <= 0xDBFF && bytes.HasPrefix(s.data[s.pos+1:], []byte(`\u`)) {
+			s.pos += 2
+			if second := s.unit(); second >= 0xDC00 && second <= 0xDFFF {
+				return nil
+			}
 		}
-		s.pos += 4
-		return nil
 	}
 	return errSyntax
+}
+
+const invalidUnit = 1 << 16
+
+// unit passes the four digits of an escape and returns their value, or invalidUnit.
+func (s *scanner) unit() uint64 {
+	if s.pos+4 >= len(s.data) {
+		return invalidUnit
+	}
+	unit, err := strconv.ParseUint(string(s.data[s.pos+1:s.pos+5]), 16, 16)
+	if err != nil {
+		return invalidUnit
+	}
+	s.pos += 4
+	return unit
 }
 
 func (s *scanner) number() error {

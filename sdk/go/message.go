@@ -89,6 +89,21 @@ func parseMessage(raw json.RawMessage) (m message, problem *Error) {
 	return m, problem
 }
 
+// findID returns the id of a message that cannot be scanned to its end, if it stands before what is too large.
+func findID(body []byte) json.RawMessage {
+	var found []span
+	s := scanner{data: body}
+	if s.peek() == '{' {
+		_ = s.value(0, &found)
+	}
+	for _, member := range found {
+		if value := body[member.start:member.end]; member.name == "id" && isUsableID(value) {
+			return value
+		}
+	}
+	return nil
+}
+
 func isUsableID(id []byte) bool {
 	switch id[0] {
 	case '"':

@@ -137,7 +137,7 @@ func (p *peer) failure() error {
 
 func (p *peer) receive(body []byte) {
 	if err := scanJSON(body); errors.Is(err, errTooLarge) {
-		p.reply(nil, encodeError(nil, Errorf(CodeTooLarge, "too large: %v", err)))
+		p.reply(nil, encodeError(findID(body), Errorf(CodeTooLarge, "too large: %v", err)))
 		return
 	} else if err != nil {
 		p.reply(nil, encodeError(nil, Errorf(CodeParseError, "parse error: %v", err)))
@@ -281,6 +281,14 @@ func Progress(ctx context.Context, value any) error {
 }
 
 func (p *peer) receiveRequest(m message, group *batch) {
+	key := idKey(m.id)
+	p.mu.Lock()
+	isUsed := p.requests[key] != nil
+	p.mu.Unlock()
+	if isUsed {
+		p.reply(group, encodeError(nil, Errorf(CodeInvalidRequest, "invalid request: this id is in use")))
+		return
+	}
 	if m.method == MethodPing {
 		p.reply(group, encodeResult(m.id, json.RawMessage("null")))
 		return
@@ -306,14 +314,8 @@ func (p *peer) receiveRequest(m message, group *batch) {
 	if meta.Credit != nil {
 		request.hasCredit, request.credit = true, *meta.Credit
 	}
-	key := idKey(m.id)
 	p.mu.Lock()
 	switch {
-	case p.requests[key] != nil:
-		p.mu.Unlock()
-		m.id = nil
-		reject(Errorf(CodeInvalidRequest, "invalid request: this id is in use"))
-		return
 	case p.running >= maxInbound:
 		p.mu.Unlock()
 		reject(Errorf(CodeBusy, "busy: %d requests are running", maxInbound))

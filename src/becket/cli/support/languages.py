@@ -35,6 +35,15 @@ class ProjectLanguage(Struct, frozen=True, kw_only=True):
 
 LANGUAGES: Final[Mapping[str, ProjectLanguage]] = MappingProxyType(
     {
+        "go": ProjectLanguage(
+            files=("*.go",),
+            without=("*_test.go",),
+            steps=(
+                ("go build -o build/ .", "build it; it needs Go 1.23 and no network"),
+                ("go test ./...", "run its test"),
+                ("becket run --yes --development", "run it in a host"),
+            ),
+        ),
         "rust": ProjectLanguage(
             files=("Cargo.toml", "README.md", "src/**/*.rs"),
             steps=(
