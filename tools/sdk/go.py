@@ -261,7 +261,7 @@ def enumeration(definition: Enumeration) -> str:
 def const_block(values: dict[str, str]) -> str:
     """Returns constants, aligned as gofmt does."""
     columns = [name.partition(" ") for name in values]
-    width = max(len(name) for name, _, _ in columns)
+    width = max((len(name) for name, _, _ in columns), default=0)
     lines = [
         f"\t{name:<{width}} {kind + ' ' if kind else ''}= {value}"
         for (name, _, kind), value in zip(columns, values.values(), strict=True)
