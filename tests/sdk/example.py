@@ -36,11 +36,12 @@ PATIENCE = 60  # seconds
 WAIT = 0.2  # for a tool that waits until it is cancelled
 
 
+@pytest.mark.process
+@pytest.mark.loops
 class ExampleTests:
     """The tests of an example: `language` is its id, and `example` a fixture of its folder, with the program in it."""
 
     language: str
-    pytestmark = (pytest.mark.process, pytest.mark.loops)
 
     @pytest.fixture
     def example(self) -> Path:
@@ -119,7 +120,7 @@ class ExampleTests:
             with pytest.raises(RemoteError) as caught:
                 await extension.call("tool.call", {"name": "greet", "input": {"name": "Ada", "times": "x"}})
             assert caught.value.code == -32602
-            assert caught.value.data["problems"][0]["pointer"] == "/input/times"
+            assert "/input/times" in caught.value.message
 
     async def test_a_cancelled_tool_ends_and_the_extension_goes_on(self, example: Path) -> None:
         async with self.started(example) as (host, extension):
