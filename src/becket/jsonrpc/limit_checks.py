@@ -32,8 +32,8 @@ class LimitChecker:
     def find_problem(self, frame: Frame) -> str | None:
         """Returns which limit a frame exceeds, None if it exceeds none."""
         # Counted with the contents of strings: most frames are below the limits even so.
-        limits = self._limits
-        if len(frame) <= self._dense:  # too small for too many values
+        limits, size = self._limits, len(frame)
+        if size <= self._dense:  # too small for too many values
             opened = frame.count(b"{") + frame.count(b"[")
         else:
             marks = frame.translate(None, NON_STRUCTURAL)
@@ -42,8 +42,11 @@ class LimitChecker:
                 excess = find_node_problem(frame, limits.nodes)
                 if excess is not None:
                     return excess
-        # Of a number that is too long, at least two digits are this far apart.
-        if TWO_DIGITS in frame[:: self._stride].translate(DIGITS_TO_ZERO):
+        if size <= 2 * limits.digits:  # a number that is too long has a digit at this place
+            has_number = size > limits.digits and frame[limits.digits] in DIGITS
+        else:  # at least two of its digits are this far apart
+            has_number = frame[:: self._stride].translate(DIGITS_TO_ZERO).find(TWO_DIGITS) >= 0
+        if has_number:
             excess = find_digit_problem(frame, limits.digits)
             if excess is not None:
                 return excess
@@ -139,6 +142,7 @@ ESCAPE, QUOTE = b'\\"'
 NON_BRACKETS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 BRACES_TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
 
+DIGITS = b"0123456789"
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
 TWO_DIGITS = b"00"
 
