@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from becket import DIALECTS
 from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressFormat, find_dialect
+from becket.dialects.dialect import MetaReader
 from becket.dialects.native import FEATURES
 from becket.errors import ERROR_CODES, Meaning
 from becket.framing import ContentLength, JsonLines
@@ -322,3 +323,17 @@ def test_written_meta_is_read_and_the_rest_of_the_params_is_unchanged(params: di
         del own["becket"]
         assert own == {name: value for name, value in params.pop("_meta", {}).items() if name != "becket"}
     assert after == params
+
+
+@given(
+    params=st.dictionaries(NAMES, VALUES, max_size=3),
+    metas=st.lists(METAS | st.just(CallMeta(timeout_ms=5)), max_size=4),
+)
+def test_a_reader_of_many_messages_splits_each_as_if_it_was_the_first(
+    params: dict[str, Any], metas: list[CallMeta]
+) -> None:
+    text = json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode()
+    reader = MetaReader()
+    for meta in [*metas, *metas]:
+        for written in (Raw(NATIVE.insert_meta(text, encode_json(meta), FEATURES)), Raw(text)):
+            assert reader.split(written, FEATURES) == NATIVE.split_meta(written, FEATURES)

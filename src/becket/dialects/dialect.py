@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CallMeta",
     "Dialect",
+    "MetaReader",
     "ProgressFormat",
     "ProgressTokenCodec",
     "load_mapping",
@@ -150,25 +151,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """Returns the metadata of a request or notification, or None, and its params without it.
 
         Malformed metadata counts as absent. `features` are those that both peers have announced."""
-        text = bytes(params)
-        if text.startswith(META_PREFIX):
-            # The form that becket writes: `_meta` first, and nothing else in it.
-            end = text.find(b"}}", len(META_PREFIX)) + 1
-            try:
-                meta = decode_call_meta(text[len(META_PREFIX) : end])
-            except JSON_ERRORS:
-                return split_any_meta(params, features)
-            if text[end + 1 : end + 2] == b",":
-                return meta, Raw(b"{" + text[end + 2 :])
-            if text[end + 1 :] == b"}":
-                return meta, empty_params(text, meta, features)
-        elif b'"_meta"' not in text:
-            return None, params
-        return split_any_meta(params, features)
+        return MetaReader().split(params, features)
 
     def insert_meta(self, params: bytes | None, meta: bytes, features: AbstractSet[str]) -> bytes:
         """Returns the params with this encoded `CallMeta`. Params by position stay unchanged."""
-        if params is not None and params.startswith(b'{"') and b'"_meta"' not in params:
+        # `find`, as `in` raises and drops an exception before it searches for bytes.
+        if params is not None and params.startswith(b'{"') and params.find(META_KEY) < 0:
             return b"".join((META_PREFIX, meta, b"},", params[1:]))
         if params is None or params == b"{}":
             if "no_params" in features:
@@ -234,9 +222,43 @@ def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bo
 
 
 META_PREFIX = b'{"_meta":{"becket":'
+META_KEY = b'"_meta"'
 EMPTY_OBJECT = Raw(b"{}")
 decode_call_meta = msgspec.json.Decoder(CallMeta).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class MetaReader:
+    """Splits the metadata off the params of a link's messages.
+
+    Most messages of a link carry equal metadata, so the last is kept with the bytes that it was decoded from."""
+
+    __slots__ = ("_meta", "_prefix")
+
+    def __init__(self) -> None:
+        self._meta = CallMeta()
+        self._prefix = b"nothing begins so"
+
+    def split(self, params: Raw, features: AbstractSet[str]) -> tuple[CallMeta | None, Raw | None]:
+        """Returns what `Dialect.split_meta` does."""
+        text, prefix = bytes(params), self._prefix
+        if text.startswith(prefix):
+            return self._meta, Raw(b"{" + text[len(prefix) :])
+        if text.startswith(META_PREFIX):
+            # The form that becket writes: `_meta` first, and nothing else in it.
+            end = text.find(b"}}", len(META_PREFIX)) + 1
+            try:
+                meta = decode_call_meta(text[len(META_PREFIX) : end])
+            except JSON_ERRORS:
+                return split_any_meta(params, features)
+            if text[end + 1 : end + 2] == b",":
+                self._meta, self._prefix = meta, text[: end + 2]
+                return meta, Raw(b"{" + text[end + 2 :])
+            if text[end + 1 :] == b"}":
+                return meta, empty_params(text, meta, features)
+        elif text.find(META_KEY) < 0:
+            return None, params
+        return split_any_meta(params, features)
 
 
 def empty_params(text: bytes, meta: CallMeta, features: AbstractSet[str]) -> Raw | None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
+from becket.dialects.dialect import MetaReader
 from becket.errors import (
     JSON_ERRORS,
     Busy,
@@ -96,6 +97,7 @@ class Inbound:
         "_registry",
         "_requests",
         "_spawn_owned",
+        "_split_meta",
         "_transport",
         "_unfinished",
         "_unsubscribe",
@@ -126,6 +128,7 @@ class Inbound:
         link.event_router.share_with(self._receives, self.on_notification)
         self._requests = link.connection.requests
         self._has_meta = bool(link.dialect.features)
+        self._split_meta = MetaReader().split
         self._transport = link.transport
         self._spawn_owned = link.loop.spawn_owned
         self._notifications: deque[tuple[Handler, Raw | None, object, tuple[Any, ...] | None]] = deque()
@@ -366,7 +369,8 @@ class Inbound:
         if request.params is None:
             return
         link = self.link
-        meta, request.params = link.dialect.split_meta(request.params, link.features)
+        split = self._split_meta
+        meta, request.params = split(request.params, link.features)
         if meta is None:
             return
         request.credit = meta.credit
@@ -486,7 +490,8 @@ class Inbound:
         link = self.link
         method, params, owner = notification.method, notification.params, None
         if self._has_meta and params is not None:
-            meta, rest = link.dialect.split_meta(params, link.features)
+            split = self._split_meta
+            meta, rest = split(params, link.features)
             if meta is not None and meta.parent is not None:
                 owner, params = encode_json(meta.parent), rest
         is_streamed = link.event_router.route(method, params, owner)

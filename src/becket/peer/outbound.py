@@ -66,6 +66,10 @@ def check_seconds(timeout: float) -> float:
     return timeout
 
 
+def to_milliseconds(timeout: float) -> int:
+    return max(1, round(timeout * 1000))
+
+
 class BatchCall(Struct, frozen=True):
     """A call within a batch."""
 
@@ -84,7 +88,17 @@ class BatchNotify(Struct, frozen=True):
 class Outbound:
     """The calling half of one link."""
 
-    __slots__ = ("_call_slots", "_calls", "_create_future", "_time", "_timeout", "_transport", "link")
+    __slots__ = (
+        "_call_slots",
+        "_calls",
+        "_create_future",
+        "_last_timeout",
+        "_time",
+        "_timeout",
+        "_timeout_meta",
+        "_transport",
+        "link",
+    )
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -95,6 +109,8 @@ class Outbound:
         self._time = link.time
         self._transport = link.transport
         self._call_slots = link.call_slots
+        self._last_timeout = -inf
+        self._timeout_meta = b""
 
     async def call(
         self,
@@ -444,9 +460,12 @@ class Outbound:
         """Returns the metadata of a call, or None."""
         link = self.link
         has_deadline = timeout < inf and "deadline" in link.features
-        timeout_ms = max(1, round(timeout * 1000)) if has_deadline else None
         if current is None and credit is None:
-            return None if timeout_ms is None else b'{"timeout_ms":%d}' % timeout_ms
+            if has_deadline and timeout != self._last_timeout:  # most calls have the same
+                self._timeout_meta = b'{"timeout_ms":%d}' % to_milliseconds(timeout)
+                self._last_timeout = timeout
+            return self._timeout_meta if has_deadline else None
+        timeout_ms = to_milliseconds(timeout) if has_deadline else None
         depth = 0
         parent: int | str | None = None
         if current is not None:
