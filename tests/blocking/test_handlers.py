@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -307,6 +308,36 @@ def test_workers_run_at_once_and_responses_overtake_them() -> None:
         last = left.begin("meet")
         for call in (*calls, last):
             assert call.result() is None
+
+
+def test_a_worker_thread_serves_one_request_after_another_with_a_context_of_its_own() -> None:
+    seen: ContextVar[int] = ContextVar("seen", default=0)
+    with blocking_pair() as (left, right):
+
+        @right.handle("work", thread=True)
+        def work(params: list[int]) -> list[int]:
+            before = seen.get()
+            seen.set(params[0])
+            return [threading.get_ident(), before]
+
+        results = [left.call("work", [number]) for number in range(1, 51)]
+        assert len({thread for thread, _ in results}) < len(results)
+        assert {before for _, before in results} == {0}
+
+
+def test_idle_worker_threads_end_with_their_link() -> None:
+    workers: list[threading.Thread] = []
+    with blocking_pair() as (left, right):
+
+        @right.handle("work", thread=True)
+        def work() -> None:
+            workers.append(threading.current_thread())
+
+        for _ in range(3):
+            left.call("work")
+    for worker in workers:
+        worker.join(8)
+        assert not worker.is_alive()
 
 
 def test_workers_may_call_back_all_at_once() -> None:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from becket.peer.transport.rate import Account, Charge, Ledger, charge_nothing
 if TYPE_CHECKING:
     from threading import Thread
 
+    from becket.peer.loops.worker_threads import WorkerThreads
     from becket.peer.protocols import LoopFuture, TaskHandle
 
 __all__ = ["ThreadLoop"]
@@ -48,6 +50,7 @@ class ThreadFuture(Struct, eq=False):
     is_done: bool = False
     parked: list[LockType] | None = None
     resume: Callable[[], None] | None = None
+    is_worker: bool = False  # set by a worker, which goes on with what waits for it
 
     def done(self) -> bool:
         return self.is_done
@@ -86,10 +89,11 @@ class ThreadTimer:
 class ThreadTask:
     """A coroutine that the pump steps whenever its future is set."""
 
-    __slots__ = ("_context", "_coroutine", "_is_done", "_loop", "_waiter")
+    __slots__ = ("_context", "_coroutine", "_is_done", "_is_request", "_loop", "_waiter")
 
-    def __init__(self, loop: ThreadLoop, coroutine: Coroutine[Any, Any, None]) -> None:
+    def __init__(self, loop: ThreadLoop, coroutine: Coroutine[Any, Any, None], *, is_request: bool = False) -> None:
         self._loop = loop
+        self._is_request = is_request  # it only responds after its worker
         self._coroutine = coroutine
         self._context = copy_context()  # its context variables must not leak into the thread that steps it
         self._waiter: ThreadFuture | None = None
@@ -105,7 +109,7 @@ class ThreadTask:
         self._waiter = None
         try:
             waiter = self._waiter = self._context.run(go_on, value)
-            waiter.resume = self._resume
+            waiter.resume = self._step if waiter.is_worker and self._is_request else self._resume
         except (StopIteration, ThreadTaskCancelled):
             self._is_done = True
         except Exception as error:
@@ -153,6 +157,7 @@ class ThreadLoop:
         self._is_closed = False
         self._is_polling = False
         self.workers = 0  # a thread for each request
+        self._workers: WorkerThreads | None = None
         self._poll = select.poll()
         self._readers: dict[int, Callable[[], object]] = {}
         self._writers: dict[int, Callable[[], object]] = {}
@@ -210,14 +215,14 @@ class ThreadLoop:
         return ThreadTask(self, coroutine)
 
     def spawn_owned(self, coroutine: Coroutine[Any, Any, None]) -> TaskHandle:
-        return ThreadTask(self, coroutine)
+        return ThreadTask(self, coroutine, is_request=True)
 
     def cancel(self, running: Any, /) -> None:
         running.cancel()
 
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         outcome: list[Any] = []
-        waiter = ThreadFuture()
+        waiter = ThreadFuture(is_worker=True)
 
         def work() -> None:
             try:
@@ -227,9 +232,11 @@ class ThreadLoop:
             with self._lock:
                 waiter.set_result(None)
 
-        from threading import Thread
+        if self._workers is None:
+            from becket.peer.loops.worker_threads import WorkerThreads  # most programs have no worker at their start
 
-        Thread(target=copy_context().run, args=(work,), name="becket worker", daemon=True).start()
+            self._workers = WorkerThreads()
+        self._workers.run(partial(copy_context().run, work))
         while not waiter.is_done:
             try:
                 await waiter
@@ -268,6 +275,8 @@ class ThreadLoop:
             unpark(lock)
         unpark(self._background_wakeup)
         self._interrupt()
+        if self._workers is not None:
+            self._workers.close()
 
     # -- the lock
 
