@@ -156,7 +156,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     def insert_meta(self, params: bytes | None, meta: bytes, features: AbstractSet[str]) -> bytes:
         """Returns the params with this encoded `CallMeta`. Params by position stay unchanged."""
         # `find`, as `in` raises and drops an exception before it searches for bytes.
-        if params is not None and params.startswith(b'{"') and params.find(META_KEY) < 0:
+        if params is not None and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0:
             return b"".join((META_PREFIX, meta, b"},", params[1:]))
         if params is None or params == b"{}":
             if "no_params" in features:
@@ -223,6 +223,7 @@ def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bo
 
 META_PREFIX = b'{"_meta":{"becket":'
 META_KEY = b'"_meta"'
+FIRST_MEMBER = b'{"'  # what an object with members begins with, as becket writes it
 EMPTY_OBJECT = Raw(b"{}")
 decode_call_meta = msgspec.json.Decoder(CallMeta).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode

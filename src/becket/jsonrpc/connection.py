@@ -170,6 +170,7 @@ class InboundRequest(Struct, eq=False, gc=False):
     handling: tuple[str, ...] = ()  # if it names no parent: the callers whose requests the other peer handles meanwhile
     driver_state: Any = None  # the driver's own state
     held: int = 0  # bytes of the link's budget, until its response
+    event_prefixes: Mapping[str, Mapping[int, bytes]] | None = None  # of its events, which carry its id
 
 
 class CancelRequested(Struct, frozen=True):
@@ -293,11 +294,10 @@ class Connection:
         self.codec = codec
         # A frame in the wire format of the specification is joined at once, after a cached prefix.
         self._prefixes_with_id: Mapping[int, bytes] = {}
-        self._notification_prefixes: Mapping[str, Mapping[int, bytes]] = {}
+        self._notification_prefixes: Mapping[str, Mapping[int, bytes]] = self.build_notification_prefixes()
         self._method_fragments: Mapping[str, bytes] = {}
         if type(codec) is JsonCodec:
             self._prefixes_with_id = FramePrefixes(framing.prefix, ENVELOPE_WITH_ID)
-            self._notification_prefixes = NotificationPrefixes(framing.prefix, codec.notification_prefixes)
             self._method_fragments = codec.method_fragments
         self.limits = limits
         self.cancellation = cancellation
@@ -411,6 +411,12 @@ class Connection:
             self._batches.append([call for call, _ in calls])
             self.calls.update({call.number: call for call, _ in calls})
         return frame
+
+    def build_notification_prefixes(self, mark: bytes = b"") -> Mapping[str, Mapping[int, bytes]]:
+        """Returns a cache of prefixes, by method and by the bytes that follow, for params that begin with `mark`."""
+        if type(self.codec) is not JsonCodec:
+            return {}
+        return NotificationPrefixes(self.framing.prefix, self.codec.notification_prefixes, mark)
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         """Returns the bytes of a notification.

@@ -39,19 +39,23 @@ class FramePrefixes(dict[int, bytes]):
 
 
 class NotificationPrefixes(dict[str, FramePrefixes]):
-    """The prefixes of notifications by method; `beginnings` has the beginning of the body for each method.
+    """The prefixes of notifications by method; `beginnings` has the beginning of the body for each method, and `mark`
+    is the first part of the params.
 
     Raises:
         KeyError: the method was not encoded before.
     """
 
-    def __init__(self, prefix: Callable[[int], bytes | None], beginnings: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, prefix: Callable[[int], bytes | None], beginnings: Mapping[str, bytes], mark: bytes = b""
+    ) -> None:
         super().__init__()
         self._prefix = prefix
         self._beginnings = beginnings
+        self._mark = mark
 
     def __missing__(self, method: str) -> FramePrefixes:
-        beginning = self._beginnings[method]
+        beginning = self._beginnings[method] + self._mark
         if len(self) >= MAX_CACHED_METHODS:
             self.clear()
         cached = self[method] = FramePrefixes(self._prefix, beginning)

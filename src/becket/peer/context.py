@@ -120,7 +120,7 @@ class Context(BaseContext):
         link = self._inbound.link
         if link.features:
             return self._inbound.send_event(self._request, method, encoded)
-        return wait_drained(link) if link.send_notification(method, encoded) else READY
+        return wait_drained(link) if link.send_event(link.connection.encode_notification(method, encoded)) else READY
 
     @overload
     def call(

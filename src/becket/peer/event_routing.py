@@ -118,19 +118,24 @@ class EventRouter:
 
     def _put_marked(self, subscription: CallSubscription, method: str) -> Callable[[Raw | None], None]:
         """Returns a function for events that carry this call's id as becket encodes it; other events are routed."""
-        call, fallback = subscription.call, self._fallback
+        call, fallback, put_credited = subscription.call, self._fallback, subscription.put_credited
         assert fallback is not None
-        mark = b""
+        mark, size = b"nothing begins so", 0
 
-        def put(params: Raw | None) -> None:
-            nonlocal mark
-            if not mark and call is not None and call.id:  # it has no id before it is sent
-                mark = b'%b{"parent":%b}},' % (META_PREFIX, call.id)
-            text = bytes(params or b"")
-            if mark and text.startswith(mark):
-                subscription.put_credited(Raw(b"{" + text[len(mark) :]))
-            else:
+        def put(params: Any) -> None:
+            text = bytes(params)
+            if text.startswith(mark):
+                put_credited(Raw(b"{" + text[size:]))
+            elif size or call is None or not call.id:  # it has no id before it is sent
                 fallback(NotificationMessage(method, params))
+            else:
+                learn_mark(call.id)
+                put(params)
+
+        def learn_mark(id: bytes) -> None:
+            nonlocal mark, size
+            mark = b'%b{"parent":%b}},' % (META_PREFIX, id)
+            size = len(mark)
 
         return put
 

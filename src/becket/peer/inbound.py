@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects.dialect import MetaReader
+from becket.dialects.dialect import FIRST_MEMBER, META_KEY, META_PREFIX, MetaReader
 from becket.errors import (
     JSON_ERRORS,
     Busy,
@@ -32,7 +32,7 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.jsonrpc.codec import normalize_id
+from becket.jsonrpc.codec import END, normalize_id
 from becket.jsonrpc.connection import CLOSED, OPEN, RESPONDED, InboundRequest
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
@@ -426,8 +426,24 @@ class Inbound:
                     return self._send_event_with_credit(request, method, params)
                 request.credit -= 1
             if link.progress is None or method != link.progress.method:
-                params = link.dialect.insert_meta(params, b'{"parent":' + request.id + b"}", link.features)
-        return wait_drained(link) if link.send_notification(method, params) else READY
+                frame = self._encode_marked(request, method, params)
+                return wait_drained(link) if link.send_event(frame) else READY
+        return wait_drained(link) if link.send_event(link.connection.encode_notification(method, params)) else READY
+
+    def _encode_marked(self, request: InboundRequest, method: str, params: bytes | None) -> bytes:
+        """Returns the frame of an event with the mark of its request, which also has a cache of prefixes for it."""
+        link = self.link
+        connection, prefixes = link.connection, request.event_prefixes
+        if prefixes is None:
+            mark = b'%b{"parent":%b}},' % (META_PREFIX, request.id)
+            prefixes = request.event_prefixes = connection.build_notification_prefixes(mark)
+        if params and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0 and connection.lost is None:
+            try:
+                return prefixes[method][len(params)] + params[1:] + END
+            except (KeyError, LocalProtocolError):
+                pass
+        marked = link.dialect.insert_meta(params, b'{"parent":%b}' % request.id, link.features)
+        return connection.encode_notification(method, marked)
 
     async def _send_event_with_credit(self, request: InboundRequest, method: str, params: bytes | None) -> None:
         while request.credit is not None and request.credit <= 0 and self._is_active(request):

@@ -427,11 +427,10 @@ class Link:
             self._has_written_this_turn = True
             self.transport.write(frame)
 
-    def send_notification(self, method: str, params: bytes | None) -> bool:
-        """Sends a notification; returns whether the send queue is so full that the sender should wait.
+    def send_event(self, frame: bytes) -> bool:
+        """Sends the frame of a notification; returns whether the send queue is so full that the sender should wait.
 
         The hottest path: the body of `send` is repeated here to save a call."""
-        frame = self.connection.encode_notification(method, params)
         if not self._is_coalescing:
             self.send(frame)
         else:

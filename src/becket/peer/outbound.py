@@ -282,7 +282,8 @@ class Outbound:
         if method.params_to_json is not None:
             params = method.params_to_json(params)
         if isinstance(method, Notification):
-            self.link.send_notification(method.name, None if params is None else encode_json(params))
+            encoded = None if params is None else encode_json(params)
+            self.link.send_event(self.link.connection.encode_notification(method.name, encoded))
             return
         timeout = self._timeout if method.timeout is None else method.timeout
         self._send_aside(method.name, None if params is None else encode_json(params), timeout)
@@ -387,11 +388,8 @@ class Outbound:
         link = self.link
         if link.transport.queued > link.limits.send_queue:
             raise NotSent("bytes that the other peer has not read", link.limits.send_queue)
-        return (
-            wait_drained(link)
-            if link.send_notification(method, None if params is None else encode_json(params))
-            else READY
-        )
+        encoded = None if params is None else encode_json(params)
+        return wait_drained(link) if link.send_event(link.connection.encode_notification(method, encoded)) else READY
 
     def notify_nowait(self, method: str, params: object) -> None:
         """Sends a notification, or raises Busy when the send queue is full."""
