@@ -1,6 +1,6 @@
 """Hosts extensions: a folder of them with `Host`, or a single one with `connect_extension`.
 
-Each part is imported when it is first used. What happens to extensions is told as the classes of `becket.host.events`.
+Each part is imported at first use. `becket.host.events` has the events of a host.
 """
 
 from __future__ import annotations

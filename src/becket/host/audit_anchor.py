@@ -1,8 +1,8 @@
 """The anchor of an audit: the number and the digest of its last record, in a small file of its own.
 
-A chain shows what was changed within it, but not that its end was cut off or that its last line is another: that is
-held against the anchor. It is written after the record, in place. An anchor behind the audit is what a kill between the
-two leaves; one ahead of it means that records are missing.
+A chain shows changes within it, but not that its end was cut off or that its last line was replaced: the anchor does.
+It is written after the record, in place. A kill between the two leaves an anchor behind the audit; one ahead of it
+means that records are missing.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from becket.errors import BadFile
 
 __all__ = ["AuditAnchor", "anchor_path", "read_anchor"]
 
-FORM: Final = re.compile(rb"([0-9]{20}) ([0-9a-f]{64})\n")  # of one size, so that it is written over without a cut
+FORM: Final = re.compile(rb"([0-9]{20}) ([0-9a-f]{64})\n")  # of fixed size, so that it is overwritten in one write
 SIZE: Final = 20 + 1 + 64 + 1
 
 
 def anchor_path(audit: Path) -> Path:
-    """Returns where the anchor of an audit is."""
+    """Returns the path of an audit's anchor."""
     return audit.with_name(f"{audit.name}.anchor")
 
 
 def read_anchor(audit: Path) -> AuditLink | None:
-    """Returns the anchor of an audit; None where there is none, or nothing that can be read as one."""
+    """Returns the anchor of an audit; None if there is none, or none that can be read."""
     try:
         return parse_anchor(load_bytes(anchor_path(audit), SIZE))
     except BadFile:
@@ -41,7 +41,7 @@ def parse_anchor(data: bytes) -> AuditLink | None:
 
 
 class AuditAnchor:
-    """Writes the anchor of an audit. Whoever holds the lock of the audit may use it.
+    """Writes the anchor of an audit. The caller must hold the lock of the audit.
 
     Raises:
         OSError: it cannot be opened.
@@ -52,11 +52,11 @@ class AuditAnchor:
         self._fd = os.open(anchor_path(audit), flags, 0o600)
 
     def read(self) -> AuditLink | None:
-        """Returns what it says, None where it says nothing yet."""
+        """Returns the anchor, None if it was not written yet."""
         return parse_anchor(os.pread(self._fd, SIZE + 1, 0))
 
     def write(self, link: AuditLink) -> None:
-        """Says that this is the last record. It needs no further room on the disk once it was written.
+        """Records the last record. Overwriting needs no further disk space.
 
         Raises:
             OSError: it could not be written.

@@ -1,8 +1,8 @@
 """The audit log on disk: hash-chained records, rotation, verification.
 
-`AuditLog` decides what is written and counts what is not; `AuditFile` writes, and goes on after a crash; `verify_audit`
-finds what somebody changed. What a record says and how it holds the one before it are the contract's. Nothing is ever
-deleted or written anew. That the end was cut off, or the last line changed, is found by the anchor (`audit_anchor`).
+`AuditLog` decides what is written and counts the rest; `AuditFile` writes, and recovers after a crash; `verify_audit`
+finds changes. The contract defines records and their chain. Nothing is ever deleted or rewritten. A cut-off end or a
+changed last line is found by the anchor (`audit_anchor`).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from becket.host.audit_anchor import AuditAnchor, anchor_path, read_anchor
 __all__ = ["AuditFile", "AuditLog", "AuditMode", "AuditProblem", "read_audit", "verify_audit"]
 
 COUNT_WINDOW_MS: Final = 60_000  # milliseconds for which allowed calls are counted together
-MAX_COUNTED_KEYS: Final = 10_000  # that are counted at once; the counts are written when there are more
-# Denials, and calls that name no parent while there is one, of one method and extension a minute that have a record
-# each: a child may call without end.
+MAX_COUNTED_KEYS: Final = 10_000  # counters kept at once; beyond this many they are written
+# Records a minute of one method and extension for denials and for calls without a parent, of each: a child may call
+# without end.
 MAX_DENIALS: Final = 100
 ROTATE_AT: Final = 64 * 1024 * 1024
-MAX_PROBLEMS: Final = 1_000  # that are told of one file
-MOST_LOOKS: Final = 5  # at an audit whose file a host rotates while it is verified
-TAIL_BYTES: Final = 1024 * 1024  # bytes from the end in which the last record is looked for first
+MAX_PROBLEMS: Final = 1_000  # problems reported of one file
+MOST_LOOKS: Final = 5  # attempts on an audit whose file a host rotates while it is verified
+TAIL_BYTES: Final = 1024 * 1024  # bytes from the end that are searched first for the last record
 
 Key: TypeAlias = tuple[str, str, str | None]
 
@@ -53,7 +53,7 @@ Key: TypeAlias = tuple[str, str, str | None]
 class AuditMode(StrEnum):
     """How much is written."""
 
-    USUAL = "usual"  # denials, grants, starts and calls of providers one by one; allowed calls as counts
+    USUAL = "usual"  # a record for each denial, grant, start and provider call; counts of allowed calls
     FULL = "full"  # every call
 
 
@@ -61,10 +61,10 @@ class AuditMode(StrEnum):
 
 
 class AuditLog:
-    """Takes all that happens and hands on what is to be written, with its time. Any thread may call it.
+    """Takes all events and writes those that get a record, with their time. Thread-safe.
 
-    `write` takes an event and the milliseconds at which it happened; that of an `AuditFile`, or of a list for a host
-    that keeps nothing. `now` tells the milliseconds since 1970. Call `flush` once a minute and at the end."""
+    `write` takes an event and its time in milliseconds: that of an `AuditFile`, or of a list for a host without
+    persistence. `now` returns the milliseconds since 1970. Call `flush` once a minute and at the end."""
 
     def __init__(
         self,
@@ -77,12 +77,12 @@ class AuditLog:
         self._now = now
         self._mode = mode
         self._lock = Lock()
-        self._began: int | None = None  # when the first was counted of those that are not written
+        self._began: int | None = None  # when the first event was counted that is not written yet
         self._allowed: dict[Key, tuple[int, int]] = {}  # how many, since when
         self._denied: dict[tuple[Key, bool], tuple[int, CallDecided]] = {}  # how many, and the last of them
 
     def __call__(self, event: AuditEvent) -> None:
-        """Takes something that happened.
+        """Records an event.
 
         Raises:
             OSError: it could not be written.
@@ -97,16 +97,16 @@ class AuditLog:
                 self._write_counts(now)
 
     def flush(self) -> None:
-        """Writes what was counted so far.
+        """Writes the counts so far.
 
         Raises:
-            OSError: it could not be written.
+            OSError: they could not be written.
         """
         with self._lock:
             self._write_counts(self._now())
 
     def _should_write(self, event: CallDecided, now: int) -> bool:
-        """Counts a call, and returns whether it has a record of its own."""
+        """Counts a call, and returns whether it gets a record of its own."""
         if self._began is None:
             self._began = now
         key = (event.extension, event.method, event.permission)
@@ -131,15 +131,15 @@ class AuditLog:
                 self._write(replace(last, because=because), now)
 
 
-# -- where it is written
+# -- the file
 
 
 class AuditFile:
     """Appends records to a file, from one thread at a time; other processes may append to the same one.
 
-    A file that has grown to `rotate_at` bytes gets the number of its last record into its name, and the chain goes on
-    in a new one. What a crash left of a line is taken off when the file is opened again. Where records are missing by
-    the anchor, the chain goes on from the anchor: so the gap stays in it for `verify_audit` to find.
+    A file of `rotate_at` bytes is renamed to include the number of its last record, and the chain continues in a new
+    one. An unfinished line, left by a crash, is removed when the file is opened again. If records are missing according
+    to the anchor, the chain continues from the anchor: so the gap remains for `verify_audit` to find.
 
     Raises:
         OSError: the file cannot be opened, read or written.
@@ -155,7 +155,7 @@ class AuditFile:
         self._is_anchored = True  # False after a failure to write the anchor, which is logged once
         self._size = 0
         self._link = CHAIN_START
-        self._previous: str | None = None  # the file that a new one goes on from
+        self._previous: str | None = None  # the file that a new one continues
         try:
             self._lock()
         finally:
@@ -163,14 +163,14 @@ class AuditFile:
 
     @property
     def link(self) -> AuditLink:
-        """The number and the digest of the last line that was written or seen."""
+        """The number and the digest of the last line written or read."""
         return self._link
 
     def write(self, event: AuditEvent, time_ms: int) -> None:
-        """Appends a record. It has survived the end of this process when this returns, and the machine's after `sync`.
+        """Appends a record. It survives the end of this process once this returns, and a power loss after `sync`.
 
         Raises:
-            OSError: it was not written; the file is as it was before.
+            OSError: it was not written; the file is unchanged.
         """
         if self._is_closed:
             raise ValueError(f"{self._path} is closed")
@@ -193,7 +193,7 @@ class AuditFile:
             self._anchor.sync()
 
     def close(self) -> None:
-        """Closes the file, once all is on the disk. It may be closed twice."""
+        """Closes the file, once all is on the disk. May be called twice."""
         if not self._is_closed:
             self._is_closed = True
             self.sync()
@@ -205,11 +205,11 @@ class AuditFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- holding it
+    # -- locking
 
     def _lock(self) -> None:
-        """Holds the file against other processes, with all that they wrote taken in."""
-        import fcntl  # where there is none, no host runs
+        """Locks the file against other processes, and reads what they wrote."""
+        import fcntl  # without fcntl there is no host
 
         while True:
             if self._fd < 0:
@@ -220,7 +220,7 @@ class AuditFile:
             found = os.fstat(self._fd)
             if is_at(found, self._name):
                 break
-            self._close_fd()  # somebody rotated it while we waited
+            self._close_fd()  # another process rotated it meanwhile
         if found.st_size != self._size:
             self._load_end()
 
@@ -246,7 +246,7 @@ class AuditFile:
             except BadMessage:
                 os.ftruncate(self._fd, end.size)
                 warn(
-                    "%s: took off the beginning of a line that was never finished, %d bytes", self._path, len(end.torn)
+                    "%s: removed an unfinished last line, %d bytes", self._path, len(end.torn)
                 )
             else:
                 os.write(self._fd, b"\n")
@@ -261,10 +261,10 @@ class AuditFile:
     # -- the anchor
 
     def _hold_against_anchor(self, link: AuditLink) -> AuditLink:
-        """Returns the link that the next record follows: the end of the chain, unless that is not what was written."""
+        """Returns the link that the next record follows: the end of the chain, unless the anchor contradicts it."""
         anchor = None if self._anchor is None else self._anchor.read()
         if anchor is None and link.seq:
-            warn("%s has no anchor that can be read: one is begun at record %d", self._path, link.seq)
+            warn("%s has no readable anchor: a new one begins at record %d", self._path, link.seq)
         problem = None if anchor is None else find_end_problem(self._path, anchor, link)
         if anchor is None or problem is None:
             self._link = link
@@ -280,7 +280,7 @@ class AuditFile:
             self._note_anchor_failure(error)
 
     def _set_anchor(self) -> None:
-        """Says which record is the last. Where that fails the record stands: it is written, and will be found."""
+        """Records the last record in the anchor. If that fails the record stays: it is written, and will be found."""
         if self._anchor is None:
             return
         try:
@@ -292,7 +292,7 @@ class AuditFile:
     def _note_anchor_failure(self, error: OSError) -> None:
         if self._is_anchored:
             self._is_anchored = False
-            warn("%s cannot be written: a cut of the audit would not be found: %s", anchor_path(self._path), error)
+            warn("%s cannot be written, so a truncated audit would go unnoticed: %s", anchor_path(self._path), error)
 
     # -- writing
 
@@ -301,14 +301,14 @@ class AuditFile:
         written = os.write(self._fd, line)
         if written < len(line):
             os.ftruncate(self._fd, self._size)
-            raise OSError(errno.ENOSPC, "the record was not written whole, and taken off again", str(self._path))
+            raise OSError(errno.ENOSPC, "the record was not written whole, and was removed", str(self._path))
         self._size += len(line)
         self._link = link
 
     def _rotate(self) -> None:
         target = self._path.with_name(f"{self._path.stem}-{self._link.seq:012d}{self._path.suffix}")
         if target.exists():
-            return  # not one of ours, then: nothing is written over
+            return  # not one of becket's: nothing is overwritten
         self.sync()
         os.rename(self._path, target)
         self._close_fd()
@@ -325,7 +325,7 @@ def is_at(found: os.stat_result, name: str) -> bool:
 
 
 def find_rotated(path: Path) -> list[Path]:
-    """Returns the files that were rotated away from this name, oldest first."""
+    """Returns the rotated files of this name, oldest first."""
     before, after = f"{path.stem}-", path.suffix
     found: list[tuple[int, Path]] = []
     for name in os.listdir(path.parent):
@@ -339,7 +339,7 @@ def find_rotated(path: Path) -> list[Path]:
 
 
 class ChainEnd(Struct, frozen=True):
-    """Where the chain of a file has got to, the size of its whole lines, and what comes after the last of them."""
+    """The end of the chain of a file, the size of its whole lines, and the bytes after them."""
 
     link: AuditLink
     size: int
@@ -352,7 +352,7 @@ def read_chain_end_of(path: Path) -> ChainEnd:
 
 
 def read_chain_end(fd: int) -> ChainEnd:
-    """Returns the end of a file, also of one in which lines were destroyed: they count, though nobody can read them."""
+    """Returns the end of a file, also if lines were destroyed: they count, though they cannot be read."""
     size = os.fstat(fd).st_size
     start = max(0, size - TAIL_BYTES)
     while True:
@@ -384,19 +384,19 @@ def warn(text: str, *parts: object) -> None:
 
 
 class AuditProblem(Struct, frozen=True):
-    """Something in the audit is not as it was written. `line` counts from 1; 0 is the file as a whole.
+    """A part of the audit that differs from what was written. `line` counts from 1; 0 is the file as a whole.
 
-    `missing` are the numbers of the first and the last record that should be there and are not."""
+    `missing` are the numbers of the first and the last missing record."""
 
     path: str
     line: int
     problem: str
-    is_torn_end: bool = False  # a crash does that, and the next start takes it off
+    is_torn_end: bool = False  # left by a crash, and removed at the next start
     missing: tuple[int, int] | None = None
 
 
 def verify_audit(path: str | os.PathLike[str]) -> list[AuditProblem]:
-    """Returns what was changed, left out, moved or cut off in an audit, in this file and in those that it goes on from.
+    """Returns what was changed, removed, moved or cut off in an audit, in this file and in those that it continues.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
@@ -412,8 +412,8 @@ def verify_audit(path: str | os.PathLike[str]) -> list[AuditProblem]:
 
 
 def verify_as_found(path: Path) -> list[AuditProblem]:
-    """Does the same where nobody rotates the file meanwhile."""
-    anchor = read_anchor(path)  # first: a host that writes meanwhile must not make the audit seem shorter than it
+    """Verifies once, on the files as they are."""
+    anchor = read_anchor(path)  # first: records that a host writes meanwhile must not look missing
     if anchor is not None and anchor.seq and not path.exists() and not find_rotated(path):
         return [find_missing(path, 0, 1, anchor.seq)]
     files, problems = find_chain(path)
@@ -433,22 +433,22 @@ def inode_of(path: Path) -> int | None:
 
 
 def verify_end(path: Path, anchor: AuditLink | None, link: AuditLink) -> Iterator[AuditProblem]:
-    """Yields what is wrong with the end of an audit whose chain has got to this link."""
+    """Yields the problems of the end of an audit whose chain ends with this link."""
     if anchor is not None:
         found = find_end_problem(path, anchor, link)
         if found is not None:
             yield found
     elif link.seq:
-        problem = f"is missing or cannot be read: whether record {link.seq} is the last cannot be told"
+        problem = f"is missing or cannot be read: it is unknown whether record {link.seq} is the last"
         yield AuditProblem(str(anchor_path(path)), 0, problem)
 
 
 def find_end_problem(path: Path, anchor: AuditLink, link: AuditLink) -> AuditProblem | None:
-    """Returns why an audit that ends with this link is not the one that was anchored, None if it is."""
+    """Returns how the end of an audit contradicts its anchor, None if it does not."""
     if anchor.seq > link.seq:
         return find_missing(path, 0, link.seq + 1, anchor.seq)
     digest = link.digest if anchor.seq == link.seq else find_digest(path, anchor.seq)
-    if digest in (None, anchor.digest):  # a record that cannot be read is found as such
+    if digest in (None, anchor.digest):  # an unreadable record is reported as such
         return None
     return AuditProblem(str(path), 0, f"record {anchor.seq} is not the one that was written")
 
@@ -459,7 +459,7 @@ def find_missing(path: Path, line: int, first: int, last: int) -> AuditProblem:
 
 
 def find_digest(path: Path, seq: int) -> str | None:
-    """Returns the digest of a record that has others behind it, as the next one gives it; None where there is none."""
+    """Returns the digest of a record that others follow, as stored in the next one; None if there is none."""
     for file in reversed(find_chain(path)[0]):
         size = file.stat().st_size
         for start in (
@@ -475,23 +475,23 @@ def find_digest(path: Path, seq: int) -> str | None:
 
 
 def read_audit(path: str | os.PathLike[str]) -> Iterator[AuditRecord]:
-    """Gives every record that can be read, oldest first, from this file and from those that it goes on from."""
+    """Yields every readable record, oldest first, from this file and from those that it continues."""
     for file in find_chain(Path(path))[0]:
         with file.open("rb") as lines:
             yield from (record for line in lines if (record := decode_record(line)) is not None)
 
 
 def find_chain(path: Path) -> tuple[list[Path], list[AuditProblem]]:
-    """Returns the files of a chain, oldest first, and why it does not go back to its beginning where it does not."""
+    """Returns the files of a chain, oldest first, and why it does not reach back to its beginning."""
     if not path.exists() and (rotated := find_rotated(path)):
         path = rotated[-1]
     files = [path]
     while (previous := previous_file_name(files[0])) is not None:
         older = files[0].with_name(os.path.basename(previous))
         if previous != older.name or older in files:
-            return files, [AuditProblem(str(files[0]), 1, f"goes on from `{previous}`, which is no file beside it")]
+            return files, [AuditProblem(str(files[0]), 1, f"continues `{previous}`, which is not a file beside it")]
         if not older.exists():
-            problem = f"goes on from `{previous}`, which is not there"
+            problem = f"continues `{previous}`, which is missing"
             last = first_link(files[0]).seq
             return files, [AuditProblem(str(files[0]), 1, problem, missing=(1, last) if last else None)]
         files.insert(0, older)
@@ -505,7 +505,7 @@ def previous_file_name(file: Path) -> str | None:
 
 
 def verify_file(file: Path, link: AuditLink | None, *, is_last: bool) -> tuple[list[AuditProblem], AuditLink]:
-    """Returns what is wrong with one file, and the link for the next; without a link it begins where it begins."""
+    """Returns the problems of one file, and the link for the next; without a link it begins anywhere."""
     problems: list[AuditProblem] = []
     after = link or first_link(file)
     with file.open("rb") as lines:
@@ -515,7 +515,7 @@ def verify_file(file: Path, link: AuditLink | None, *, is_last: bool) -> tuple[l
             except BadMessage as error:
                 is_torn = is_last and not line.endswith(b"\n")
                 if is_torn:
-                    problems.append(AuditProblem(str(file), number, "the line was never finished", is_torn))
+                    problems.append(AuditProblem(str(file), number, "the line is unfinished", is_torn))
                     break
                 record = decode_record(line)
                 seq = after.seq + 1 if record is None else record.seq

@@ -1,7 +1,6 @@
-"""Circuit breaker of one extension: decides which calls go through after repeated failures. Pure.
+"""Circuit breaker of one extension: decides which calls go through after repeated failures.
 
-Pure: time comes in with each question. Making the calls is whoever asks. Whether an error tells of a sick extension is
-decided here too: an answer, though it be an error, is a sign of life.
+Pure: time is an argument. Also classifies errors: a response, even an error, is a sign of life.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ __all__ = ["Breaker", "BreakerPolicy", "BreakerState", "CallOutcome", "Ticket", 
 class BreakerState(Enum):
     """Whether calls go through."""
 
-    CLOSED = "closed"  # they do
+    CLOSED = "closed"  # all do
     OPEN = "open"  # none does
-    HALF_OPEN = "half-open"  # a few do, to see whether it is well again
+    HALF_OPEN = "half-open"  # a few trials do
 
 
 class CallOutcome(Enum):
-    """What a call tells about the extension."""
+    """What the end of a call means for the circuit."""
 
-    SUCCESS = "it answered"
-    APPLICATION_ERROR = "it answered with an error"
-    FAILURE = "it did not answer, or with nonsense"
-    UNKNOWN = "the call says nothing: it was given up, or never left"
+    SUCCESS = "a result"
+    APPLICATION_ERROR = "an error response"
+    FAILURE = "no response, or an invalid one"
+    UNKNOWN = "cancelled, or not sent"
 
 
 def classify_error(error: BaseException | None) -> CallOutcome:
-    """Returns what a call that ended so tells about the extension."""
+    """Returns the outcome of a call that ended with this error."""
     match error:
         case None:
             return CallOutcome.SUCCESS
@@ -46,10 +45,10 @@ def classify_error(error: BaseException | None) -> CallOutcome:
 
 
 class BreakerPolicy(Struct, frozen=True, kw_only=True):
-    """After `failures` in a row the circuit is open for `open_for` seconds; then calls are tried, `trials` at a time.
+    """After `failures` in a row the circuit is open for `open_for` seconds; then `trials` calls at a time go through.
 
     `successes` of them close it; one failure opens it again, for twice as long, up to `longest_open`. With
-    `trips_on_application_errors` an error that the extension answers counts as a failure."""
+    `trips_on_application_errors` an error response counts as a failure."""
 
     failures: int = 5
     open_for: float = 10.0
@@ -60,13 +59,13 @@ class BreakerPolicy(Struct, frozen=True, kw_only=True):
 
 
 class Ticket(Struct, frozen=True):
-    """Lets one call through. Hand it back when the call has ended."""
+    """Admits one call. Pass it to `record` when the call has ended."""
 
     period: int
 
 
 class Breaker:
-    """The circuit of one extension. For each call: `admit`, then `record` with what came of it, whatever it was."""
+    """The circuit of one extension. For each call: `admit`, then `record` with its outcome, whatever that is."""
 
     def __init__(self, extension: str, policy: BreakerPolicy | None = None) -> None:
         self.extension = extension
@@ -80,7 +79,7 @@ class Breaker:
         self._trials = 0
 
     def reset(self) -> None:
-        """Closes the circuit, as for a process that has just started. Calls of before count no more."""
+        """Closes the circuit, as for a process that has just started. Earlier calls count no more."""
         self._period += 1
         self._is_open = False
         self._failures = 0
@@ -92,10 +91,10 @@ class Breaker:
         return BreakerState.OPEN if now < self._until else BreakerState.HALF_OPEN
 
     def admit(self, now: float) -> Ticket:
-        """Lets a call through.
+        """Admits a call.
 
         Raises:
-            CircuitOpen: it must not be made, and how long that lasts: 0 seconds where other calls are just being tried.
+            CircuitOpen: it must not be made, and for how long: 0 seconds while trial calls are pending.
         """
         if self._is_open:
             if now < self._until or self._trials >= self._policy.trials:
@@ -104,9 +103,9 @@ class Breaker:
         return Ticket(self._period)
 
     def record(self, ticket: Ticket, outcome: CallOutcome, now: float) -> bool:
-        """Counts what came of a call, and returns whether that has opened or closed the circuit.
+        """Counts the outcome of a call, and returns whether that has opened or closed the circuit.
 
-        One that was let through before the circuit last changed tells nothing new."""
+        A call that was admitted before the last change of the circuit does not count."""
         if ticket.period != self._period:
             return False
         if self._is_open:

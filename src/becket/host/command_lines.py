@@ -1,4 +1,4 @@
-"""The commands of `becket` that hints name, as lines to paste: with the options that name this host. Pure."""
+"""The `becket` commands in hints, as lines to paste with the options of this host. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["NO_OPTIONS", "CommandLines", "command_lines_of"]
 
 
 class CommandLines(Struct, frozen=True, kw_only=True):
-    """Builds command lines for one host. `roots` are its folders, `options` say where it keeps its files.
+    """Builds command lines for one host. `roots` are its folders, `options` those that select its data directory.
 
-    For a host that keeps nothing, and so cannot keep a consent, `consent` is the command line that gives one, where
-    there is such a command."""
+    For a host without persistence, which cannot store a consent, `consent` is the command line that gives one, if there
+    is such a command."""
 
     roots: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -23,12 +23,12 @@ class CommandLines(Struct, frozen=True, kw_only=True):
     consent: str = ""
 
     def grant(self, extension: str, permissions: Iterable[str] = ()) -> str:
-        """Returns the command that gives an extension these permissions, or all that it asks for."""
+        """Returns the command that grants an extension these permissions, or all that it requests."""
         roots = [word for root in self.roots for word in ("--root", root)]
         return self._join("grant", extension, *permissions, *roots)
 
     def revoke(self, extension: str, permissions: Iterable[str] = ()) -> str:
-        """Returns the command that denies an extension these permissions, or forgets what was decided."""
+        """Returns the command that denies an extension these permissions, or removes its approval."""
         return self._join("revoke", extension, *permissions)
 
     def look(self, command: str) -> str:
@@ -36,7 +36,7 @@ class CommandLines(Struct, frozen=True, kw_only=True):
         return self._join(command, *self.roots)
 
     def keep(self, *words: str) -> str:
-        """Returns a command on what the host keeps, such as `memory list notes`."""
+        """Returns a command on the host's data, such as `memory list notes`."""
         return self._join(*words)
 
     def _join(self, *words: str) -> str:
@@ -47,7 +47,7 @@ NO_OPTIONS = CommandLines()
 
 
 def command_lines_of(roots: Iterable[str | os.PathLike[str]], data: str | os.PathLike[str] | None) -> CommandLines:
-    """Returns the command lines for a host with these folders; `data` is the one that it keeps its files in."""
+    """Returns the command lines for a host with these folders and this data directory."""
     shown = tuple(os.path.abspath(root) for root in roots)
     if data is None:
         return CommandLines(roots=shown, keeps_consent=False)

@@ -1,7 +1,6 @@
-"""`ExtensionConnection`: one connected process of an extension, with what it has declared and how to end it.
+"""`ExtensionConnection`: one connected process of an extension, with its declarations and its shutdown.
 
-Calling it is the handle's (`extension`), starting it is `starting.connect`'s, and starting another one in its place the
-supervisor's.
+`extension` calls it, `starting.connect` starts it, and the supervisor replaces it.
 """
 
 from __future__ import annotations
@@ -92,28 +91,28 @@ class ExtensionConnection:
 
     @property
     def subscriptions(self) -> tuple[HookSubscription, ...]:
-        """The hooks that it has announced, with the events of each that it wants."""
+        """The hooks that it has announced, with their matches."""
         announced = self.handshake.capabilities.hooks
         return announced or tuple(HookSubscription(kind) for kind in self.handshake.hooks)
 
     def find_tool(self, name: str) -> Tool:
-        """Returns the tool of this name. Raises NotDeclared where there is none."""
+        """Returns the tool of this name. Raises NotDeclared if there is none."""
         tool = self._tools.get(name)
         if tool is None:
             raise NotDeclared(self.id, "tool", name, [*self._tools])
         return tool
 
     def replace_tools(self, declared: Capabilities, inputs: ToolInputSchemas) -> None:
-        """Puts other tools in the place of those that it has offered so far: it has reported that they changed."""
+        """Replaces its tools: it has reported a change."""
         self.handshake = replace(self.handshake, capabilities=declared)
         self.tool_inputs = inputs
         self._index_tools()
         self.client.link_state.capabilities = declared
 
     async def shutdown(self, reason: str = "") -> None:
-        """Requests the extension to end, gives it a moment, and ends its process. From any task, and twice.
+        """Requests the extension to end, waits a moment, and ends its process. From any task, and twice.
 
-        The reason is sent where the dialect has a place for it."""
+        The reason is sent if the dialect has a field for it."""
         self.client.link_state.shutdown_reason = reason
         try:
             await self.client.request_shutdown(self.timeouts.shutdown)
@@ -121,7 +120,7 @@ class ExtensionConnection:
             await self.aclose()
 
     async def aclose(self, because: str = "") -> None:
-        """Ends the link and the process behind it, without a request. Pending calls fail with the reason."""
+        """Ends the link and its process, without a request. Pending calls fail with the reason."""
         for cleanup in self._cleanups:
             cleanup()
         try:
@@ -132,7 +131,7 @@ class ExtensionConnection:
 
 
 class SingleConnection:
-    """The one connection of a handle that nobody supervises: what `connect_extension` has opened."""
+    """The only connection of an unsupervised handle, opened by `connect_extension`."""
 
     restarts_on_errors = False
     resends_hooks = False

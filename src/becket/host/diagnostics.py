@@ -1,7 +1,7 @@
 """`Diagnostic`: one problem for the operator, with extension, path, severity and hint.
 
-Problems that an operator can mend are gathered in reports, so that one bad extension never stops the others and all
-of them are seen at once. What a caller must handle is an exception; see `becket.errors`.
+Problems that an operator can fix are collected in reports, so that one bad extension never stops the others and all
+problems are seen at once. Errors for callers are exceptions; see `becket.errors`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class Severity(StrEnum):
     """How much a diagnostic matters."""
 
     ERROR = "error"  # the extension does not run
-    WAITING = "waiting"  # it starts once somebody has given consent
-    WARNING = "warning"  # it runs, or another takes its place; somebody should look
-    NOTE = "note"  # as it was asked for
+    WAITING = "waiting"  # it starts once the user has consented
+    WARNING = "warning"  # it runs, or another one is used instead; the operator should check
+    NOTE = "note"  # as configured
 
 
 class ProblemCode(StrEnum):
-    """What kind of problem a diagnostic is about, for programs. Codes are added, and keep their meaning."""
+    """The kind of problem, for programs. Codes are added, and keep their meaning."""
 
     OTHER = "other"
     # files and folders
@@ -92,13 +92,13 @@ REFUSAL_SEVERITIES: Final = {
     ProblemCode.CONSENT_MISSING: Severity.WAITING,
     ProblemCode.CONSENT_REFUSED: Severity.NOTE,
 }
-"""How much it matters that an extension was refused; for any other reason it is an error."""
+"""The severity of a refused start by its reason; any other reason is an error."""
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One problem. `extension` is its id where that is known; `path` is the file or the folder that is meant.
+    """One problem. `extension` is its id if known; `path` is the file or the folder concerned.
 
-    `code` says what kind of problem it is, for programs: texts may change, codes do not."""
+    `code` is the kind of problem, for programs: texts may change, codes do not."""
 
     problem: str
     extension: str | None = None
@@ -108,7 +108,7 @@ class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: ProblemCode = ProblemCode.OTHER
 
     def to_dict(self) -> dict[str, str | None]:
-        """Returns all members, as JSON has them."""
+        """Returns all members as JSON values."""
         return {
             "problem": self.problem,
             "extension": self.extension,
@@ -126,5 +126,5 @@ class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def without_id(id: str, text: str) -> str:
-    """Returns what is said of an extension without its id, which is told already."""
+    """Returns a text about an extension without its id at the beginning."""
     return text.removeprefix(f"{id}: ")

@@ -1,7 +1,7 @@
 """Typed events of a host and the `EventBus` that delivers them to subscribers.
 
-Events are past tense and frozen. A subscriber is a plain function that is called where the event is published; one that
-fails is logged and disturbs nobody. Waiting for events is whoever builds on this.
+Events are past tense and frozen. A subscriber is a plain function that is called where the event is published; its
+errors are logged and stop neither the host nor other subscribers.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ __all__ = [
     "ProblemFound",
 ]
 
-MAX_QUEUED_EVENTS: Final = 10_000  # events that subscribers may publish because of one: more are a circle
+MAX_QUEUED_EVENTS: Final = 10_000  # events that subscribers may publish because of one: more are a loop
 
 
 class HostEvent(Struct, frozen=True):
     """Something that happened in a host."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns its class as a name such as `extension_started` under `event`, and its members, as JSON has them."""
+        """Returns its class as a name such as `extension_started` under `event`, and its members, as JSON values."""
         return {"event": snake_case(type(self).__name__), **msgspec.to_builtins(self)}
 
 
 class HostStalled(HostEvent, frozen=True):
-    """The host itself was busy for so long that it could not hear its extensions."""
+    """The host itself was busy for so long that it could not read from its extensions."""
 
     seconds: float
 
 
 class ProblemFound(HostEvent, frozen=True):
-    """Something is wrong that an operator can mend."""
+    """A problem was found that an operator can fix."""
 
     diagnostic: Diagnostic
 
@@ -98,14 +98,14 @@ class ExtensionStartRefused(ExtensionEvent, frozen=True):
 
 
 class ExtensionStateChanged(ExtensionEvent, frozen=True):
-    """It went from one state to another; most moves have an event of their own besides."""
+    """It went from one state to another; most changes have an event of their own besides."""
 
     before: ExtensionState
     after: ExtensionState
 
 
 class ExtensionStarting(ExtensionEvent, frozen=True):
-    """Its process is started."""
+    """Its process is being started."""
 
     command: tuple[str, ...]
 
@@ -119,7 +119,7 @@ class ExtensionStarted(ExtensionEvent, frozen=True):
 
 
 class ExtensionFailed(ExtensionEvent, frozen=True):
-    """It does not run, and is not started again by itself."""
+    """It does not run, and is not restarted automatically."""
 
     because: str
     hint: str = ""
@@ -127,7 +127,7 @@ class ExtensionFailed(ExtensionEvent, frozen=True):
 
 
 class ExtensionExited(ExtensionEvent, frozen=True):
-    """Its process has ended, `expected` where it was asked to."""
+    """Its process has ended; `expected` if the host requested it."""
 
     exit_code: int | None
     signal: str | None = None
@@ -136,7 +136,7 @@ class ExtensionExited(ExtensionEvent, frozen=True):
 
 
 class ExtensionRestarting(ExtensionEvent, frozen=True):
-    """It is started again after `delay` seconds; `attempt` counts since it was last healthy."""
+    """It is restarted after `delay` seconds; `attempt` counts since it was last healthy."""
 
     attempt: int
     delay: float
@@ -144,7 +144,7 @@ class ExtensionRestarting(ExtensionEvent, frozen=True):
 
 
 class ExtensionRestarted(ExtensionEvent, frozen=True):
-    """It is ready again, so many seconds after its last process had ended; `restarts` counts all of its life."""
+    """It is ready again, so many seconds after its last process had ended; `restarts` counts all restarts."""
 
     pid: int | None
     restarts: int
@@ -152,17 +152,17 @@ class ExtensionRestarted(ExtensionEvent, frozen=True):
 
 
 class ExtensionDegraded(ExtensionEvent, frozen=True):
-    """It runs, and something is wrong with it."""
+    """It runs, but has a problem."""
 
     because: str
 
 
 class ExtensionRecovered(ExtensionEvent, frozen=True):
-    """What was wrong with it is no more."""
+    """Its problem is over."""
 
 
 class ExtensionStopped(ExtensionEvent, frozen=True):
-    """It was asked to stop, and its process is gone; `abandoned` where the kernel does not let it go."""
+    """It was stopped, and its process is gone; `abandoned` if the kernel still holds it."""
 
     abandoned: bool = False
 
@@ -178,26 +178,26 @@ class ExtensionEnabled(ExtensionEvent, frozen=True):
 
 
 class ExtensionChanged(ExtensionEvent, frozen=True):
-    """Files of it are not what they were."""
+    """Its files have changed."""
 
     paths: tuple[str, ...]
 
 
 class ExtensionReloaded(ExtensionEvent, frozen=True):
-    """A new process with the changed files has taken the place of the old one; `cut_off` calls were not answered."""
+    """A new process with the changed files has replaced the old one; `cut_off` calls got no response."""
 
     seconds: float
     cut_off: int = 0
 
 
 class ExtensionToolsChanged(ExtensionEvent, frozen=True):
-    """It offers other tools than before, so many, while it runs."""
+    """Its tools have changed while it runs; `tools` is their number."""
 
     tools: int
 
 
 class ExtensionLogged(ExtensionEvent, frozen=True):
-    """It has logged a line, made harmless for a terminal; of a flood, some. Made only where somebody subscribes."""
+    """It has logged a line, escaped for a terminal; of a flood, some. Published only if there is a subscriber."""
 
     level: str
     message: str
@@ -217,7 +217,7 @@ class PermissionRevoked(ExtensionEvent, frozen=True):
     by: str
 
 
-# -- telling
+# -- delivery
 
 
 E = TypeVar("E", bound=HostEvent)
@@ -225,14 +225,14 @@ Subscriber = Callable[[Any], object]
 
 
 class EventBus:
-    """Who is told of what happens. Used from one thread, that of the host's loop.
+    """Delivers events to subscribers. Used from one thread, that of the host's loop.
 
-    All subscribers are told of all events in the same order. One that publishes an event itself does so after the
-    others were told of the first."""
+    All subscribers get all events in the same order. An event that a subscriber publishes is delivered after the
+    current one."""
 
     def __init__(self) -> None:
         self._subscribers: dict[object, tuple[tuple[type[HostEvent], ...], Subscriber]] = {}
-        self._wanted: dict[type[HostEvent], bool] = {}  # what `has_subscribers` has found out
+        self._wanted: dict[type[HostEvent], bool] = {}  # results of `has_subscribers`
         self._waiting: deque[HostEvent] = deque()
         self._followed = 0
         self._is_publishing = False
@@ -244,7 +244,8 @@ class EventBus:
     def subscribe(self, kind: UnionType, subscriber: Callable[[Any], object]) -> Callable[[], None]: ...
 
     def subscribe(self, kind: type[HostEvent] | UnionType, subscriber: Subscriber) -> Callable[[], None]:
-        """Calls a function with each event of a class, of those below it, or of any in a union. Returns what ends that.
+        """Calls a function with each event of a class, its subclasses, or any class in a union; returns a function that
+        unsubscribes.
 
         Raises:
             TypeError: there are no such events, or the function is `async def`.
@@ -252,18 +253,18 @@ class EventBus:
         from inspect import iscoroutinefunction
 
         if iscoroutinefunction(subscriber):
-            raise TypeError(f"{subscriber!r} is `async def`: events are taken by plain functions")
+            raise TypeError(f"{subscriber!r} is `async def`: a subscriber must be a plain function")
         kinds: tuple[Any, ...] = get_args(kind) if isinstance(kind, UnionType) else (kind,)
         for one in kinds:
             if not (isinstance(one, type) and issubclass(one, HostEvent)):
-                raise TypeError(f"{one!r} is no class of events of a host")
+                raise TypeError(f"{one!r} is not a class of host events")
         key = object()
         self._subscribers[key] = (kinds, subscriber)
         self._wanted.clear()
         return lambda: self._unsubscribe(key)
 
     def has_subscribers(self, kind: type[HostEvent]) -> bool:
-        """Returns whether anybody wants to know of events of a class."""
+        """Returns whether events of a class have a subscriber."""
         is_wanted = self._wanted.get(kind)
         if is_wanted is None:
             is_wanted = any(issubclass(kind, kinds) for kinds, _ in self._subscribers.values())
@@ -275,15 +276,15 @@ class EventBus:
         self._wanted.clear()
 
     def publish(self, event: HostEvent) -> None:
-        """Tells all who want to know, before it returns; inside of a subscriber, as soon as the others were told.
+        """Calls all subscribers before it returns; within a subscriber, after the current event.
 
         Raises:
-            LocalProtocolError: inside of a subscriber, when events cause events without end.
+            LocalProtocolError: within a subscriber, when events cause events without end.
         """
         if self._is_publishing:
             self._followed += 1
             if self._followed > MAX_QUEUED_EVENTS:
-                raise LocalProtocolError(f"one event has caused {MAX_QUEUED_EVENTS} others: is there a circle?")
+                raise LocalProtocolError(f"one event has caused {MAX_QUEUED_EVENTS} others: is there a loop?")
             self._waiting.append(event)
             return
         self._is_publishing = True
@@ -298,7 +299,7 @@ class EventBus:
 
     def _dispatch(self, event: HostEvent) -> None:
         for key, (kinds, subscriber) in [*self._subscribers.items()]:
-            if not isinstance(event, kinds) or key not in self._subscribers:  # an earlier one may have ended it
+            if not isinstance(event, kinds) or key not in self._subscribers:  # an earlier one may have unsubscribed it
                 continue
             try:
                 subscriber(event)

@@ -1,7 +1,7 @@
 """`Extension`: the host's handle on one extension; calls its tools, models, commands and hooks.
 
-A handle takes a connection for each call from its `source`: the supervisor of a host, which starts another process when
-one ends, or the only connection there is. Notifications and streams are those of `serving`.
+A handle gets a connection for each call from its `source`: the supervisor of a host, which starts another process when
+one ends, or a single connection. Notifications and streams are in `serving`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ NO_HANDSHAKE = HandshakeResult(capabilities=Capabilities())
 OpenCommand: TypeAlias = Callable[
     ["Extension", str, Iterable[str], Mapping[str, Any]], ExtensionStream[CommandEvent, Any] | None
 ]
-"""Returns a run of a command of an extension that the host runs itself; None where the extension does."""
+"""Returns a run of a command that the host runs itself; None if the extension runs it."""
 
 
 class ConnectionSource(Protocol):
@@ -117,14 +117,14 @@ class ConnectionSource(Protocol):
 class Extension:
     """An extension: its tools, providers, commands and hooks, to be called.
 
-    That of a host stands for whichever process runs: a call waits for one that is about to run, and with `repeat=True`
-    it is made again with the next one when the one at work dies. That of `connect_extension` stands for one process.
+    In a host it represents whichever process runs: a call waits for one that is starting, and with `repeat=True` it is
+    made again with the next process if the current one dies. `connect_extension` returns one for a single process.
 
-    `gate` holds what the extension may do, and can grant and revoke it. What the dialect has beyond the contract is
-    called by `call`, or on `peer`, the link itself. What the dialect has no word for raises `NotSupported`, and nothing
-    is sent. Every call raises `RemoteError`, `CallTimeout`, `ConnectionLost`, `Busy` and `BadReply` as `Peer.call`
-    does; that of a host also `CircuitOpen` where too many calls have failed lately, and `NotRunning`, or whatever the
-    extension has failed with, where it does not run."""
+    `gate` holds the extension's permissions, and can grant and revoke them. Methods of the dialect beyond the contract
+    are called by `call`, or on `peer`, the link itself. Operations that the dialect does not define raise
+    `NotSupported`, and nothing is sent. Every call raises `RemoteError`, `CallTimeout`, `ConnectionLost`, `Busy` and
+    `BadReply` as `Peer.call` does; in a host also `CircuitOpen` after too many failures, and `NotRunning`, or the error
+    of the failed start."""
 
     def __init__(self, source: ConnectionSource, gate: Gate, open_command: OpenCommand | None = None) -> None:
         self.id = source.id
@@ -133,26 +133,26 @@ class Extension:
         self._open_command = open_command
         self._numbers = count(1)
 
-    # -- how it does
+    # -- state
 
     @property
     def supervisor(self) -> Supervisor:
-        """What starts, watches and restarts it in a host; see `Supervisor`."""
+        """Starts, watches and restarts it in a host; see `Supervisor`."""
         return cast("Supervisor", self._source)
 
     @property
     def state(self) -> ExtensionState:
-        """Where it stands."""
+        """Its lifecycle state."""
         return self._source.state
 
     @property
     def health(self) -> Health:
-        """How it does, in one word."""
+        """Its health, in one word."""
         return self._source.health()
 
     @property
     def restarts(self) -> int:
-        """How often it was started again."""
+        """How often it was restarted."""
         return self._source.restarts
 
     @property
@@ -163,17 +163,17 @@ class Extension:
 
     @property
     def peer(self) -> Peer:
-        """The link to the process that runs now.
+        """The link to the current process.
 
         Raises:
-            NotRunning: none does.
+            NotRunning: there is none.
         """
         current = self._source.current()
         if current is None:
             raise NotRunning(self.id, self.state, "start it first")
         return current.peer
 
-    # -- what it has declared: nothing where none runs
+    # -- declarations: empty while it does not run
 
     @property
     def _handshake(self) -> HandshakeResult:
@@ -187,18 +187,18 @@ class Extension:
 
     @property
     def disabled_tools(self) -> Mapping[str, str]:
-        """The declared tools that cannot be called, since their schemas cannot be applied: each with why."""
+        """The declared tools that cannot be called, since their schemas cannot be applied: each with the reason."""
         current = self._source.current()
         return {} if current is None else current.tool_inputs.disabled
 
     @property
     def providers(self) -> tuple[Provider, ...]:
-        """The providers of models that it offers."""
+        """The model providers that it offers."""
         return self._handshake.capabilities.providers
 
     @property
     def capabilities(self) -> tuple[DeclaredCapability, ...]:
-        """What else it can do, in words of its own."""
+        """Its other capabilities, in its own format."""
         return self._handshake.capabilities.capabilities
 
     @property
@@ -208,13 +208,13 @@ class Extension:
 
     @property
     def subscriptions(self) -> tuple[HookSubscription, ...]:
-        """The hooks that it has announced, with the events of each that it wants."""
+        """The hooks that it has announced, with their matches."""
         current = self._source.current()
         return () if current is None else current.subscriptions
 
     @property
     def features(self) -> frozenset[str]:
-        """What is used on the link beyond the first version of the contract."""
+        """The features used on the link beyond the first version of the contract."""
         current = self._source.current()
         return frozenset() if current is None else current.features
 
@@ -225,12 +225,12 @@ class Extension:
 
     @property
     def own_id(self) -> str:
-        """The id in its code, where that is another than `id`."""
+        """The id in its code, if that differs from `id`."""
         return self._handshake.own_id
 
     @property
     def version(self) -> str | None:
-        """Its version, where it reports one at its start: in a system without manifests."""
+        """Its version, if it reports one at its start: in a system without manifests."""
         return self._handshake.version
 
     @property
@@ -240,45 +240,45 @@ class Extension:
 
     @property
     def extra(self) -> Any:
-        """What the dialect's own handshake and manifest say beyond ours, in a class of that dialect."""
+        """The fields of the dialect's own handshake and manifest beyond the contract, in a class of that dialect."""
         current = self._source.current()
         return None if current is None else current.extra
 
     @property
     def root(self) -> str | None:
-        """The folder that it was started from, None where it has none."""
+        """The folder that it was started from, None if there is none."""
         current = self._source.current()
         return None if current is None else current.root
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The variables that its process was given."""
+        """The environment of its process."""
         current = self._source.current()
         return {} if current is None else current.environment
 
-    # -- its life
+    # -- lifecycle
 
     async def start(self) -> None:
         """Starts it, unless it runs. Raises why it cannot be started."""
         await self._source.start()
 
     async def stop(self, reason: str = "") -> None:
-        """Requests it to end, gives it a moment, and ends its process. From any task, and twice.
+        """Requests it to end, waits a moment, and ends its process. From any task, and twice.
 
-        In a host it stays known, and can be started again. The reason is sent where the dialect has a place for it."""
+        In a host it stays known, and can be started again. The reason is sent if the dialect has a field for it."""
         await self._source.stop(reason)
 
     shutdown = stop
 
     async def aclose(self, because: str = "") -> None:
-        """Ends its process; one that nobody supervises without a request. Pending calls fail with the reason."""
+        """Ends its process, without a request if it is not supervised. Pending calls fail with the reason."""
         await self._source.aclose(because)
 
     async def reload(self) -> None:
-        """Puts a new process in the place of the running one. Calls that are made meanwhile wait for it.
+        """Replaces the running process by a new one. Calls that are made meanwhile wait for it.
 
         Raises:
-            NotSupported: it is not one of a host.
+            NotSupported: it does not belong to a host.
         """
         await self._source.reload()
 
@@ -317,13 +317,13 @@ class Extension:
         meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
     ) -> str:
-        """Runs a tool and returns what a model reads of its result.
+        """Runs a tool and returns the text of its result for a model.
 
-        `meta` is what you tell the tool about the call beside its input, where its dialect has a place for that.
+        `meta` is passed to the tool beside its input, if its dialect has a field for it.
 
         Raises:
             NotDeclared: the extension has no such tool.
-            NotSupported: its dialect has no word for tools.
+            NotSupported: its dialect does not define tools.
             BadValue: the input does not fit the tool's schema. Nothing was sent.
             PermissionDenied: it does not hold `tools.register`, or lost it before the tool had ended.
         """
@@ -338,7 +338,7 @@ class Extension:
         meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
     ) -> Any:
-        """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
+        """Runs a tool and returns its result unchanged; otherwise like `call_tool`."""
 
         async def call(connection: ExtensionConnection) -> Any:
             client = connection.client
@@ -374,9 +374,9 @@ class Extension:
         """Calls a model and returns its whole completion.
 
         Raises:
-            NotDeclared: the extension has no such provider, or that no such model.
-            PermissionDenied: it does not hold `providers.register`, or lost it before the result came.
-            BadReply: as for any call, and where the result has no content.
+            NotDeclared: the extension has no such provider, or the provider has no such model.
+            PermissionDenied: it does not hold `providers.register`, or lost it before the result arrived.
+            BadReply: as for any call, and if the result has no content.
         """
         details = (tuple(messages), system_prompt, tuple(tools), temperature, max_tokens, thinking_budget)
 
@@ -412,13 +412,13 @@ class Extension:
         thinking_budget: int = 0,
         **options: Unpack[StreamOptions],
     ) -> AsyncGenerator[ExtensionStream[ProviderEvent, ProviderResult], None]:
-        """Opens a completion of a model, whose parts come as events: `async with ... as answer`.
+        """Opens a completion of a model, whose parts are events: `async with ... as answer`.
 
-        Where the extension has not announced features, the events of two completions cannot be told apart: the second
+        If the extension has not announced features, the events of two completions cannot be distinguished: the second
         waits until the first has ended.
 
         Raises:
-            NotDeclared: the extension has no such provider, or that no such model.
+            NotDeclared: the extension has no such provider, or the provider has no such model.
             PermissionDenied, NotSent: it cannot be opened.
         """
         details = (tuple(messages), system_prompt, tuple(tools), temperature, max_tokens, thinking_budget)
@@ -441,18 +441,18 @@ class Extension:
     async def invoke_command(
         self, name: str, args: Iterable[str] = (), **options: Unpack[StreamOptions]
     ) -> AsyncGenerator[ExtensionStream[CommandEvent, Any], None]:
-        """Opens a run of a command, whose output and tasks come as events: `async with ... as run`.
+        """Opens a run of a command, whose output and tasks are events: `async with ... as run`.
 
-        `done` says that no more output will come; the run ends with the response. With `restarts_on_errors` a command
-        that fails is run once more by the next process, and the run goes on with the events of that. A command that
-        its manifest leaves to the host is run by the host: a program, or a tool with its hooks.
+        `done` means that no more output follows; the run ends with the response. With `restarts_on_errors` a failed
+        command is run once more by the next process, and the run continues with its events. A command that its manifest
+        leaves to the host is run by the host: a program, or a tool with its hooks.
 
         Raises:
-            TypeError: `args` are one text: they are a list of words.
-            NotSupported: the manifest has it as a skill.
+            TypeError: `args` is a str: it must be a list of arguments.
+            NotSupported: the manifest declares it as a skill.
             StartFailed, CommandFailed: its program cannot be started, or has failed.
         """
-        words = args if isinstance(args, str) else [*args]  # of which a second run needs them, too
+        words = args if isinstance(args, str) else [*args]  # needed again for a second run
         own = None if self._open_command is None else self._open_command(self, name, words, options)
         if own is not None:
             async with own as run:
@@ -475,7 +475,7 @@ class Extension:
     def _build_command_run(
         self, connection: ExtensionConnection, name: str, args: Iterable[str], options: StreamOptions
     ) -> ExtensionStream[CommandEvent, Any]:
-        params = CommandInvoke(name, check_strs(args, "the words of a command"), f"run-{next(self._numbers)}")
+        params = CommandInvoke(name, check_strs(args, "the arguments of a command"), f"run-{next(self._numbers)}")
         add_timeouts(connection, options)
         mapped = connection.client.stream(COMMAND_INVOKE, params, **options)
         return ExtensionStream(connection.streams, mapped, is_marked=bool(connection.features))
@@ -485,20 +485,19 @@ class Extension:
     async def handle_hook(self, event: HookEvent) -> HookResult:
         """Consults the extension about something that the host is about to do or has done.
 
-        A hook fails open: no response in time, an error, or a result that cannot be understood or is not allowed lets
-        things go on, and the log says why. Only a malformed `modify` blocks. `consult_hook` also returns what was
-        wrong.
+        A hook fails open: without a response in time, with an error, or with an invalid or forbidden result the host
+        goes on, and the log has the reason. Only a malformed `modify` blocks. `consult_hook` also returns the problem.
 
         Raises:
-            PermissionDenied: the extension does not hold what this kind of hook needs. Nothing was sent.
-            NotSupported: its dialect has no word for hooks, or for those of this kind. Nothing was sent.
+            PermissionDenied: the extension lacks the permission for this kind of hook. Nothing was sent.
+            NotSupported: its dialect does not define hooks, or not this kind. Nothing was sent.
         """
         return (await self.consult_hook(event)).result
 
     async def consult_hook(self, event: HookEvent) -> HookOutcome:
-        """Consults like `handle_hook`, and returns beside the result what was wrong. Raises what that raises.
+        """Consults like `handle_hook`, and returns the problem beside the result. Raises what that raises.
 
-        Where the process crashes before it responds, the next one is consulted once more, if the policy says so."""
+        If the process crashes before it responds, the next one is consulted once more, if the policy allows it."""
         send = partial(send_hook, event)
         first = await self._source.call(send)
         if not first.is_lost or not self._source.resends_hooks:
@@ -512,12 +511,12 @@ class Extension:
         problem = second.problem and f"{first.problem}; sent once more after a restart: {second.problem}"
         return replace(second, problem=problem, crash=first.problem)
 
-    # -- the rest
+    # -- info, sidecar, editor, notifications
 
     async def info(self) -> ExtensionInfo:
         """Requests what the extension reports about its build, its capabilities and its models.
 
-        Where its dialect has no word for that, it is what the extension reported at its start."""
+        If its dialect does not define that, returns what the extension reported at its start."""
 
         async def call(connection: ExtensionConnection) -> ExtensionInfo:
             about = connection.handshake.info
@@ -528,7 +527,7 @@ class Extension:
         return await self._source.call(call, repeat=True)
 
     async def sidecar_args(self) -> SidecarArgs:
-        """Requests how the extension's sidecar is to be started."""
+        """Requests the arguments of the extension's sidecar."""
 
         def call(connection: ExtensionConnection) -> Awaitable[SidecarArgs]:
             return connection.client.call(SIDECAR_SPAWN_ARGS, None, timeout=connection.timeouts.info)
@@ -536,17 +535,18 @@ class Extension:
         return await self._source.call(call, repeat=True)
 
     async def open_editor(self, category: str, field: str) -> EditorRender | None:
-        """Opens the extension's own editor of a field and returns what it shows.
+        """Opens the extension's own editor of a field and returns its content.
 
-        What it shows later, which value it has and that it is to be closed come as notifications: see `on`."""
+        Later content, its value and its closing arrive as notifications: see `on`."""
         return parse_render(await self._call_editor(SETTINGS_EDITOR_OPEN, EditorOpen(category, field)))
 
     async def press_editor_key(self, category: str, field: str, key: str) -> EditorRender | None:
-        """Passes on a key that was pressed in an open editor; returns what that shows now, None if nothing new."""
+        """Sends a key that was pressed in an open editor; returns the new content, None if it is unchanged."""
         return parse_render(await self._call_editor(SETTINGS_EDITOR_KEY, EditorKey(category, field, key)))
 
     async def commit_editor(self, category: str, field: str, value: Any) -> EditorTaken:
-        """Gives the extension the value that was taken in an open editor; returns the value to store, and the rest."""
+        """Sends the extension the value that was entered in an open editor; returns the value to store, and the
+        rest."""
         return read_taken(await self._call_editor(SETTINGS_EDITOR_COMMIT, EditorCommit(category, field, value)), value)
 
     async def _call_editor(self, method: Method[P, Any], params: P) -> Any:
@@ -557,7 +557,7 @@ class Extension:
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
         """Registers the decorated plain function for notifications of the extension, also for those that belong to a
-        running command. All functions that are registered for a class receive each of them, over all restarts.
+        running command. All functions registered for a class receive each of them, over all restarts.
 
         The classes are those of tasks (`TaskUpdated`), of widgets (`WidgetUpsert`) and of the editor of a setting
         (`EditorRender`, `EditorCommitted`, `EditorClosed`).
@@ -583,7 +583,7 @@ class Extension:
 def build_provider_request(
     connection: ExtensionConnection, provider: str, model: str, *details: Any
 ) -> ProviderRequest:
-    """Returns the request to a model of an extension. Raises NotSupported or NotDeclared where there is none."""
+    """Returns the request to a model of an extension. Raises NotSupported or NotDeclared if there is none."""
     connection.client.check_supported(PROVIDER_COMPLETE)
     declared = connection.handshake.capabilities.providers
     return ProviderRequest(*resolve_model(connection.id, declared, provider, model), *details)
@@ -606,7 +606,7 @@ def add_timeouts(connection: ExtensionConnection, options: StreamOptions) -> Non
 
 
 async def send_hook(event: HookEvent, connection: ExtensionConnection) -> HookOutcome:
-    """Consults one process about an event. What goes wrong stands in the outcome."""
+    """Consults one process about an event. The outcome holds what went wrong."""
     client = connection.client
     client.check_supported(HOOK_HANDLE)
     try:
@@ -637,6 +637,6 @@ def copy_input(input: object) -> Any:
     """Returns the input of a tool as it is sent. From a hook of another system it may be any JSON value."""
     if input is None:
         return {}
-    if type(input) is dict:  # nearly always, and found out at once
+    if type(input) is dict:  # nearly always, and cheap to check
         return cast("dict[str, Any]", input).copy()
     return dict(cast("Mapping[str, Any]", input)) if isinstance(input, Mapping) else input

@@ -1,7 +1,6 @@
 """The set of extensions of one host: start order, reloads, grant changes, status and shutdown.
 
-Who may start is the doorkeeper's (`admitting`), the life of each the supervisor's. What they offer is whoever is told
-of their copies.
+`starting.consent` decides which may start, and a supervisor runs each. `register` and `offer` publish what they offer.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ if TYPE_CHECKING:
 __all__ = ["ExtensionSet", "ExtensionStatus", "WatchMode"]
 
 LOOK_AT_IT: Final = "look at it with `becket doctor`"
-GRANTS_POLL_INTERVAL: Final = 0.25  # seconds between two looks at the file of grants
+GRANTS_POLL_INTERVAL: Final = 0.25  # seconds between two checks of the grants file
 RUNNING_STATES: Final = (ExtensionState.READY, ExtensionState.DEGRADED)
 
 WatchMode = Literal["report", "reload"]
 
 
 class ExtensionStatus(Struct, frozen=True):
-    """How one extension does, at a glance. `not_persistent` are revoked permissions that could not be written down.
+    """The status of one extension. `not_persistent` are revoked permissions that could not be stored.
 
-    `plugin` is what it said of itself at its start, in a system that has no manifests (cigen)."""
+    `plugin` is what it reported about itself at its start, in a system without manifests (cigen)."""
 
     id: str
     state: ExtensionState
@@ -75,16 +74,17 @@ class ExtensionStatus(Struct, frozen=True):
     plugin: Mapping[str, Any] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all of it as JSON has it: texts, numbers, lists and dictionaries."""
+        """Returns all of it as JSON values."""
         members: dict[str, Any] = msgspec.to_builtins(self)
         return members
 
 
 class ExtensionSet:
-    """Keeps the extensions of one host. `launch` starts a copy of one; `register` is told of each copy that is ready,
-    `offer` of what one has that is not started before it is needed, and `expect` of each that may start. `hooks` tells
-    how those of an extension do, and `open_command` runs what the host runs itself. What is wrong is added to
-    `problems`."""
+    """Runs the extensions of one host.
+
+    `launch` starts a process of one; `register` is called with each connection that is ready, `offer` with the
+    declarations of one that is started on demand, and `expect` with each that may start. `hooks` returns the state of
+    an extension's hooks, and `open_command` runs commands of the host. Problems are added to `problems`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ExtensionSet:
         open_command: OpenCommand,
         loop: Loop,
     ) -> None:
-        self.extensions: dict[str, Extension] = {}  # also those that were refused and may be agreed to later
+        self.extensions: dict[str, Extension] = {}  # also those that were refused and may be approved later
         self.candidates: dict[str, Candidate] = {}
         self._name = name
         self._consent = door
@@ -121,22 +121,22 @@ class ExtensionSet:
         self._clock = loop.time
         self._refused: dict[str, ExtensionRefused] = {}
         self._in_start_check: set[str] = set()
-        self._granted_in_start_check: set[str] = set()  # the check under way may not have seen the grant
-        self._excluded: set[str] = set()  # for want of others, which may be agreed to later
+        self._granted_in_start_check: set[str] = set()  # a check in progress may not have seen the grant
+        self._excluded: set[str] = set()  # they need others, which may be approved later
         self._order = StartOrder(())
         self._stagger = Stagger()
         self._start_attempted: dict[
             str, anyio.Event
-        ] = {}  # whether it was tried to start an extension, or never will be
+        ] = {}  # set once the first start of an extension was attempted, or never will be
         self._reloading: set[str] = set()
         self._pending_reloads: set[str] = set()
         self._starting = anyio.CancelScope()
         self._tasks: TaskGroup
 
-    # -- who is there
+    # -- members
 
     async def add_candidates(self, candidates: Iterable[Candidate]) -> None:
-        """Prepares all that were found; those that cannot start are refused."""
+        """Prepares all candidates; those that cannot start are refused."""
         for candidate in candidates:
             id, manifest = candidate.id, candidate.manifest
             self._events.publish(ExtensionDiscovered(id, candidate.folder, manifest.version, manifest.dialect))
@@ -147,14 +147,14 @@ class ExtensionSet:
                 self._refuse(id, error)
 
     def _add_extension(self, guest: ManagedExtension) -> None:
-        """From now on there is a handle on an extension, which may be agreed to later."""
+        """Adds the handle of an extension, which may be approved later."""
         id, manifest = guest.id, guest.candidate.manifest
         supervisor = Supervisor(
             id,
             lambda: self._start_copy(guest),
             events=self._events,
             care=build_supervision_policy(guest.candidate, self._settings),
-            command=redact_command(guest.decision.command),  # it is told in events
+            command=redact_command(guest.decision.command),  # events report it
             version=manifest.version,
             stagger=self._stagger,
             renew=lambda: self._prepare_reload(guest),
@@ -174,7 +174,7 @@ class ExtensionSet:
         return extension
 
     async def _prepare_reload(self, guest: ManagedExtension) -> None:
-        """Lets an extension be started next with the files that it has now."""
+        """Prepares an extension so that its next start uses the current files."""
         candidate = await self._consent.approve_reload(guest)
         self.candidates[guest.id] = candidate
         supervisor = self.extensions[guest.id].supervisor
@@ -201,7 +201,7 @@ class ExtensionSet:
         self._events.publish(ProblemFound(diagnostic))
 
     def __getitem__(self, id: str) -> Extension:
-        """Returns the handle on an extension. Raises what `Host.__getitem__` raises."""
+        """Returns the handle of an extension. Raises what `Host.__getitem__` raises."""
         if id in self._refused:
             raise self._refused[id]
         if id not in self.extensions:
@@ -212,7 +212,7 @@ class ExtensionSet:
         return iter([id for id in self.extensions if id not in self._refused])
 
     async def ready(self, id: str) -> Extension:
-        """Waits until an extension runs, also until somebody has agreed to it. Raises why it does not run."""
+        """Waits until an extension runs, and for the user's consent to it. Raises why it does not run."""
         extension = self[id]
         await self._start_attempted[id].wait()
         if id in self._refused:
@@ -225,10 +225,10 @@ class ExtensionSet:
         for tried in [*self._start_attempted.values()]:
             await tried.wait()
 
-    # -- life
+    # -- lifecycle
 
     async def run(self, started: anyio.Event, closing: anyio.Event) -> None:
-        """Keeps the extensions until `closing` is set, and stops them then. Sets `started` when others may use them."""
+        """Runs the extensions until `closing` is set, then stops them. Sets `started` when they can be used."""
         unsubscribe = self._events.subscribe(ExtensionRestarted, self._on_restarted)
         try:
             async with anyio.create_task_group() as tasks:
@@ -264,7 +264,7 @@ class ExtensionSet:
             )
 
     async def _start_all(self) -> None:
-        """Starts all that may: those that nobody need be asked about at once, the others as they are agreed to."""
+        """Starts approved extensions at once, and the others when the user consents."""
         order = self._order = build_start_order(self._dependencies())
         for diagnostic in order.diagnostics:
             self._report(diagnostic)
@@ -279,14 +279,14 @@ class ExtensionSet:
                     for id in ids:
                         if id not in prompted:
                             tasks.start_soon(self._approve_and_start, id)
-                    for id in self.candidates:  # in the order in which they were found, one prompt at a time
+                    for id in self.candidates:  # in discovery order, one prompt at a time
                         if id in prompted:
                             await self._approve_start(id)
                             tasks.start_soon(self._start_one, id)
                 await self.settled()
                 await self._clean_up(self._consent.remove_unused_snapshots)
         finally:
-            for event in attempted:  # also of those that were not tried before the host ended
+            for event in attempted:  # also of those that were not attempted before the host ended
                 event.set()
 
     def _dependencies(self) -> dict[str, tuple[str, ...]]:
@@ -321,7 +321,7 @@ class ExtensionSet:
             await self.retry_refused(id)
 
     async def _wait_for_needed(self, id: str) -> bool:
-        """Returns whether those that an extension needs were started; excludes it where one of them was refused."""
+        """Returns whether those that an extension needs were started; excludes it if one of them was refused."""
         for needed in self.candidates[id].manifest.after:
             await self._start_attempted[needed].wait()
             if self._is_refused(needed):
@@ -338,7 +338,7 @@ class ExtensionSet:
         return True
 
     def _begin_start(self, id: str) -> bool:
-        """Starts an extension and returns True; or offers what it is known to have until somebody needs it."""
+        """Starts an extension and returns True; or offers its declarations until it is needed."""
         supervisor, declared = self.extensions[id].supervisor, self.candidates[id].declared
         if declared is not None and supervisor.supervision.starts_on_demand:
             self._register_lazily(id, declared)
@@ -379,14 +379,14 @@ class ExtensionSet:
         self._tasks.start_soon(self._restart_dependents, event.extension)
 
     async def _restart_dependents(self, id: str) -> None:
-        """Starts anew those that need an extension which was: what they knew of the one before it is void."""
+        """Restarts the extensions that need one which was restarted: what they knew of it is void."""
         for dependent in find_dependents(id, self._dependencies()):
             supervisor = self.extensions[dependent].supervisor
             if supervisor.state in RUNNING_STATES:
                 try:
                     await supervisor.replace()
                 except BecketError:
-                    continue  # its own state tells why
+                    continue  # its own state has the reason
 
     async def _stop_in_order(self) -> None:
         waves = self._order.stop_waves or (tuple(self.extensions),)
@@ -402,7 +402,7 @@ class ExtensionSet:
         await self._settings.slices.take_turn()
         await supervisor.close()
 
-    # -- what changes
+    # -- changes
 
     async def _watch_files(self) -> None:
         from becket.host.watcher import watch_folders
@@ -418,7 +418,7 @@ class ExtensionSet:
                 self._tasks.start_soon(self._reload, changed.extension)
 
     async def _reload(self, id: str) -> None:
-        """Puts changed files in the place of those that run, if they may; changes meanwhile are one more reload."""
+        """Replaces the running files by changed ones, if they may run; further changes are one more reload."""
         self._pending_reloads.add(id)
         if id in self._reloading:
             return
@@ -427,13 +427,13 @@ class ExtensionSet:
             while id in self._pending_reloads:
                 self._pending_reloads.discard(id)
                 if self.extensions[id].supervisor.was_stopped:
-                    continue  # whoever starts it again starts what is there then
+                    continue  # the next start uses the current files
                 try:
                     await self.extensions[id].reload()
                 except NotRunning:
                     continue  # it was stopped meanwhile
                 except ExtensionRefused as error:
-                    problem = f"{error.because}; the files that run stay"
+                    problem = f"{error.because}; the running files are kept"
                     self._report(
                         Diagnostic(
                             code=ProblemCode.RELOAD_FAILED,
@@ -445,7 +445,7 @@ class ExtensionSet:
                     )
                 except BecketError as error:
                     text = without_id(id, str(error))
-                    problem = f"the changed files do not start, and those that run stay: {text}"
+                    problem = f"the changed files do not start, and the running ones are kept: {text}"
                     self._report(
                         Diagnostic(
                             code=ProblemCode.RELOAD_FAILED,
@@ -459,9 +459,9 @@ class ExtensionSet:
             self._reloading.discard(id)
 
     async def _watch_grants(self) -> None:
-        """Takes over what another program writes into the file of grants.
+        """Applies what another program writes into the grants file.
 
-        A look costs less than somebody who watches, and works on every kind of disk."""
+        Polling costs less than a watcher, and works on every file system."""
         while True:
             await anyio.sleep(GRANTS_POLL_INTERVAL)
             if not self._consent.has_grant_changes():
@@ -471,7 +471,7 @@ class ExtensionSet:
             except BadFile as error:
                 self._report(
                     Diagnostic(
-                        code=ProblemCode.GRANTS_INVALID, problem=str(error), hint="until then what held before holds on"
+                        code=ProblemCode.GRANTS_INVALID, problem=str(error), hint="until then the previous grants apply"
                     )
                 )
                 continue
@@ -481,13 +481,13 @@ class ExtensionSet:
                 await self.retry_refused(id)
 
     async def approve(self, id: str) -> None:
-        """Says yes to an extension and to all that it asks for. Raises what `Host.grant` raises."""
+        """Approves an extension with all that it requests. Raises what `Host.grant` raises."""
         if id not in self._consent.extensions:
-            self[id]  # raises: it was never found, or is none that could start
+            self[id]  # raises: it was never found, or cannot start
         await self._consent.approve(id)
 
     async def retry_refused(self, id: str) -> None:
-        """Starts an extension that was refused, where it may start now, and then those that were left out for it."""
+        """Starts a refused extension, if it may start now, and then those that were excluded because of it."""
         guest = self._consent.extensions.get(id)
         if id in self._in_start_check:
             self._granted_in_start_check.add(id)
@@ -498,7 +498,7 @@ class ExtensionSet:
             if not await self._consent.recheck(guest):
                 return
         except ExtensionRefused:
-            return  # as before; it was told why
+            return  # unchanged; the reason was reported
         del self._refused[id]
         self._start_attempted[id] = anyio.Event()
         for dependent in self._find_unblocked(id):
@@ -508,7 +508,7 @@ class ExtensionSet:
         self._tasks.start_soon(self._approve_and_start, id)
 
     def _find_unblocked(self, id: str) -> list[str]:
-        """Returns those that were left out and have all that they need once this one runs, also through others."""
+        """Returns the excluded extensions that have all that they need once this one runs, also through others."""
         after, waiting = self._dependencies(), [id]
         for dependent in find_dependents(id, after):
             lacks = [needed for needed in after[dependent] if needed not in waiting and self._is_refused(needed)]
@@ -516,10 +516,10 @@ class ExtensionSet:
                 waiting.append(dependent)
         return waiting[1:]
 
-    # -- how they do
+    # -- status
 
     def status(self) -> tuple[ExtensionStatus, ...]:
-        """Returns how all extensions do, by id. Any thread may ask: what changes meanwhile is read from copies."""
+        """Returns the status of all extensions, by id. Thread-safe: it reads from copies."""
         now = self._clock()
         errors = {**self._refused}
         found = [
@@ -562,6 +562,6 @@ class ExtensionSet:
 
 
 def silent_hooks(hooks: Iterable[HookStatus]) -> str:
-    """Returns which hooks are out of use, in a sentence; nothing where none is."""
+    """Returns which hooks are suspended, in a sentence; empty if none is."""
     out = [f"`{hook.hook}`" for hook in hooks if hook.is_out]
     return f"not consulted for a while, since it has not responded: {', '.join(out)}" if out else ""

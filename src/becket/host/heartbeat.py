@@ -1,7 +1,7 @@
-"""Heartbeat decisions: when to ping, and whether the peer is alive, slow or dead. Pure.
+"""Heartbeat decisions: when to ping, and whether the peer is alive, slow or dead.
 
-Pure: time comes in with each question. A ping is answered by the reader of the other side, never by a handler, so one
-that works for long is not dead. Only links on which `ping` was agreed have a heartbeat.
+Pure: time is an argument. The other peer's reader responds to a ping, never a handler, so a busy handler is not dead.
+Only links that have negotiated `ping` have a heartbeat.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ __all__ = ["Heartbeat", "HeartbeatDecision", "HeartbeatPolicy", "Liveness"]
 
 
 class HeartbeatPolicy(Struct, frozen=True, kw_only=True):
-    """A ping goes out after `every` seconds of silence. No answer for `slow_after` is slow, for `dead_after` dead.
+    """A ping is sent after `every` seconds of silence. No response for `slow_after` is slow, for `dead_after` dead.
 
-    With the defaults a child that hangs is found three seconds after its last word. A look that comes more than
-    `stalled_after` seconds late tells that the host was busy: it may have an answer that it has not read yet."""
+    With the defaults a child that hangs is found three seconds after its last message. A check that is more than
+    `stalled_after` seconds late means that the host was busy: it may have a response that it has not read yet."""
 
     every: float = 1.0
     slow_after: float = 0.5
@@ -26,7 +26,7 @@ class HeartbeatPolicy(Struct, frozen=True, kw_only=True):
 
 
 class Liveness(Enum):
-    """How the other side does."""
+    """The state of the other peer."""
 
     ALIVE = "alive"
     SLOW = "slow"
@@ -34,7 +34,7 @@ class Liveness(Enum):
 
 
 class HeartbeatDecision(Struct, frozen=True):
-    """What to do now, and when to look again. `stalled` is how late the host itself was, 0 if it was not."""
+    """What to do now, and when to check again. `stalled` is how late the host itself was, 0 if it was not."""
 
     liveness: Liveness
     sends_ping: bool
@@ -43,22 +43,23 @@ class HeartbeatDecision(Struct, frozen=True):
 
 
 class Heartbeat:
-    """The heartbeat of one link: `on_receive` of whatever arrives, and `check` when it is time."""
+    """The heartbeat of one link: call `on_receive` for everything that arrives, and `check` when it is due."""
 
     def __init__(self, now: float, policy: HeartbeatPolicy | None = None) -> None:
         self._policy = policy or HeartbeatPolicy()
         self._received_at = now
-        self._ping_sent_at: float | None = None  # when the ping went out that is not answered yet
+        self._ping_sent_at: float | None = None  # when the pending ping was sent
         self._is_slow = False
         self._next_check = now + self._policy.every
 
     @property
     def next_check(self) -> float:
-        """When to look next. What arrives puts it off."""
+        """When to check next. Received data postpones it."""
         return self._next_check
 
     def on_receive(self, now: float) -> float | None:
-        """Takes in that something arrived: it is alive. Returns how long a ping had been open, None if none was."""
+        """Records that something arrived: the peer is alive. Returns how long a ping had been pending, None if none
+        was."""
         waited = None if self._ping_sent_at is None else now - self._ping_sent_at
         if waited is not None and waited <= self._policy.slow_after:
             self._is_slow = False
@@ -68,7 +69,8 @@ class Heartbeat:
         return waited
 
     def check(self, now: float) -> HeartbeatDecision:
-        """Returns how the other side does. A look that comes too early changes nothing, a late one blames nobody."""
+        """Returns the state of the other peer. An early check changes nothing, and a late one never declares it
+        dead."""
         late = now - self._next_check
         stalled = late if late > self._policy.stalled_after else 0.0
         if self._ping_sent_at is None:
@@ -85,7 +87,7 @@ class Heartbeat:
         return HeartbeatDecision(Liveness.SLOW if self._is_slow else Liveness.ALIVE, is_due, self._next_check, stalled)
 
     def _discount_stall(self, asked_at: float, stalled: float, now: float) -> float:
-        """Takes the time of the stall off, and leaves enough for an answer that waits to be read."""
+        """Discounts the time of the stall, and leaves enough for a response that waits to be read."""
         policy = self._policy
         return max(asked_at + stalled, now - policy.dead_after + min(policy.every, policy.dead_after))
 

@@ -1,6 +1,6 @@
-"""Keeps the heartbeats of many extensions with one timer, so that idle ones cost next to nothing.
+"""Runs the heartbeats of many extensions with one timer, so that idle ones cost next to nothing.
 
-When to ping and what silence means is `heartbeat`'s, a pure matter; here it is done, for all that are due at once.
+`heartbeat` decides when to ping and what silence means; this module does it for all that are due at once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Heartbeats"]
 
-GRAIN: Final = 0.05  # seconds by which a look may be late so that others join it: far below `stalled_after`
-MOST_AT_ONCE: Final = 100  # looks in one iteration, with their pings: some 5 ms
+GRAIN: Final = 0.05  # seconds by which a check may be late so that others join it: far below `stalled_after`
+MOST_AT_ONCE: Final = 100  # checks in one iteration, with their pings: some 5 ms
 
 
 class Heartbeats:
@@ -36,7 +36,7 @@ class Heartbeats:
         self._wakes_at = inf
 
     async def keep(self, peer: Peer, policy: HeartbeatPolicy, take: Callable[[HeartbeatDecision], None]) -> None:
-        """Pings a peer after silence and hands on each beat of its heart; returns when it is dead."""
+        """Pings a peer after silence and passes each decision on; returns when it is dead."""
         waiter = self._loop.create_future()
         remove = self.add(peer, policy, take, partial(wake, waiter))
         try:
@@ -51,7 +51,7 @@ class Heartbeats:
         take: Callable[[HeartbeatDecision], None],
         on_dead: Callable[[], object],
     ) -> Callable[[], object]:
-        """Does the same without a task, and calls `on_dead` once; returns what ends it."""
+        """Does the same without a task, and calls `on_dead` once; returns a function that stops it."""
         heart = Heartbeat(self._loop.time(), policy)
         tracked = TrackedHeartbeat(peer, heart, take, on_dead, policy.every, peer.last_received_at, heart.next_check)
         self._tracked[id(tracked)] = tracked
@@ -59,7 +59,7 @@ class Heartbeats:
         return partial(self._tracked.pop, id(tracked))
 
     def _plan(self, look: float) -> None:
-        """Makes sure that this look is taken: on time where there is one heart, else together with others."""
+        """Schedules a check: on time for a single heartbeat, else together with others."""
         at = look + GRAIN if len(self._tracked) > 1 else look
         if at < self._wakes_at:
             if self._timer is not None:
@@ -97,7 +97,7 @@ class TrackedHeartbeat(Struct, eq=False):
             self.heard_at = heard_at
             self.heart.on_receive(heard_at)
         beat = self.heart.check(now)
-        self.next_look = min(beat.next_check, now + self.every)  # it may be heard long before the next look is due
+        self.next_look = min(beat.next_check, now + self.every)  # a response may arrive before the next check
         self.take(beat)
         if beat.liveness is Liveness.DEAD:
             self.is_dead = True
@@ -106,4 +106,4 @@ class TrackedHeartbeat(Struct, eq=False):
             try:
                 self.peer.ping_nowait()
             except BecketError:
-                pass  # the link has ended, which its supervisor learns by itself
+                pass  # the link has ended, which its supervisor detects by itself

@@ -1,11 +1,9 @@
-"""Which extensions are consulted about an event, in which order, and which of their hooks are out of use for a while.
+"""Which extensions are consulted about an event, in which order, and which of their hooks are suspended.
 
-Pure: permissions, times and what became of a consultation come in as arguments. Consulting the extensions one after the
-other is `hooks`'.
+Pure: permissions, times and outcomes are arguments. `hooks` consults the extensions one after the other.
 
 The order never depends on which extension starts first: those that the operator names come first, in that order; the
-others follow by the priority that their manifests state, the lowest first, and then in the order in which they were
-found.
+others follow by the priority of their manifests, the lowest first, and then in discovery order.
 """
 
 from __future__ import annotations
@@ -33,12 +31,14 @@ __all__ = ["HookDeclaration", "HookSettings", "HookStatus", "Hooks", "describe_o
 
 MOST_ASKED: Final = 128  # extensions at one hook: they are consulted one after the other
 BREAKER: Final = BreakerPolicy(failures=3, open_for=60.0, longest_open=600.0, successes=1)
-"""Three times without a response are no accident; then an event costs nothing more, and one in a minute is a trial."""
+"""Three times without a response are no accident; then an event costs nothing more, except for one trial a minute."""
 
 
 class HookSettings(Struct, frozen=True, kw_only=True):
-    """What the operator says of hooks: which extensions are consulted first, in this `order`, and which are `required`:
-    where one of these cannot be consulted about a tool call or a message, it is blocked, whatever its manifest says."""
+    """The operator's settings for hooks: the extensions consulted first, in this `order`, and those that are
+    `required`.
+
+    If a required one cannot be consulted about a tool call or a message, it is blocked, whatever its manifest says."""
 
     order: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -47,8 +47,8 @@ class HookSettings(Struct, frozen=True, kw_only=True):
 class HookDeclaration(Struct, frozen=True):
     """A hook of an extension: the kind of event, and optionally a match.
 
-    Where a `required` one cannot be consulted, the tool call is blocked, or its output withheld. Of the conditions in
-    `announced`, where there are some, one must hold as well."""
+    If a `required` one cannot be consulted, the tool call is blocked, or its output withheld. If there are conditions
+    in `announced`, one of them must hold as well."""
 
     hook: str
     match: HookMatch | None = None
@@ -72,8 +72,8 @@ class HookDeclaration(Struct, frozen=True):
 def narrow_hooks(
     announced: Sequence[HookSubscription], declarations: Sequence[HookDeclaration]
 ) -> list[HookDeclaration]:
-    """Returns what an extension is consulted about: the hooks that it has announced, those of a kind that its manifest
-    names only for the events that both want. Without announced hooks those of the manifest count."""
+    """Returns what an extension is consulted about: the hooks that it has announced, limited to the events of its
+    manifest for kinds named there. Without announced hooks those of the manifest apply."""
     named = {declaration.hook for declaration in declarations}
     narrowed = [replace(declaration, announced=matches_of(announced, declaration.hook)) for declaration in declarations]
     return [*narrowed, *(HookDeclaration(one.hook, one.match) for one in announced if one.hook not in named)]
@@ -86,8 +86,8 @@ def matches_of(announced: Sequence[HookSubscription], hook: str) -> tuple[HookMa
 
 
 class HookStatus(Struct, frozen=True):
-    """One kind of hook of an extension: its place among all that are consulted at it, from 1, whether it must not be
-    skipped, and whether it is out of use since it has not responded lately."""
+    """One kind of hook of an extension: its position among all consulted at it, from 1, whether it is required, and
+    whether it is suspended since it has not responded lately."""
 
     hook: str
     position: int
@@ -96,7 +96,7 @@ class HookStatus(Struct, frozen=True):
 
 
 def order_hooks(settings: HookSettings, priorities: Mapping[str, int]) -> tuple[str, ...]:
-    """Returns the ids in the order in which extensions are consulted; `priorities` has them in the order of finding."""
+    """Returns the ids in the order in which extensions are consulted; `priorities` has them in discovery order."""
     named = {id: place for place, id in enumerate(settings.order)}
     return tuple(sorted(priorities, key=lambda id: (named.get(id, len(named)), 0 if id in named else priorities[id])))
 
@@ -114,10 +114,10 @@ class Hooks:
         for extension in self.settings.required:
             self.remove(extension)
 
-    # -- who is consulted
+    # -- order
 
     def expect(self, priorities: Mapping[str, int]) -> list[Diagnostic]:
-        """Takes the extensions that were found, in the order of finding, each with its priority.
+        """Sets the discovered extensions, in discovery order, each with its priority.
 
         Returns which of those that the operator names are not among them."""
         self._priorities = dict(priorities)
@@ -134,8 +134,8 @@ class Hooks:
     ) -> list[Diagnostic]:
         """Replaces the declarations of an extension.
 
-        Returns what is wrong with those that were left out; `allows` tells whether it holds a permission, now and
-        whenever there is an event."""
+        Returns the problems of those that were left out; `allows` returns whether it holds a permission, now and at
+        each event."""
         accepted: list[HookDeclaration] = []
         diagnostics: list[Diagnostic] = []
         for declaration in declarations:
@@ -172,13 +172,13 @@ class Hooks:
             del self._breakers[key]
 
     def suspend(self, extension: str) -> None:
-        """Consults an extension that cannot run only where it must not be skipped: there it holds everything back."""
+        """Consults an extension that cannot run only where it is required: there it blocks everything."""
         self._declarations[extension] = tuple(
             declaration for declaration in self.declarations(extension) if declaration.required
         )
 
     def remove(self, extension: str) -> None:
-        """Consults an extension no more, unless the operator requires it."""
+        """Stops consulting an extension, unless the operator requires it."""
         if extension in self.settings.required:
             self._declarations[extension] = (HookDeclaration(HookKind.BEFORE_TOOL_CALL, None, True),)
             self._allows[extension] = lambda permission: True
@@ -187,12 +187,13 @@ class Hooks:
         self._forget_breakers(extension)
 
     def plan(self, event: HookEvent, encoded: EncodedInput | None = None) -> tuple[str, ...]:
-        """Returns which extensions are consulted about an event, in order, each once. Later changes do not touch it."""
+        """Returns which extensions are consulted about an event, in order, each once. Later changes do not affect
+        it."""
         encoded = EncodedInput(event.tool_input) if encoded is None else encoded
         permission = HOOKS[event.kind].permission
         wanting = {
             extension
-            for extension, declarations in [*self._declarations.items()]  # the loop may add some while a thread looks
+            for extension, declarations in [*self._declarations.items()]  # the loop may add some while a thread reads
             if any(declaration.wants(event, encoded) for declaration in declarations)
             and self._allows[extension](permission)
         }
@@ -236,7 +237,7 @@ class Hooks:
     # -- hooks that do not respond
 
     def admit(self, extension: str, kind: HookKind, now: float) -> Ticket | None:
-        """Lets a consultation through; None where the hook has not responded lately and is out of use."""
+        """Admits a consultation; None if the hook has not responded lately and is suspended."""
         breaker = self._breakers.setdefault((extension, kind), Breaker(extension, self._policy))
         try:
             return breaker.admit(now)
@@ -246,9 +247,9 @@ class Hooks:
     def settle(
         self, extension: str, kind: HookKind, ticket: Ticket, outcome: CallOutcome, now: float
     ) -> Diagnostic | None:
-        """Takes in what became of a consultation. Returns what to tell the operator where it takes the hook out."""
+        """Records the outcome of a consultation. Returns a diagnostic if it suspends the hook."""
         breaker = self._breakers.get((extension, kind))
-        if breaker is None:  # another copy of the extension has started meanwhile
+        if breaker is None:  # another process of the extension has started meanwhile
             return None
         was_closed = breaker.state(now) is BreakerState.CLOSED
         breaker.record(ticket, outcome, now)
@@ -263,7 +264,7 @@ class Hooks:
         return warning(ProblemCode.HOOK_UNRESPONSIVE, extension, problem, hint)
 
     def status(self, extension: str, now: float) -> tuple[HookStatus, ...]:
-        """Returns how the hooks of an extension do, each kind once. Any thread may ask."""
+        """Returns the state of an extension's hooks, each kind once. Thread-safe."""
         declarations = {**self._declarations}
         order, own = self.order(), declarations.get(extension, ())
         found: list[HookStatus] = []
@@ -278,7 +279,7 @@ class Hooks:
         return tuple(found)
 
 
-# -- what is told
+# -- diagnostics
 
 
 def warning(code: ProblemCode, extension: str, problem: str, hint: str) -> Diagnostic:
@@ -291,14 +292,14 @@ def lacking(extension: str, permission: str, hook: str) -> Diagnostic:
         ProblemCode.PERMISSION_NOT_GRANTED,
         extension,
         problem,
-        f"grant it {permission}, for which its manifest must ask",
+        f"grant it {permission}, which its manifest must request",
     )
 
 
 def unknown(extension: str, *, is_required: bool) -> Diagnostic:
     problem = "is named in `[hooks]` of the host's configuration, and was not found"
     if not is_required:
-        return warning(ProblemCode.NOT_FOUND, extension, problem, "look at its spelling, and at `roots`")
+        return warning(ProblemCode.NOT_FOUND, extension, problem, "check its spelling, and `roots`")
     hint = "all tool calls are blocked until it runs, or until it is taken out of `required`"
     return Diagnostic(code=ProblemCode.NOT_FOUND, extension=extension, problem=problem, hint=hint)
 

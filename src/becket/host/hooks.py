@@ -1,11 +1,11 @@
 """Hook subscriptions of extensions, and running the subscribers of an event in order.
 
-Every extension that wants the event is consulted about what will really be used. Where one modifies an input or
-replaces an output, the others are consulted about that too, those before it once more, until all have seen the same;
-`block` wins over everything. Hooks fail open: one that does not respond in time, fails, or responds with something that
-its kind does not allow, is skipped, and the verdict lists it. One that is required holds the call back instead.
+Every extension that wants the event is consulted about what will really be used. If one modifies an input or replaces
+an output, the others are consulted about that too, those before it once more, until all have seen the same; `block`
+wins over everything. Hooks fail open: one that does not respond in time, fails, or responds with something that its
+kind does not allow, is skipped, and the verdict lists it. A required one blocks instead.
 
-Who is consulted, and in which order, is `hook_plan`'s; reading a response the contract's.
+`hook_plan` decides who is consulted, and in which order; the contract decodes responses.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ __all__ = [
 ]
 
 CALL_TIMEOUT: Final = HOOK_HANDLE.timeout or 5.0
-CONFIRM_TIMEOUT: Final = 60.0  # as for a permission that is asked for: no answer is no
-MAX_PROMPT_CHARS: Final = 2_000  # characters that a person reads before they say yes
-MOST_ROUNDS: Final = 8  # extensions that only add what is theirs agree in the second round
-SEARCHED_INLINE: Final = MIB  # bytes to be searched for texts of filters without a thread: about a millisecond
+CONFIRM_TIMEOUT: Final = 60.0  # as for a permission prompt: no response denies
+MAX_PROMPT_CHARS: Final = 2_000  # characters that a person reads before they confirm
+MOST_ROUNDS: Final = 8  # extensions that only add their own part agree in the second round
+SEARCHED_INLINE: Final = MIB  # bytes searched for texts of filters without a thread: about a millisecond
 YES_ANSWERS: Final = ("yes", "y")
 CONTEXT_TAG: Final = "extension-context"
 SENT_ONCE_MORE: Final = "the verdict is that of its next copy"
@@ -66,24 +66,23 @@ CallHook: TypeAlias = Callable[[str, HookEvent], Awaitable[HookOutcome]]
 """Consults one extension about an event."""
 
 ConfirmHook: TypeAlias = Callable[[str, str], Awaitable[str | None]]
-"""Shows a person which extension asks and what, and returns the answer; None where there is none."""
+"""Shows a person an extension's question, and returns the response; None if there is none."""
 
 Complain: TypeAlias = Callable[[Diagnostic], object]
-"""Takes what an operator should know."""
+"""Reports a diagnostic to the operator."""
 
 
 class HookProblem(Struct, frozen=True):
-    """An extension was skipped, or has held a call back, and why."""
+    """An extension that was skipped, or has blocked a call, and why."""
 
     extension: str
     problem: str
 
 
 class HookVerdict(Struct, frozen=True):
-    """What the responses come to, and which extension made it so. A confirmation has been asked for already.
+    """The combined result, and the extension that caused it. Confirmations have been requested already.
 
-    `problems` has every hook that crashed, failed, did not respond, or responded with something malformed or
-    forbidden."""
+    `problems` has every hook that crashed, failed, did not respond, or gave a malformed or forbidden response."""
 
     result: Continue | Block | Inject | Modify | Replace
     by: str | None = None
@@ -108,19 +107,19 @@ async def run_hooks(
     limits: Limits = DEFAULT_LIMITS,
     complain: Complain | None = None,
 ) -> HookVerdict:
-    """Consults extensions about an event until all have seen it as it will be, and returns what they responded.
+    """Consults extensions about an event until all have seen its final form, and returns the combined result.
 
-    The first that blocks ends it. What is injected is joined with a blank line. A person is asked for confirmations at
-    the end, when no extension objects; without `confirm` nobody can be asked, and a confirmation is a block. Extensions
-    that change an input again and again and never agree block it after a few rounds. `complain` is told of a hook that
-    is taken out of use because it does not respond."""
+    The first that blocks ends it. Injected texts are joined with a blank line. The user is prompted for confirmations
+    at the end, when no extension objects; without `confirm` a confirmation is a block. Extensions that keep changing an
+    input without agreement block it after a few rounds. `complain` gets a diagnostic when a hook is suspended because
+    it does not respond."""
     chain = Chain(hooks, event, Consultation(hooks, call, timeout, limits, complain), limits)
     blocked = await chain.settle(can_confirm=confirm is not None)
     return blocked or await chain.conclude(confirm, confirm_timeout)
 
 
 class Chain:
-    """One event on its way through the extensions: as it is now, and who has seen it so."""
+    """One event on its way through the extensions: its current form, and which of them have seen it."""
 
     def __init__(self, hooks: Hooks, event: HookEvent, consultation: Consultation, limits: Limits) -> None:
         self._hooks = hooks
@@ -129,7 +128,7 @@ class Chain:
         self._planned: tuple[str, ...] | None = None
         self._consultation = consultation
         self._limits = limits
-        self._seen: set[str] = set()  # extensions that were consulted about the event as it is now
+        self._seen: set[str] = set()  # extensions that were consulted about the current form
         self._questions: dict[str, str] = {}
         self._injected: list[str] = []
         self._problems: list[HookProblem] = []
@@ -137,7 +136,7 @@ class Chain:
         self._by: str | None = None
 
     async def settle(self, *, can_confirm: bool) -> HookVerdict | None:
-        """Consults extensions until there is none that has not seen the event as it is; returns what ends it before."""
+        """Consults extensions until all have seen the current form; returns a result that ends it before."""
         for _ in range(MOST_ROUNDS + 1):
             waiting = [extension for extension in await self._plan() if extension not in self._seen]
             if not waiting:
@@ -150,7 +149,7 @@ class Chain:
         return self._verdict(withhold(self._event.kind, reason), self._by)
 
     async def _plan(self) -> tuple[str, ...]:
-        """Returns who wants the event as it is now."""
+        """Returns which extensions want the event in its current form."""
         if self._planned is None:
             texts = self._hooks.texts(self._event.kind)
             if not texts or len(texts) * len(self._encoded.text) <= SEARCHED_INLINE:
@@ -161,7 +160,7 @@ class Chain:
 
     async def _consult(self, extension: str, *, can_confirm: bool) -> HookVerdict | None:
         if extension not in await self._plan():
-            return None  # an extension before it has changed the event, which is no longer one that it wants
+            return None  # an earlier extension has changed the event, which this one no longer wants
         reading = await self._consultation.consult(extension, self._event)
         self._seen.add(extension)
         if reading.crash is not None and reading.problem is None:
@@ -178,7 +177,7 @@ class Chain:
                 self._injected.append(content)
             case Confirm(message):
                 if not can_confirm:
-                    reason = f"it needs a confirmation, and nobody can be asked: {shown(message)}"
+                    reason = f"it needs a confirmation, and there is no prompt: {shown(message)}"
                     return self._verdict(Block(reason), extension)
                 self._questions[extension] = message
             case Block():
@@ -200,7 +199,7 @@ class Chain:
         self._questions.clear()  # they were about something else
 
     async def conclude(self, confirm: ConfirmHook | None, timeout: float) -> HookVerdict:
-        """Asks for the confirmations that extensions want, and returns what it all comes to."""
+        """Prompts for the confirmations that extensions require, and returns the combined result."""
         by = self._by
         for extension, message in self._questions.items():
             answer = await prompt_user(extension, message, confirm, timeout)
@@ -215,12 +214,12 @@ class Chain:
 
 
 def withhold(kind: HookKind, reason: str) -> Block | Replace:
-    """Returns what holds back: a tool call, or the output of one that has run already."""
+    """Returns what blocks a tool call, or the output of one that has run already."""
     return Replace(f"[the output is withheld: {reason}]") if kind is HookKind.AFTER_TOOL_CALL else Block(reason)
 
 
 class Consultation:
-    """Consults one extension at a time, and never longer than it may take."""
+    """Consults one extension at a time, within its time limit."""
 
     def __init__(
         self, hooks: Hooks, call: CallHook, timeout: float, limits: Limits, complain: Complain | None = None
@@ -232,11 +231,11 @@ class Consultation:
         self._complain = complain
 
     async def consult(self, extension: str, event: HookEvent) -> HookOutcome:
-        """Returns what an extension responds, or why that is nothing."""
+        """Returns an extension's response, or why there is none."""
         ticket = self._hooks.admit(extension, event.kind, anyio.current_time())
         if ticket is None:
             return HookOutcome(Continue(), NOBODY_RESPONDED)
-        outcome = CallOutcome.UNKNOWN  # whoever asked has given up
+        outcome = CallOutcome.UNKNOWN  # the caller has left
         try:
             reading = await self._wait(extension, event)
             outcome = CallOutcome.FAILURE if reading.timed_out else CallOutcome.SUCCESS
@@ -255,12 +254,12 @@ class Consultation:
             return HookOutcome(Continue(), f"{type(error).__name__}: {error}", isinstance(error, CallTimeout))
         if reading is None:
             return HookOutcome(Continue(), f"no response within {self._timeout:g} s", timed_out=True)
-        # Whether it may replace an output was decided where the response was read: by what it holds at that moment.
+        # Whether it may replace an output was decided where the response was decoded: by its permissions then.
         problem = find_result_problem(reading.result, event.kind, True, self._limits)
         return reading if problem is None else replace(reading, result=Continue(), problem=problem)
 
 
-# -- a person
+# -- prompting the user
 
 
 async def prompt_user(extension: str, message: str, confirm: ConfirmHook | None, timeout: float) -> Continue | Block:
@@ -270,7 +269,7 @@ async def prompt_user(extension: str, message: str, confirm: ConfirmHook | None,
         with anyio.move_on_after(timeout):
             answer = await confirm(extension, shown(message))
     except Exception as error:
-        return Block(f"it needs a confirmation, and asking for it failed ({type(error).__name__}): {shown(message)}")
+        return Block(f"it needs a confirmation, and the prompt failed ({type(error).__name__}): {shown(message)}")
     return Continue() if is_yes(answer) else Block(f"it was not confirmed: {shown(message)}")
 
 
@@ -279,16 +278,16 @@ def shown(message: str) -> str:
 
 
 def is_yes(answer: str | None) -> bool:
-    """Returns whether a person has said yes. Everything but `yes` and `y` is a no."""
+    """Returns whether a person has confirmed. Everything but `yes` and `y` denies."""
     return answer is not None and answer.strip().lower() in YES_ANSWERS
 
 
-# -- what is injected
+# -- injected text
 
 
 def wrap_context(content: str) -> str:
     """Returns text of extensions as a model should see it: marked as theirs, so that it never passes for the user's.
 
-    What would end the frame inside of the text is defused."""
+    A closing tag inside the text is escaped."""
     inner = re.sub(rf"<(\s*/\s*{CONTEXT_TAG})", r"<\\\1", content, flags=re.IGNORECASE)
     return f"<{CONTEXT_TAG}>\nExtensions have added this; the user has not written it.\n\n{inner}\n</{CONTEXT_TAG}>"

@@ -1,7 +1,7 @@
 """`Host`: discovers extensions, starts and supervises them, and exposes their tools and models.
 
-A façade: finding is `discovery`'s, deciding the `gate`'s, living the `supervisor`'s, and what is offered stands in
-`tools`, `providers` and `hooks`. All of it lives in a task of its own, so a host can be closed from any task.
+A façade: `discovery` finds extensions, the `gate` decides, the `supervisor` runs them, and `tools`, `providers` and
+`hooks` hold what they offer. All of it runs in a task of its own, so a host can be closed from any task.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA_DIR: Final = "default"
 HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
 RETRY_EVERY: Final = 10.0  # seconds between two attempts to write a revocation
-AUDIT_FLUSH_INTERVAL: Final = 60.0  # seconds between two writes of what the audit has only counted
-MOST_SHOWN: Final = 64  # characters of an id that an extension gives itself
+AUDIT_FLUSH_INTERVAL: Final = 60.0  # seconds between two writes of the audit's counts
+MOST_SHOWN: Final = 64  # characters of an id that an extension reports
 INACTIVE_STATES: Final = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
 NOT_STARTED: Final = "the host was not started: `async with host`, or `await host.start()`"
 
@@ -119,8 +119,8 @@ NOT_STARTED: Final = "the host was not started: `async with host`, or `await hos
 class HostSurvey(Struct, frozen=True):
     """What a host finds on disk, and what it would do with each extension, by id.
 
-    `variables` are those outside the base list that each would see. `hook_order` has those that may
-    have hooks, in the order in which they are consulted."""
+    `variables` are those outside the base list that each would get. `hook_order` has those that may have hooks, in the
+    order in which they are consulted."""
 
     report: DiscoveryReport
     start_decisions: dict[str, StartDecision]
@@ -132,17 +132,17 @@ class HostSurvey(Struct, frozen=True):
 class HostKeywords(TypedDict, total=False):
     """Keyword arguments of a host that few programs need. Those that a configuration file has are better set there.
 
-    `name` is that of the host, and of its folder. `config` has values by extension and key. `only` and `disabled`
-    choose among what is found, and `extensions` says what holds for one of them above its manifest. `confirm` prompts
-    for what a hook wants confirmed, and `policy` has a say about every call. `watch` reports changed files, or reloads
-    their extensions; with `development` these need no new consent. `environment` is for all extensions, besides what
-    each asks for; those of the dialects in `inherit_environment` see what hosts of their own system pass on.
-    `most_limits` is the most that one may ask for. `dialects` has the settings of what adapters do for their
-    extensions, by dialect. `wrap` puts another program in front of each command: a tracer, or a sandbox. `hooks` says
-    in which order extensions are consulted, and which of them must not be skipped. `require_parent` refuses calls of an
-    extension that do not say to which request they belong while it handles one of another extension. With `live_trace`
-    programs of the same user may follow its traffic (`becket trace --follow`). `command_lines` are the commands of
-    `becket` that hints name; by default they have the roots and the data folder of this host as options."""
+    `name` is that of the host, and of its data directory. `config` has values by extension and key. `only` and
+    `disabled` select among the discovered extensions, and `extensions` overrides the manifest of one. `confirm` prompts
+    for a hook's confirmation, and `policy` must confirm every call. `watch` reports changed files, or reloads their
+    extensions; with `development` these need no new consent. `environment` is for all extensions, besides what each
+    requests; those of the dialects in `inherit_environment` get the variables that hosts of their own system pass on.
+    `most_limits` is the maximum that an extension may request. `dialects` has the settings of adapters, by dialect.
+    `wrap` puts another program in front of each command: a tracer, or a sandbox. `hooks` sets the order in which
+    extensions are consulted, and which of them are required. `require_parent` refuses calls of an extension that name
+    no parent request while it handles one of another extension. With `live_trace` programs of the same user may follow
+    its traffic (`becket trace --follow`). `command_lines` builds the `becket` commands in hints; by default with the
+    roots and the data directory of this host."""
 
     name: str
     config: Mapping[str, Mapping[str, object]] | None
@@ -175,12 +175,12 @@ class HostKeywords(TypedDict, total=False):
 class Host:
     """A host of extensions: `async with Host(["extensions"], grants={"notes": ["memory.read"]}) as host: ...`.
 
-    The first argument are the folders to look into, or the configuration of a host:
-    `Host(load_host_config("host.toml"))`; what is given beside it stands above it.
+    The first argument is the list of folders to search, or the configuration of a host:
+    `Host(load_host_config("host.toml"))`; keyword arguments override it.
 
-    What the host keeps lies in the folder `data`, by default one of the user's named after `name`; with `data=None` all
-    is kept in memory and gone at the end. `grants` stand above those of the file. `store` is one of your own, which you
-    close yourself. `ask` prompts a person for consent to a start or a permission: it gets the prompt as text and a
+    The data directory is `data`, by default one of the user's named after `name`; with `data=None` everything is in
+    memory and gone at the end. `grants` override those of the file. `store` is one of your own, which you close
+    yourself. `ask` prompts a person for consent to a start or a permission: it gets the prompt as text and a
     `ConsentRequest`. `methods` are methods of your own that extensions may call. The rest are `HostKeywords`.
     """
 
@@ -264,12 +264,12 @@ class Host:
         """The permissions that exist: those of the contract, and those that the host's own methods require."""
         return PERMISSIONS | required_permissions(self._methods)
 
-    # -- looking only
+    # -- survey
 
     def survey(self) -> HostSurvey:
-        """Returns which extensions there are and whether each may start. Nothing is started, asked or changed.
+        """Returns which extensions there are and whether each may start. Starts, prompts and changes nothing.
 
-        It waits for the disk: not for a loop.
+        Blocking: it reads from the disk.
 
         Raises:
             BadFile: the grants cannot be read.
@@ -289,7 +289,7 @@ class Host:
         finally:
             kept.close()
 
-    # -- life
+    # -- lifecycle
 
     async def __aenter__(self) -> Host:
         await self.start()
@@ -299,10 +299,11 @@ class Host:
         await self.aclose()
 
     async def start(self) -> None:
-        """Opens what is kept, finds extensions, and begins to start those that may. `ready` waits for one of them.
+        """Opens the data directory, discovers extensions, and begins to start those that may. `ready` waits for one of
+        them.
 
         Raises:
-            StoreUnavailable, OSError: what is kept cannot be opened.
+            StoreUnavailable, OSError: the data directory cannot be opened.
         """
         if self._loop is not None:
             raise LocalProtocolError("a host is started once")
@@ -321,7 +322,7 @@ class Host:
         loop.spawn(self._run(started))
         try:
             await started.wait()
-        except BaseException:  # whoever starts it has left meanwhile, and nobody would ever close it
+        except BaseException:  # the caller has left meanwhile, and the host would never be closed
             await self.aclose()
             raise
 
@@ -336,7 +337,7 @@ class Host:
         )
 
     async def _discover_and_prepare(self) -> None:
-        """Looks for extensions and prepares those that may start; what is wrong with the others is told."""
+        """Discovers extensions and prepares those that may start; reports the problems of the others."""
         self.report = await anyio.to_thread.run_sync(self.discover)
         for diagnostic in self.report.diagnostics:
             self._report(diagnostic)
@@ -366,7 +367,7 @@ class Host:
         await self._extension_set.add_candidates(self.report.candidates)
 
     async def _launch(self, guest: ManagedExtension) -> ExtensionConnection:
-        """Starts a copy of an extension, by the files that were agreed to."""
+        """Starts a process of an extension from its approved files."""
         way = await self._consent.resolve_launch(guest)
         try:
             await self._move_secrets(guest.candidate)
@@ -385,7 +386,7 @@ class Host:
             raise
 
     async def _move_secrets(self, candidate: Candidate) -> None:
-        """Moves secrets that an older version, or somebody who knew no better, has put into the store."""
+        """Moves secrets out of the store, where an older version or another program has put them."""
         keys, secrets, store = secret_keys_of(candidate), self._persistence.secrets, self._persistence.store
         if not keys or secrets is None:
             return
@@ -454,7 +455,7 @@ class Host:
         )
 
     def discover(self) -> DiscoveryReport:
-        """Returns which extensions there are, without looking into what the host keeps. It waits for the disk."""
+        """Returns which extensions there are, without reading the data directory. Blocking: it reads from the disk."""
         return discover_extensions(
             self.roots,
             settings=self._discovery,
@@ -465,7 +466,7 @@ class Host:
         )
 
     def _rediscover(self, id: str) -> Candidate:
-        """Returns an extension as it is found now.
+        """Returns the current candidate of an extension.
 
         Raises:
             ExtensionRefused: it is not found any more, and why.
@@ -482,7 +483,7 @@ class Host:
         return apply_extension_configs(self._overrides, add_bundled(found, notes), notes)
 
     def _register(self, candidate: Candidate, extension: Extension, copy: ExtensionConnection) -> None:
-        """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
+        """Publishes the declarations of a new process of an extension in place of those of its previous one."""
         declarations = narrow_hooks(copy.subscriptions, read_declared_hooks(candidate))
         found = [
             *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
@@ -495,14 +496,14 @@ class Host:
         if own_id and not is_named_by_operator:
             found.append(describe_mismatch(candidate, own_id))
         for problem in found:
-            if problem not in self.problems:  # as of an earlier copy
+            if problem not in self.problems:  # those of the previous process
                 self._report(problem)
         support = self._support_of(candidate)
         if support is not None:
             support.on_ready(copy)
 
     def _expect(self, candidate: Candidate, extension: Extension) -> None:
-        """An extension may start. The hooks of it that must not be skipped count from now on, before it runs."""
+        """Registers the required hooks of an extension that may start, before it runs."""
         required = [declaration for declaration in read_declared_hooks(candidate) if declaration.required]
         if required:
             self.hooks.add(candidate.id, required, extension.gate.allows)
@@ -528,11 +529,11 @@ class Host:
                 self._loop, self._settings, self.hooks, call_tool=self.call_tool, ask=self.run_hooks
             )
         return self._host_commands.open(
-            command, candidate, extension, check_strs(args, "the words of a command"), options
+            command, candidate, extension, check_strs(args, "the arguments of a command"), options
         )
 
     def _support_of(self, candidate: Candidate) -> DialectSupport | None:
-        """Returns what the adapter of a dialect does for its extensions in this host, made for the first of them."""
+        """Returns the adapter's support object of a dialect in this host, created for its first extension."""
         name = candidate.manifest.dialect
         load = find_dialect(name).load_host_support
         if load is None:
@@ -562,13 +563,13 @@ class Host:
         if event.after in INACTIVE_STATES:
             self.tools.remove(event.extension)
             self.providers.remove(event.extension)
-            if event.after is ExtensionState.FAILED:  # else somebody has decided that it does not run
+            if event.after is ExtensionState.FAILED:  # else it was stopped on purpose
                 self.hooks.suspend(event.extension)
             else:
                 self.hooks.remove(event.extension)
 
     async def _run(self, started: anyio.Event) -> None:
-        """The task in which everything of this host lives."""
+        """Runs everything of this host, as one task."""
         unsubscribe = self.events.subscribe(ExtensionStateChanged, self._on_state_changed)
         GUARDIAN.hold()
         if not self._settings.guard and sys.platform == "linux":
@@ -620,7 +621,7 @@ class Host:
                 self._note_revocation(id, outcomes.get(id))
 
     def _note_revocation(self, id: str, error: RevocationNotPersistent | None) -> None:
-        """Has a problem stand in `problems` for as long as a revocation is not written."""
+        """Keeps a problem in `problems` for as long as a revocation is not written."""
         before = self._unwritten.pop(id, None)
         if before is not None and before in self.problems:
             self.problems.remove(before)
@@ -641,10 +642,10 @@ class Host:
             extension=id,
             path=error.path,
             problem=f"revocation not persistent: {names}: {reasons}",
-            hint=f"mend it; it is tried again every {RETRY_EVERY:g} s and at the end",
+            hint=f"fix this; it is tried again every {RETRY_EVERY:g} s and at the end",
         )
         if diagnostic == before:
-            self.problems.append(diagnostic)  # it was told when it was new
+            self.problems.append(diagnostic)  # it was reported when it was new
         else:
             self._report(diagnostic)
 
@@ -653,7 +654,7 @@ class Host:
         self.events.publish(ProblemFound(diagnostic))
 
     async def aclose(self) -> None:
-        """Stops all extensions in order and lets go of what is kept. From any task, and twice."""
+        """Stops all extensions in order and closes the data directory. From any task, and twice."""
         if self._loop is None:
             return
         self._closing.set()
@@ -662,11 +663,11 @@ class Host:
         self._loop.close()
 
     def stop_on_signals(self, *signals: Signals) -> None:
-        """Has this host stopped in order when the program gets SIGTERM or SIGHUP, or one of these signals.
+        """Stops this host in order when the program gets SIGTERM or SIGHUP, or one of these signals.
 
-        When the host is closed the signal does what it would have done without this: it ends the program, or calls the
-        function that was there for it. A second signal does so at once. One that is ignored, as SIGHUP under `nohup`,
-        stays ignored. Call this in the main thread, once the host is started.
+        When the host is closed the signal has its previous effect: it ends the program, or calls the previous handler.
+        A second signal does so at once. One that is ignored, as SIGHUP under `nohup`, stays ignored. Call this in the
+        main thread, once the host is started.
 
         Raises:
             LocalProtocolError: the host was not started, or this is another thread.
@@ -680,7 +681,8 @@ class Host:
 
     @property
     def store(self) -> Store:
-        """Memory and configuration of all extensions, while the host runs. It waits for the disk: not for a loop.
+        """Memory and configuration of all extensions, while the host runs. Its methods block: they may wait for the
+        disk.
 
         Raises:
             LocalProtocolError: the host was not started.
@@ -698,7 +700,7 @@ class Host:
         return self._extension_set
 
     def __getitem__(self, id: str) -> Extension:
-        """Returns the handle on an extension, whether it runs or not.
+        """Returns the handle of an extension, whether it runs or not.
 
         Raises:
             ExtensionRefused: it was found, and must not start.
@@ -710,7 +712,7 @@ class Host:
         return iter(() if self._extension_set is None else self._extension_set)
 
     async def ready(self, id: str) -> Extension:
-        """Waits until an extension runs and returns the handle on it.
+        """Waits until an extension runs and returns its handle.
 
         Raises:
             ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not.
@@ -718,11 +720,11 @@ class Host:
         return await self._extensions.ready(id)
 
     async def settled(self) -> None:
-        """Waits until it was tried to start every extension, and all questions about them were answered."""
+        """Waits until a start of every extension was attempted, and all prompts about them are closed."""
         await self._extensions.settled()
 
     def status(self) -> tuple[ExtensionStatus, ...]:
-        """Returns how all extensions do, by id. From any thread; `to_dict` of each is JSON."""
+        """Returns the status of all extensions, by id. From any thread; `to_dict` of each is JSON."""
         return () if self._extension_set is None else self._extension_set.status()
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:
@@ -737,13 +739,13 @@ class Host:
     # -- permissions
 
     async def grant(self, id: str, *permissions: str) -> None:
-        """Gives an extension permissions, from now on and for its next starts. Without any: all that it asks for, which
-        is a yes to one that was refused, with the files that it has now.
+        """Grants permissions to an extension, from now on and for its next starts. Without any: all that it requests,
+        which also approves a refused extension with its current files.
 
         Raises:
             UnknownPermission, ReservedPermission: one of them cannot be granted.
             NotDeclared, ExtensionRefused: nothing was named, and there is no such extension, or none that could start.
-            BadFile: the file of grants cannot be written; nothing has changed.
+            BadFile: the grants file cannot be written; nothing has changed.
         """
         names = [parse_permission(name, self._known) for name in permissions]
         if names:
@@ -753,12 +755,12 @@ class Host:
         await self._extensions.retry_refused(id)
 
     async def revoke(self, id: str, *permissions: str) -> None:
-        """Revokes permissions at once, for the next starts too; what runs on them ends.
+        """Revokes permissions at once, for the next starts too; running calls that need them end.
 
         Raises:
             UnknownPermission, ReservedPermission: one of them cannot be granted.
-            RevocationNotPersistent: the file of grants cannot be written. They are revoked in this host all the same;
-                it is tried again every 10 s and at the end, and `status` tells it meanwhile.
+            RevocationNotPersistent: the grants file cannot be written. They are revoked in this host all the same;
+                it is tried again every 10 s and at the end, and `status` reports it meanwhile.
         """
         names = [parse_permission(name, self._known) for name in permissions]
         try:
@@ -780,15 +782,15 @@ class Host:
         repeat: bool = False,
         hooks: bool = True,
     ) -> str:
-        """Runs a tool by the name that models know it by, or by `extension:tool`, and returns the text of its result.
+        """Runs a tool by the name that models use, or by `extension:tool`, and returns the text of its result.
 
         Extensions are consulted before and after it, unless `hooks` is false; `timeout` is for the tool alone. `meta`
-        is what you tell the tool about the call beside its input, where its dialect has a place for that.
+        is passed to the tool beside its input, if its dialect has a field for it.
 
         Raises:
-            NotDeclared: no extension that runs has it; and what `Extension.call_tool` raises.
+            NotDeclared: no running extension has it; and what `Extension.call_tool` raises.
             ToolBlocked: a hook has blocked the call. The tool has not run.
-            ToolFailed: it failed, and a hook has replaced what it failed with.
+            ToolFailed: it failed, and a hook has replaced the error.
         """
         result = await self.call_tool_json(name, input, timeout=timeout, meta=meta, repeat=repeat, hooks=hooks)
         return format_tool_result(result)
@@ -803,7 +805,7 @@ class Host:
         repeat: bool = False,
         hooks: bool = True,
     ) -> Any:
-        """Runs a tool and returns its result as JSON, or the text that a hook has put in its place; otherwise like
+        """Runs a tool and returns its result as JSON, or the text that a hook has replaced it by; otherwise like
         `call_tool`."""
         tool = self.tools.get(name)
         call_own = partial(
@@ -819,10 +821,10 @@ class Host:
         return outcome.unwrap()
 
     async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Runs a tool that a model asks for, as `call_tool` does. A confirmation is a block: a model cannot give it.
+        """Runs a tool that a model calls, as `call_tool` does. A confirmation is a block: a model cannot give it.
 
-        Returns the block that tells the model what came of it, also where that is an error. An output of more than
-        `MAX_TOOL_OUTPUT` bytes is truncated, and says so."""
+        Returns the content block with the result or the error for the model. An output of more than `MAX_TOOL_OUTPUT`
+        bytes is truncated, and says so."""
         return await self._use_tool(use, MAX_TOOL_OUTPUT, meta)
 
     async def _use_tool(self, use: ToolUse, most_output: int, meta: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -836,9 +838,9 @@ class Host:
     # -- hooks
 
     async def run_hooks(self, event: HookEvent, *, can_confirm: bool = True) -> HookVerdict:
-        """Asks the extensions that want it about something that is about to happen or has happened.
+        """Consults the extensions that want it about something that is about to happen or has happened.
 
-        Where nobody `can_confirm`, as for what a model does on its own, a confirmation is a block."""
+        Unless `can_confirm`, as for what a model does on its own, a confirmation is a block."""
 
         async def call(id: str, event: HookEvent) -> HookOutcome:
             return await self._extensions[id].consult_hook(event)
@@ -864,28 +866,29 @@ class Host:
         meta: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> ProviderResult:
-        """Asks a model of an extension and returns its whole answer; the options are those of `Extension.complete`.
+        """Calls a model of an extension and returns its whole completion; the options are those of
+        `Extension.complete`.
 
-        With `use_tools` it is shown the tools of all extensions, and those that it asks for are run; `meta` is what
-        you tell these about the call beside their inputs, as for `call_tool`. Each turn has `model_tool_calls` and
-        `model_tool_bytes`, all of them together `model_seconds`; see `Limits`. The model is told what was cut off, and
-        a tool that fails: neither is an error here.
+        With `use_tools` it gets the tools of all extensions, and those that it calls are run; `meta` is passed to these
+        beside their inputs, as for `call_tool`. Each turn has `model_tool_calls` and `model_tool_bytes`, all of them
+        together `model_seconds`; see `Limits`. The model sees what was truncated, and a tool's failure: neither is an
+        error here.
 
         Raises:
-            ValueError: `model` has not three parts.
-            NotDeclared: no extension that runs has such a model.
+            ValueError: `model` does not have three parts.
+            NotDeclared: no running extension has such a model.
             ProviderDisabled: the provider is not trusted. Nothing was sent.
-            PermissionDenied: the extension does not hold `providers.register`, or lost it before the answer came.
-            NotSupported: its dialect has no word for models. Nothing was sent.
+            PermissionDenied: the extension does not hold `providers.register`, or lost it before the response arrived.
+            NotSupported: its dialect does not define models. Nothing was sent.
             CircuitOpen: too many of its calls have failed lately. Nothing was sent.
             NotRunning, StartFailed, HandshakeFailed, ...: it does not run, and why.
             NotSent: it does not read, or has too many calls in flight.
-            LocalProtocolError: the messages have no JSON, or are too large for a frame with all that was added.
-            RemoteError: it answered with an error.
-            BadReply: its answer, or a tool call in it, cannot be understood; or it has no content.
-            CallTimeout: one answer took longer than `timeout`, or all turns longer than `model_seconds`.
-            ConnectionLost: the link has ended; `PeerCrashed` with the story of its process.
-            TooManyTurns: it still asks for tools in its eighth turn.
+            LocalProtocolError: the messages cannot be encoded, or are too large for a frame with all that was added.
+            RemoteError: it responded with an error.
+            BadReply: its completion, or a tool call in it, cannot be decoded; or it has no content.
+            CallTimeout: one completion took longer than `timeout`, or all turns longer than `model_seconds`.
+            ConnectionLost: the link has ended; `PeerCrashed` with the details of its process.
+            TooManyTurns: it still calls tools in its eighth turn.
         """
         route = self._route_trusted(model, tools_exposed=use_tools)
         extension = self._extensions.extensions[route.extension]
@@ -907,7 +910,7 @@ class Host:
     async def stream(
         self, model: str, *, messages: Sequence[Message], **options: Any
     ) -> AsyncGenerator[ExtensionStream[ProviderEvent, ProviderResult], None]:
-        """Opens an answer of a model, whose pieces come as events: `async with host.stream(...) as answer`.
+        """Opens a completion of a model, whose parts are events: `async with host.stream(...) as answer`.
 
         Raises:
             NotDeclared, ProviderDisabled: as for `complete`.
@@ -940,7 +943,7 @@ class Host:
 
 
 def check_options(options: HostKeywords) -> None:
-    """Raises TypeError for a keyword that `Host` does not have. Takes `mcp`, which was one in 0.1."""
+    """Raises TypeError for a keyword that `Host` does not have. Accepts `mcp`, which was one in 0.1."""
     given = cast("dict[str, Any]", options)
     if "mcp" in given:
         from warnings import warn
@@ -960,12 +963,12 @@ def naming_of(candidate: Candidate) -> ToolNaming:
 
 
 def read_declared_hooks(candidate: Candidate) -> list[HookDeclaration]:
-    """Returns the hooks that a manifest asks for."""
+    """Returns the hooks that a manifest requests."""
     return [HookDeclaration(hook.hook, hook.matcher, hook.required) for hook in candidate.manifest.hooks]
 
 
 def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:
-    """Returns what is wrong with the tools of a copy that cannot be called."""
+    """Returns a diagnostic for each disabled tool of a connection."""
     hint = "correct its `input_schema`; until then it is not offered"
     return [
         Diagnostic(
@@ -980,14 +983,14 @@ def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:
 
 
 def has_hooks(candidate: Candidate) -> bool:
-    """Returns whether an extension may have hooks: its manifest names some, or asks for a permission of hooks."""
+    """Returns whether an extension may have hooks: its manifest names some, or requests a permission of hooks."""
     manifest = candidate.manifest
     asks = not HOOK_PERMISSIONS.isdisjoint(manifest.permissions)
     return bool(asks or manifest.hooks or getattr(candidate.extra, "hooks", ()))
 
 
 def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Returns when each extension is asked at hooks, where its system has an order for that: the lowest first."""
+    """Returns each extension's priority at hooks, if its system has one: the lowest is consulted first."""
     found: dict[str, int] = {}
     for candidate in candidates:
         priority: object = getattr(candidate.extra, "priority", 0)
@@ -996,7 +999,7 @@ def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:
 
 
 def open_traffic(name: str, places: DataDir | None) -> LiveTraffic | None:
-    """Returns what serves the traffic of a host, None where it has no folder for a socket."""
+    """Returns the server of a host's traffic, None if it has no folder for a socket."""
     if places is None:
         return None
     from becket.host.live_traffic import LiveTraffic
@@ -1020,5 +1023,5 @@ def check_inheriting(dialects: Collection[str]) -> frozenset[str]:
 def describe_mismatch(candidate: Candidate, own_id: str) -> Diagnostic:
     """Returns the warning that the code of an extension has another id than its manifest."""
     problem = f"its manifest has the id `{candidate.id}`, and its code `{escape(own_id[:MOST_SHOWN])}`"
-    hint = "give both the same id; until then that of the manifest holds"
+    hint = "give both the same id; until then the manifest's is used"
     return build_diagnostic(candidate, ProblemCode.ID_MISMATCH, problem, hint, Severity.WARNING)

@@ -2,7 +2,7 @@
 
 Only those of an extension that may start are run. A program runs in the extension's folder, with its variables and
 behind the host's `wrap`; `before_tool_call` and `after_tool_call` hooks are consulted as for a tool called
-`extension:command`. What it writes comes as events of the run. A skill is a prompt for an agent: it is not supported.
+`extension:command`. Its output becomes events of the run. A skill is a prompt for an agent: it is not supported.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = ["HostCommand", "HostCommands", "find_host_command"]
 
-ARGS: Final = "${args}"  # what stands for the words that the user adds, in the input of a tool
+ARGS: Final = "${args}"  # placeholder of the user's arguments in the input of a tool
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 T = TypeVar("T")
 
 
 class HostCommand(Protocol):
-    """A command as the manifest of its system has it: a program, a tool or a skill."""
+    """A command of a foreign manifest: a program, a tool or a skill."""
 
     @property
     def name(self) -> str: ...
@@ -69,14 +69,14 @@ def host_commands_of(candidate: Candidate) -> tuple[HostCommand, ...]:
 
 
 def find_host_command(candidate: Candidate, name: str) -> HostCommand | None:
-    """Returns the command of this name that the host runs itself; None where there is none."""
+    """Returns the command of this name that the host runs itself; None if there is none."""
     return next((one for one in host_commands_of(candidate) if one.name == name), None)
 
 
 class HostCommands:
     """Runs the commands of one host. `call_tool` runs a tool between its hooks; `ask` consults the hooks of a program.
 
-    `hooks` says whether there are any: without them what a program writes is shown while it runs."""
+    `hooks` returns whether there are any: without them a program's output is shown while it runs."""
 
     def __init__(
         self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallTool, ask: RunHooks
@@ -101,7 +101,7 @@ class HostCommands:
         Of the options of a stream it has `timeout` and `idle_timeout`; by default neither is limited.
 
         Raises:
-            NotSupported: it is a skill, or the input of its tool is no object.
+            NotSupported: it is a skill, or the input of its tool is not an object.
         """
         if command.command is not None:
             run = ProgramRun(self._settings, self._hooks, self._ask, command, candidate, extension)
@@ -112,7 +112,7 @@ class HostCommands:
         elif command.tool is not None:
             name, input = tool_runtime_name(candidate.id, command.tool), fill_in(command.input or {}, " ".join(args))
             if not is_object(input):
-                raise NotSupported(f"the command `{command.name}` of {candidate.id}", "its `input` is no object")
+                raise NotSupported(f"the command `{command.name}` of {candidate.id}", "its `input` is not an object")
 
             async def produce(emit: Emit[CommandEvent]) -> Any:
                 text = await self._call_tool(name, input)
@@ -148,7 +148,7 @@ def refuse_skill(command: HostCommand, candidate: Candidate) -> NotSupported:
 
 
 def fill_in(value: Any, words: str) -> Any:
-    """Returns the input of a tool with the words of the user in it."""
+    """Returns the input of a tool with the user's arguments filled in."""
     if isinstance(value, str):
         return value.replace(ARGS, words)
     if is_array(value):
@@ -182,7 +182,7 @@ class ProgramRun:
         self._runtime_name = tool_runtime_name(candidate.id, command.name)
 
     async def produce(self, args: tuple[str, ...], emit: Emit[CommandEvent]) -> dict[str, Any]:
-        """Runs the program and emits what it writes; returns its exit status.
+        """Runs the program and emits its output; returns its exit status.
 
         Raises:
             ToolBlocked: a hook has blocked it. It has not run.
@@ -199,7 +199,7 @@ class ProgramRun:
         return {"status": 0}
 
     async def _run_between_hooks(self, given: dict[str, Any], emit: Emit[CommandEvent]) -> ProgramOutput:
-        """Runs it, and emits its stdout in the end: a hook may put something else in the place of it."""
+        """Runs it, and emits its stdout at the end: a hook may replace it."""
         collected = Collected(emit, self._settings.limits.hook_replacement)
         ended: list[ProgramOutput] = []
 
@@ -257,7 +257,8 @@ class ProgramRun:
             return output
 
     def _resolve(self, args: list[str], folder: str) -> list[str]:
-        """Returns the command with the absolute path of its program; its arguments start from the folder it runs in.
+        """Returns the command with the absolute path of its program; its arguments are relative to its working
+        directory.
 
         Those of the manifest must not lead out of the folder; those of the user may be anything."""
         words = (self._command.command or "", *self._command.args)
@@ -273,7 +274,7 @@ class ProgramRun:
 
 
 class Collected:
-    """Holds what a program writes to its stdout, up to a limit; the rest is passed on at once."""
+    """Holds a program's stdout, up to a limit; the rest is passed on at once."""
 
     def __init__(self, emit: Emit[CommandEvent], limit: int) -> None:
         self.left_out = 0
@@ -283,7 +284,7 @@ class Collected:
         self._size = 0
 
     async def emit(self, event: CommandEvent) -> None:
-        """Takes an event of the program."""
+        """Handles an event of the program."""
         if not isinstance(event, PlainText):
             await self._emit(event)
             return
@@ -294,5 +295,5 @@ class Collected:
 
     @property
     def text(self) -> str:
-        """What was held."""
+        """The text held."""
         return "\n".join(self._parts)

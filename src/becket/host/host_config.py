@@ -1,8 +1,7 @@
 """`HostConfig`: the TOML configuration file of a host, parsed and validated.
 
-The classes say what `schemas/host-config.schema.json` says; a test holds the two together. A misspelt member is a
-problem, and all problems are told at once. What an extension may do is decided by the gate, with what is said here
-above what its manifest says.
+The classes repeat `schemas/host-config.schema.json`; a test compares the two. A misspelt member is a problem, and all
+problems are reported at once. These settings override an extension's manifest; the gate decides about permissions.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class LogConfig(ManifestTable, frozen=True, kw_only=True):
 
 
 class HookConfig(ManifestTable, frozen=True, kw_only=True):
-    """In which order extensions are consulted at hooks, and which of them must not be skipped."""
+    """In which order extensions are consulted at hooks, and which of them are required."""
 
     order: tuple[Id, ...] = ()
     required: tuple[Id, ...] = ()
@@ -92,7 +91,7 @@ class HookConfig(ManifestTable, frozen=True, kw_only=True):
 
 
 class ExtensionConfig(ManifestTable, frozen=True, kw_only=True):
-    """What holds for one extension, above what its manifest says."""
+    """The settings of one extension, which override its manifest."""
 
     enabled: bool = True
     allow: tuple[Permission, ...] | UnsetType = UNSET
@@ -109,14 +108,14 @@ class ExtensionConfig(ManifestTable, frozen=True, kw_only=True):
     limits: LimitOverrides = LimitOverrides()
 
     def grants(self) -> Grants | None:
-        """Returns what is granted and denied here, None where nothing is said of it."""
+        """Returns the grants and denials of this file, None if it has none."""
         if self.allow is UNSET and self.deny is UNSET:
             return None
         allow, deny = (() if one is UNSET else one for one in (self.allow, self.deny))
         return Grants(frozenset(allow), frozenset(deny))
 
     def apply_to(self, candidate: Candidate) -> Candidate:
-        """Returns the candidate with what is said here in the place of what its manifest says."""
+        """Returns the candidate with its manifest overridden by these settings."""
         manifest = candidate.manifest
         changed = replace(
             manifest,
@@ -164,13 +163,13 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
     x: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def data_folder(self) -> Path | None:
-        """Returns where the host keeps its files, None where it keeps none."""
+        """Returns the data directory of the host, None if it has none."""
         if self.data is False:
             return None
         return default_data_dir(self.name) if self.data is UNSET else Path(self.data)
 
     def arguments(self) -> dict[str, Any]:
-        """Returns the keyword arguments for `Host`, but for `ask`, `log` and `live_trace`, which `becket run` uses."""
+        """Returns the keyword arguments for `Host`, except `ask`, `log` and `live_trace`, which `becket run` uses."""
         off = {id for id, extension in self.extensions.items() if not extension.enabled}
         granted = {id: extension.grants() for id, extension in self.extensions.items()}
         return {
@@ -198,15 +197,15 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
         }
 
 
-# -- what it makes of those that were found
+# -- application to candidates
 
 
 def apply_extension_configs(
     extensions: Mapping[str, ExtensionConfig], found: list[Candidate], notes: list[Diagnostic]
 ) -> list[Candidate]:
-    """Returns the candidates with what is said of them, and those that need no manifest.
+    """Returns the candidates with their settings applied, and those without a manifest.
 
-    What is wrong is added to `notes`."""
+    Problems are added to `notes`."""
     settled = [extensions[one.id].apply_to(one) if one.id in extensions else one for one in found]
     for id in sorted(extensions.keys() - {one.id for one in found}):
         extension = extensions[id]
@@ -221,7 +220,7 @@ def apply_extension_configs(
             )
         elif extension.enabled:
             problem = "is in the configuration of the host, and was not found"
-            hint = "look at its spelling, and at `roots`"
+            hint = "check its spelling, and `roots`"
             notes.append(
                 Diagnostic(
                     code=ProblemCode.NOT_FOUND, extension=id, problem=problem, hint=hint, severity=Severity.WARNING
@@ -231,7 +230,7 @@ def apply_extension_configs(
 
 
 def build_candidate(id: str, extension: ExtensionConfig, command: tuple[str, ...], folder: str) -> Candidate:
-    """Returns an extension without a manifest: it asks for what it is given."""
+    """Returns an extension without a manifest: it requests what it is granted."""
     permissions = () if extension.allow is UNSET else extension.allow
     manifest = Manifest(id=id, version="0.0.0", command=command, permissions=permissions)
     return Candidate(manifest, folder, folder, root=0)
@@ -241,7 +240,7 @@ def build_candidate(id: str, extension: ExtensionConfig, command: tuple[str, ...
 
 
 def load_host_config(path: str | os.PathLike[str], *, known: AbstractSet[str] = PERMISSIONS) -> HostConfig:
-    """Returns what the configuration file of a host says, with absolute paths. `known` are the permissions that exist.
+    """Returns the configuration file of a host, with absolute paths. `known` are the permissions that exist.
 
     Raises:
         BadFile: it cannot be read or used; all problems, each with its JSON pointer.
@@ -267,7 +266,7 @@ def resolve_path(base: str, path: str) -> str:
 def parse_host_config(
     table: dict[str, Any], path: str | os.PathLike[str], known: AbstractSet[str] | None = None
 ) -> HostConfig:
-    """Returns the configuration that a table holds; `path` is for the message. Without `known` any permission may be.
+    """Returns the configuration in a table; `path` is for the message. Without `known` any permission is allowed.
 
     Raises:
         BadFile: it breaks rules; all problems, each with its JSON pointer.
@@ -288,7 +287,7 @@ TABLES: Final = (HostConfig, ExtensionConfig, LogConfig, HookConfig)
 
 
 def suggest_name(problem: Problem) -> Problem:
-    """Returns a problem with the name that was probably meant, where one is unknown."""
+    """Returns a problem with a suggestion for an unknown name."""
     pointer, message = problem
     names = {name for table in TABLES for name in table.__struct_encode_fields__}
     meant = did_you_mean(pointer.rpartition("/")[2], names) if message == "is unknown" else ""
@@ -296,7 +295,7 @@ def suggest_name(problem: Problem) -> Problem:
 
 
 def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) -> Iterator[Problem]:
-    """Yields what is wrong in a table of any shape; what is of another shape than it should be is passed over."""
+    """Yields the rule violations of a table of any shape; members of a wrong type are skipped."""
     yield from find_duplicates(table.get("only"), "/only")
     yield from find_duplicates(table.get("disabled"), "/disabled")
     if is_object(hooks := table.get("hooks")):
@@ -308,5 +307,5 @@ def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) ->
             yield from find_permission_problems(entry.get(name), f"{pointer}/{name}")
             for place, permission in texts_of(entry.get(name), f"{pointer}/{name}"):
                 is_one = known is None or permission in known or permission in RESERVED_PERMISSIONS
-                if not is_one and re.match(PERMISSION, permission):  # else its shape is wrong, which is told already
+                if not is_one and re.match(PERMISSION, permission):  # else its type is wrong, which is reported already
                     yield place, f"is no permission: {truncate(permission)}"

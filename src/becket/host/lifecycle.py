@@ -1,7 +1,7 @@
-"""Extension states, transitions and health as tables. Pure; processes are the supervisor's.
+"""Extension states, transitions and health as tables. Pure.
 
-The tables are the specification; code, documentation and tests read them. Pure: whoever owns an extension makes its
-moves, one after the other. Starting, waiting and stopping processes are the supervisor's.
+The tables are the specification; code, documentation and tests read them. The supervisor makes the transitions, and
+starts, awaits and stops processes.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ __all__ = [
 
 
 class ExtensionState(StrEnum):
-    """Where an extension stands."""
+    """The state of an extension."""
 
-    STOPPED = "stopped"  # known, and no process is wanted
-    SPAWNING = "spawning"  # its first process starts and shakes hands
+    STOPPED = "stopped"  # known, without a process
+    SPAWNING = "spawning"  # its first process starts and performs the handshake
     READY = "ready"
-    DEGRADED = "degraded"  # it runs, and something is wrong with it: slow, or too many of its calls fail
-    RESTARTING = "restarting"  # its process has ended; the next one is waited for, or starts
+    DEGRADED = "degraded"  # it runs, but is slow, or too many of its calls fail
+    RESTARTING = "restarting"  # its process has ended; the next one is scheduled, or starts
     STOPPING = "stopping"
-    FAILED = "failed"  # no process, until somebody starts it again
+    FAILED = "failed"  # no process, until it is started again
     DISABLED = "disabled"  # it must not start
 
 
@@ -56,54 +56,54 @@ TRANSITIONS: Final[Mapping[ExtensionState, Mapping[ExtensionState, str]]] = Mapp
         ExtensionState.SPAWNING: {
             ExtensionState.READY: "handshake ok",
             ExtensionState.FAILED: "start or handshake failed",
-            ExtensionState.STOPPING: "asked to stop",
+            ExtensionState.STOPPING: "stop requested",
         },
         ExtensionState.READY: {
             ExtensionState.DEGRADED: "slow, or calls fail",
             ExtensionState.RESTARTING: "process ended, or reload",
             ExtensionState.FAILED: "process ended, no restart",
-            ExtensionState.STOPPING: "asked to stop",
+            ExtensionState.STOPPING: "stop requested",
         },
         ExtensionState.DEGRADED: {
-            ExtensionState.READY: "well again",
+            ExtensionState.READY: "recovered",
             ExtensionState.RESTARTING: "process ended or killed, or reload",
             ExtensionState.FAILED: "process ended, no restart",
-            ExtensionState.STOPPING: "asked to stop",
+            ExtensionState.STOPPING: "stop requested",
         },
         ExtensionState.RESTARTING: {
             ExtensionState.READY: "handshake ok again",
             ExtensionState.FAILED: "too many restarts",
-            ExtensionState.STOPPING: "asked to stop",
+            ExtensionState.STOPPING: "stop requested",
         },
         ExtensionState.STOPPING: {ExtensionState.STOPPED: "process gone"},
         ExtensionState.FAILED: {
             ExtensionState.SPAWNING: "started by hand",
-            ExtensionState.STOPPING: "asked to stop",
+            ExtensionState.STOPPING: "stop requested",
             ExtensionState.DISABLED: "disabled",
         },
     }
 )
-"""Every move that exists, and what makes it."""
+"""Every transition, and its cause."""
 
 
 def check_transition(extension: str, before: ExtensionState, after: ExtensionState) -> None:
-    """Raises LocalProtocolError for a move that does not exist; its text names both states."""
+    """Raises LocalProtocolError for a transition that does not exist; its text names both states."""
     if after not in TRANSITIONS[before]:
         allowed = ", ".join(TRANSITIONS[before])
         raise LocalProtocolError(f"{extension} is {before} and cannot become {after}, only: {allowed}")
 
 
-# -- what is asked of it, and what befalls it
+# -- requests and exits
 
 
 class RequestAction(Enum):
-    """What is to be done when an extension is asked to start or to stop. Asking twice never does it twice."""
+    """What to do when an extension is requested to start or to stop. A repeated request has no further effect."""
 
     BEGIN = "begin"
-    JOIN = "wait for what is under way"
-    NOTHING = "it is so already"
-    BEGIN_AFTER = "wait for the end of what is under way, then begin"
-    REFUSE = "it must not"
+    JOIN = "wait for the operation in progress"
+    NOTHING = "nothing: the state is reached"
+    BEGIN_AFTER = "wait for the end of the operation in progress, then begin"
+    REFUSE = "refuse"
 
 
 ON_START: Final[Mapping[ExtensionState, RequestAction]] = MappingProxyType(
@@ -133,12 +133,12 @@ ON_STOP: Final[Mapping[ExtensionState, RequestAction]] = MappingProxyType(
 
 
 class ExitAction(Enum):
-    """What follows from the end of an extension's process."""
+    """What follows from the exit of an extension's process."""
 
-    FAIL = "it has failed: a first start is not repeated"
-    DECIDE = "the restart policy decides"
-    EXPECTED = "it was asked to end"
-    NOTHING = "late news of a process that nobody waits for"
+    FAIL = "fail: a first start is not repeated"
+    DECIDE = "apply the restart policy"
+    EXPECTED = "complete the requested stop"
+    NOTHING = "nothing: the exit was handled already"
 
 
 ON_EXIT: Final[Mapping[ExtensionState, ExitAction]] = MappingProxyType(
@@ -159,7 +159,7 @@ ON_EXIT: Final[Mapping[ExtensionState, ExitAction]] = MappingProxyType(
 
 
 class Health(StrEnum):
-    """How an extension does, in the words of the contract; `disabled` is ours."""
+    """The health of an extension in the contract's terms; `disabled` is the host's own."""
 
     LOADED = "loaded"
     FAILED_VALIDATION = "failed_validation"
@@ -189,7 +189,7 @@ FAILURE_HEALTH: Final = MappingProxyType(
 
 
 class Lifecycle(Struct, frozen=True):
-    """Where one extension stands, since when, and where it came from."""
+    """The state of one extension, since when, and the one before."""
 
     extension: str
     state: ExtensionState = ExtensionState.STOPPED
@@ -197,16 +197,16 @@ class Lifecycle(Struct, frozen=True):
     previous: ExtensionState | None = None
 
     def transition(self, to: ExtensionState, now: float) -> Lifecycle:
-        """Returns where it stands after a move.
+        """Returns the lifecycle after a transition.
 
         Raises:
-            LocalProtocolError: there is no such move.
+            LocalProtocolError: there is no such transition.
         """
         check_transition(self.extension, self.state, to)
         return replace(self, state=to, since=now, previous=self.state)
 
     def health(self, restarts: int = 0) -> Health:
-        """Returns how it does. One that was restarted and has not stayed up since is `degraded`, though it runs."""
+        """Returns the health. One that was restarted and has not stayed up since is `degraded`, though it runs."""
         if self.state is ExtensionState.FAILED and self.previous is not None:
             return FAILURE_HEALTH.get(self.previous, Health.FAILED)
         if self.state is ExtensionState.READY and restarts > 0:
@@ -214,23 +214,23 @@ class Lifecycle(Struct, frozen=True):
         return HEALTH[self.state]
 
 
-# -- replacing a copy that runs
+# -- replacing a running process
 
 
 class Drain(Struct, frozen=True):
-    """How long a running copy is given for the calls that it has, before it ends and another takes its place.
+    """How long a running process may finish its calls, before it ends and another one replaces it.
 
-    New calls wait for the other one. Those that are not answered in time fail, and their error says `reload`."""
+    New calls wait for the other one. Calls without a response in time fail, and their error names `reload`."""
 
     started_at: float
-    timeout: float = 10.0  # most calls take less; a longer one is not worth an old copy that lives on
+    timeout: float = 10.0  # most calls take less; a longer one is not worth keeping the old process
 
     def is_over(self, in_flight: int, now: float) -> bool:
-        """Returns whether the old copy may end now."""
+        """Returns whether the old process may end now."""
         return in_flight == 0 or self.remaining(now) == 0.0
 
     def remaining(self, now: float) -> float:
-        """Returns the seconds that are left for the calls in flight."""
+        """Returns the seconds left for the calls in flight."""
         return max(0.0, self.started_at + self.timeout - now)
 
 
@@ -238,7 +238,7 @@ class Drain(Struct, frozen=True):
 
 
 def build_diagram() -> str:
-    """Returns the moves as a Mermaid state diagram."""
+    """Returns the transitions as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {ExtensionState.STOPPED}"]
     lines += [
         f"    {before} --> {after}: {why}" for before, moves in TRANSITIONS.items() for after, why in moves.items()

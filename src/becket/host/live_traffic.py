@@ -1,8 +1,8 @@
 """Serves the traffic of a running host to programs of the same user: `becket trace --follow`.
 
-A follower connects to a unix socket in the data folder and calls `trace.follow`; from then on each frame between the
-host and its extensions is sent to it as the notification `trace.frame`. Links are observed only while somebody follows.
-A follower that does not read loses frames, which are counted, and never delays an extension.
+A follower connects to a unix socket in the data directory and calls `trace.follow`; from then on each frame between the
+host and its extensions is sent to it as the notification `trace.frame`. Links are observed only while there is a
+follower. A follower that does not read loses frames, which are counted, and never delays an extension.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ LONGEST_PATH: Final = 100  # bytes of the path of a unix socket: systems have 10
 
 
 class Follow(Struct, frozen=True):
-    """Asks for the frames of these extensions, or of all where none is named. There is no response while it goes on."""
+    """Requests the frames of these extensions, or of all if none is named. There is no response while it goes on."""
 
     extensions: tuple[str, ...] = ()
 
 
 class Following(Struct, frozen=True):
-    """The first notification: which host this is, and which extensions run."""
+    """The first notification: the host, and its running extensions."""
 
     host: str
     extensions: tuple[str, ...]
 
 
 class TracedFrame(Struct, frozen=True, omit_defaults=True):
-    """One frame: when it was sent (seconds since 1970), between whom, in which dialect, and its body.
+    """One frame: when it was sent (seconds since 1970), between which peers, in which dialect, and its body.
 
-    `text` is a body in UTF-8, `base64` any other; both are empty where it is too long. `skipped` is how many frames
-    this follower has lost just before it."""
+    `text` is a body in UTF-8, `base64` any other; both are empty if it is too long. `skipped` is how many frames this
+    follower has lost just before it."""
 
     extension: str
     dialect: str
@@ -75,7 +75,7 @@ TRACE_FRAME: Final[Notification[TracedFrame]] = Notification("trace.frame", Trac
 
 
 class Follower:
-    """One program that follows, and which extensions it wants."""
+    """One program that follows, and the extensions that it selected."""
 
     def __init__(self, peer: Peer, extensions: tuple[str, ...]) -> None:
         self._peer = peer
@@ -83,7 +83,7 @@ class Follower:
         self._skipped = 0
 
     def send(self, frame: TracedFrame) -> None:
-        """Sends a frame, or counts it where too much waits to be read."""
+        """Sends a frame, or counts it if its queue is full."""
         if self._extensions and frame.extension not in self._extensions:
             return
         if self._skipped:
@@ -99,7 +99,7 @@ class Follower:
 
 
 class LiveTraffic:
-    """The links of a host, and who follows them."""
+    """The links of a host, and their followers."""
 
     def __init__(self, host: str, folder: Path) -> None:
         self._host = host
@@ -109,7 +109,7 @@ class LiveTraffic:
         self._followers: set[Follower] = set()
 
     def add(self, extension: str, dialect: str, peer: Peer) -> None:
-        """Takes the link to an extension that has just been started, before its first frame."""
+        """Adds the link of an extension that has just been started, before its first frame."""
         for closed in [link for link in self._links if link.is_closed]:
             del self._links[closed]
             self._taps.pop(closed, None)
@@ -118,7 +118,7 @@ class LiveTraffic:
             self._tap(peer)
 
     async def serve(self) -> None:
-        """Serves followers until it is cancelled. Where no socket can be made, the log says so."""
+        """Serves followers until it is cancelled. If no socket can be created, that is logged."""
         try:
             with reachable(self._folder) as path:
                 async with serve_unix(self._accept, path):
@@ -164,7 +164,7 @@ class LiveTraffic:
 
 
 def trace_frame(extension: str, dialect: str, came_in: bool, body: bytes) -> TracedFrame:
-    """Returns what a follower gets of a frame."""
+    """Returns the notification of a frame."""
     about: dict[str, Any] = {"at": time(), "to_child": not came_in, "size": len(body)}
     if len(body) > LONGEST_BODY:
         return TracedFrame(extension, dialect, **about)
@@ -176,7 +176,7 @@ def trace_frame(extension: str, dialect: str, came_in: bool, body: bytes) -> Tra
 
 @contextmanager
 def reachable(folder: Path) -> Generator[str]:
-    """Yields a path of the socket that is short enough for one, however deep the folder lies.
+    """Yields a path of the socket that is short enough, however deep the folder is.
 
     Raises:
         OSError: there is no such folder.

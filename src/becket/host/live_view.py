@@ -1,8 +1,8 @@
 """`LiveView`: draws the events of a running command or completion on a terminal with rich.
 
-`async with notes.invoke_command("reindex") as run: await live(run)` shows all of it and returns the result. Where the
-output is no terminal it is plain text, and of a task only what it says, its beginning and its end. What an extension
-sends is shown and never obeyed: its control characters become visible, its markup stays text.
+`async with notes.invoke_command("reindex") as run: await live(run)` shows all of it and returns the result. On an
+output that is not a terminal it is plain text, and of a task only its messages, beginning and end are shown. An
+extension's output is never interpreted: control characters become visible, and markup stays text.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = ["LiveView", "live"]
 
 R_co = TypeVar("R_co", covariant=True)
 ViewEvent = CommandEvent | ProviderEvent | Gap
-REFRESH_INTERVAL: Final = 0.1  # seconds between two pictures of the bars: more cannot be followed
-MAX_IMMEDIATE_DRAWS: Final = 2  # pictures in such a time all the same, where something begins or ends
-MAX_BARS: Final = 12  # in one picture, and left above it at once; of further tasks it is said how many there were
-MAX_LABELS: Final = 1_000  # that are remembered; of a task before these its id is shown
+REFRESH_INTERVAL: Final = 0.1  # seconds between two drawings of the bars: more cannot be followed
+MAX_IMMEDIATE_DRAWS: Final = 2  # drawings in such a time all the same, when a task begins or ends
+MAX_BARS: Final = 12  # in one drawing, and left above it at once; further tasks are only counted
+MAX_LABELS: Final = 1_000  # labels that are remembered; an older task is shown by its id
 
 
 class ResultStream(Protocol[R_co]):
@@ -55,7 +55,7 @@ async def live(run: ResultStream[R_co], console: Console | None = None) -> R_co:
     """Shows a run until it ends, and returns its result.
 
     Raises:
-        BecketError: whatever the run ends with; what came before it is shown.
+        BecketError: the error of the run; the events before it are shown.
     """
     with LiveView(console) as view:
         async for batch in run.batches():
@@ -72,7 +72,7 @@ class LiveView:
         self._is_terminal = self._console.is_terminal
         self._bars = ProgressBars(self._console) if self._is_terminal else None
         self._labels: dict[str, str] = {}
-        self._line: type[ViewEvent] | None = None  # what the open line is made of
+        self._line: type[ViewEvent] | None = None  # the parts of the open line
 
     def __enter__(self) -> LiveView:
         return self
@@ -111,7 +111,7 @@ class LiveView:
                 assert_never(event)
 
     def begin_line(self) -> None:
-        """Ends an open line on a terminal, where another program part is about to write one."""
+        """Ends an open line on a terminal before other output."""
         if self._is_terminal:
             self._end_line()
 
@@ -141,7 +141,7 @@ class LiveView:
         self._console.print(what, soft_wrap=not self._is_terminal)
 
     def _add(self, text: str, kind: type[ViewEvent]) -> None:
-        """Adds to the open line, which is either all text or all thought."""
+        """Appends to the open line, which is either text or thought."""
         if self._line is not kind:
             self._end_line()
             self._line = kind
@@ -155,23 +155,23 @@ class LiveView:
 
 
 class ManualProgress(Progress):
-    """Bars that are drawn when somebody says so, and not whenever one is added."""
+    """Bars that are drawn on request, not whenever one is added."""
 
     def refresh(self) -> None:
         """Draws nothing."""
 
     def draw(self) -> None:
-        """Draws the bars as they are."""
+        """Draws the bars."""
         super().refresh()
 
 
 class ProgressBars:
-    """Progress bars at the foot of a terminal, for as long as a task runs. That of one which has ended stands above.
+    """Progress bars at the foot of a terminal, for as long as a task runs. A finished bar is left above.
 
-    However many tasks there are and however fast they come: few are in the picture, and it is drawn a few times."""
+    The number of bars and of drawings is bounded for any number of tasks."""
 
     def __init__(self, console: Console) -> None:
-        # It is drawn anew when something has changed; a thread of its own would draw in the midst of other output.
+        # Drawn when something has changed; a thread of its own would draw in the middle of other output.
         self._progress = ManualProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -183,15 +183,15 @@ class ProgressBars:
             transient=False,
         )
         self._bars: dict[str, TaskID] = {}
-        self._hidden: set[str] = set()  # those that there was no room for
-        self._ended: deque[Task] = deque(maxlen=MAX_BARS)  # those that the next picture is to leave above it
+        self._hidden: set[str] = set()  # those without room
+        self._ended: deque[Task] = deque(maxlen=MAX_BARS)  # those that the next drawing leaves above it
         self._unseen = 0
         self._is_running = False
         self._drawn = 0.0
         self._at_once = 0
 
     def update(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
-        """Brings the bar of a task up to date; what is said of a task that never began is passed over."""
+        """Updates the bar of a task; events of an unknown task are ignored."""
         match event:
             case TaskStarted(id, label):
                 self._add_bar(id, escape(label))
@@ -234,7 +234,7 @@ class ProgressBars:
         self._draw(now=True)
 
     def _draw(self, *, now: bool = False) -> None:
-        """Draws a picture, unless there was one a moment ago. What begins and ends is shown `now`, up to a point."""
+        """Draws, unless it has just drawn. Beginnings and ends are shown `now`, up to a limit."""
         time = monotonic()
         if time - self._drawn >= REFRESH_INTERVAL:
             self._drawn = time
@@ -262,11 +262,11 @@ class ProgressBars:
             self._progress.stop()
 
 
-# -- what comes from outside
+# -- untrusted text
 
 
 def strip_control(text: str) -> str:
-    """Returns a text in which only line ends and tabs are more than what is seen."""
+    """Returns a text whose only control characters are line ends and tabs."""
     return "\n".join(escape(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 

@@ -22,10 +22,10 @@ __all__ = ["Emit", "LocalStream"]
 E = TypeVar("E")
 R = TypeVar("R")
 
-MOST_EVENTS: Final = 16  # that wait for the reader; a producer bounds the size of each
+MOST_EVENTS: Final = 16  # events that wait for the reader; a producer bounds the size of each
 
 Emit = Callable[[E], Awaitable[None]]
-"""Hands an event to the reader, and waits while the reader is too slow."""
+"""Passes an event to the reader, and waits while the reader is too slow."""
 
 
 class LocalStream(Generic[E, R]):
@@ -79,7 +79,7 @@ class LocalStream(Generic[E, R]):
                 self._error = CallTimeout(self._name, min(self._timeout, self._idle))
             else:
                 self._error = LocalProtocolError(f"{self._name}: left before it ended")
-        except Exception as error:  # it is the reader's
+        except Exception as error:  # the reader raises it
             self._error = error
         finally:
             if self._error is None and not hasattr(self, "_result"):  # the loop ends
@@ -109,7 +109,7 @@ class LocalStream(Generic[E, R]):
             raise StopAsyncIteration from None
 
     def batch_nowait(self) -> list[E | Gap]:
-        """Returns what was emitted and not taken, without waiting."""
+        """Returns the buffered events, without waiting."""
         ready: list[E | Gap] = []
         while True:
             try:
@@ -118,7 +118,7 @@ class LocalStream(Generic[E, R]):
                 return ready
 
     async def result(self) -> R:
-        """Returns what the producer returned; events that were not taken are dropped. Raises what it raised."""
+        """Returns what the producer returned; unread events are dropped. Raises what it raised."""
         if not self.done():
             async for _ in self._receiver:
                 self.dropped += 1

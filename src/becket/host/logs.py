@@ -1,8 +1,8 @@
 """Log of one extension: writes its log notifications and stderr lines to `becket.ext.<id>`, and publishes them.
 
-All of it comes from outside: each record is one harmless line. What the extension calls its own loggers stands in the
-line; a logger of ours for each of them would stay for ever. The log has every line; events are limited, since a flood
-of them would delay all subscribers.
+All of it is untrusted: each record is one escaped line. The names of the extension's own loggers are part of the line;
+a logger for each of them would stay for ever. The log has every line; events are limited, since a flood of them would
+delay all subscribers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEVELS: Final = {level: getattr(logging, level.name) for level in LogLevel}
 MAX_MESSAGE_CHARS: Final = 8 * 1024  # characters of one message: a long traceback, and as much as of a line of stderr
 MAX_LOGGER_NAME: Final = 200
 BURST: Final = 500  # lines of one extension: a long traceback or two
-LINES_PER_SECOND: Final = 50.0  # in the long run; nobody reads faster
+LINES_PER_SECOND: Final = 50.0  # in the long run; faster than a person reads
 TRACEBACK: Final = "Traceback (most recent call last):"
 
 
@@ -37,11 +37,11 @@ class ExtensionLog:
         self._is_traceback = False
 
     def register(self, methods: Registry) -> None:
-        """Adds a handler for what comes as a notification."""
+        """Adds a handler for log notifications."""
         methods.on(LOG)(self.on_record)
 
     def on_record(self, record: LogRecord) -> None:
-        """Writes a message down with its level, line by line."""
+        """Logs a message with its level, line by line."""
         level = LEVELS[record.level]
         if self._on_line or self._logger.isEnabledFor(level):
             name = escape(record.logger[:MAX_LOGGER_NAME])
@@ -49,7 +49,7 @@ class ExtensionLog:
                 self._write(level, f"{name}: {escape(line)}")
 
     def on_stderr_line(self, line: str) -> None:
-        """Writes a line of stderr down: with its level, where it says one, or goes on with a traceback."""
+        """Logs a line of stderr: with its level, if it names one, or as part of a traceback."""
         record = parse_log_line(line)
         if record is not None:
             self._level = LEVELS[record.level]
@@ -58,7 +58,7 @@ class ExtensionLog:
         if line.startswith(TRACEBACK):
             self._is_traceback = True
         self._write(self._level if self._is_traceback else logging.INFO, line)
-        if self._is_traceback and not line.startswith((TRACEBACK, " ")):  # the line that says what was raised
+        if self._is_traceback and not line.startswith((TRACEBACK, " ")):  # the line with the exception
             self._is_traceback = False
 
     def _write(self, level: int, line: str) -> None:
@@ -71,7 +71,7 @@ class ExtensionLog:
 
 
 class LogRateLimit:
-    """Lets so many pass at once, and so many a second after that; counts the others. Pure: time comes in."""
+    """Admits so many at once, and so many a second after that; counts the others. Pure: time is an argument."""
 
     __slots__ = ("_at_once", "_dropped", "_left", "_per_second", "_since")
 
@@ -83,7 +83,7 @@ class LogRateLimit:
         self._dropped = 0
 
     def acquire(self, now: float) -> int | None:
-        """Returns how many were left out before this one; None where this one is left out too."""
+        """Returns how many were left out before this one; None if this one is left out too."""
         self._left = min(self._at_once, self._left + (now - self._since) * self._per_second)
         self._since = now
         if self._left < 1:
@@ -95,7 +95,7 @@ class LogRateLimit:
 
 
 class LogEventPublisher:
-    """Publishes what one extension logs. It is false while nobody wants to know: then no line need be made."""
+    """Publishes what one extension logs. It is false while there is no subscriber: then no line need be built."""
 
     def __init__(self, extension: str, events: EventBus, clock: Callable[[], float]) -> None:
         self._extension = extension
@@ -107,7 +107,7 @@ class LogEventPublisher:
         return self._events.has_subscribers(ExtensionLogged)
 
     def __call__(self, level: str, line: str) -> None:
-        """Tells of a line, if there were not too many."""
+        """Publishes a line, within the limit."""
         left_out = self._throttle.acquire(self._clock())
         if left_out is None:
             return

@@ -1,4 +1,4 @@
-"""Opens and closes what a host keeps: its store, audit log, grants, trust and secrets.
+"""Opens and closes the data of a host: its store, audit log, grants, trust and secrets.
 
 In a folder they survive its end; without one they are gone with it. Opening and closing may wait for a disk: do it in a
 thread.
@@ -31,12 +31,12 @@ from becket.stores.store import Store, now_ms
 
 __all__ = ["Persistence", "open_persistence"]
 
-MAX_MEMORY_AUDIT = 10_000  # events of an audit that is kept in memory alone
+MAX_MEMORY_AUDIT = 10_000  # events of an audit that is in memory alone
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Persistence:
-    """What one host keeps. `close` it in the end. `release_reserve` frees space on a full disk, for a revocation."""
+    """The data of one host. `close` it in the end. `release_reserve` frees space on a full disk, for a revocation."""
 
     def __init__(
         self,
@@ -53,32 +53,32 @@ class Persistence:
         self.trust = load_trust(places)
         self.secrets = None if places is None else Secrets(places.secrets)
         self._cleanups = ends
-        self._lock = Lock()  # who reads the file and who changes it are in threads of their own
+        self._lock = Lock()  # reading and changing the file happen in different threads
         self._seen = self._stat_grants()
         self._unreported: dict[
             str, GrantEntry | None
-        ] = {}  # entries before a change of ours, to what others had changed
+        ] = {}  # entries before a change of this host, to detect changes by others
         self._known = known
         self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants, known=known)
-        self._approvals: dict[str, Approval] = {}  # where there is no folder for them
+        self._approvals: dict[str, Approval] = {}  # if there is no folder for them
         self._release_reserve = release_reserve
         self._revoking = Lock()
-        self._revoked: dict[str, frozenset[str]] = {}  # what the file of grants does not say yet
+        self._revoked: dict[str, frozenset[str]] = {}  # revocations that are not in the grants file yet
 
     def get_grants(self, extension: str) -> GrantEntry | None:
-        """Returns what was agreed to for an extension, None where nothing was."""
+        """Returns the approved grants of an extension, None if there are none."""
         return self._without_revoked(extension, self._entries.get(extension))
 
     def approved_digests(self) -> frozenset[str]:
-        """Returns the digests of all files that were agreed to."""
+        """Returns the digests of all approved files."""
         return frozenset(entry.digest for entry in self._entries.values() if entry.digest)
 
     def approved_extensions(self) -> frozenset[str]:
-        """Returns the extensions of which files were agreed to."""
+        """Returns the extensions with approved files."""
         return frozenset(id for id, entry in self._entries.items() if entry.digest)
 
     def change_grants(self, extension: str, change: Callable[[GrantEntry], GrantEntry]) -> GrantEntry:
-        """Changes what an extension may do, in the file too; on return it is safe on disk.
+        """Changes the grants of an extension, in the file too; on return it is safe on disk.
 
         Raises:
             BadFile: the file cannot be read or written.
@@ -105,13 +105,13 @@ class Persistence:
     # -- approvals
 
     def approval_of(self, extension: str) -> Approval | None:
-        """Returns what the last consent to an extension was about, as far as that is kept."""
+        """Returns the last approval of an extension, if it is stored."""
         if self.data_dir is None:
             return self._approvals.get(extension)
         return load_approval(self.data_dir.approval_of(extension))
 
     def keep_approval(self, extension: str, approval: Approval) -> None:
-        """Keeps what a consent was about.
+        """Stores an approval.
 
         Raises:
             OSError: it cannot be written.
@@ -124,19 +124,19 @@ class Persistence:
     # -- revocations
 
     def revoke(self, extension: str, names: Iterable[str]) -> None:
-        """Denies permissions from now on, in memory: it waits for nothing. `write_revocations` makes it persistent."""
+        """Denies permissions from now on, in memory, without waiting. `write_revocations` makes it persistent."""
         with self._revoking:
             self._revoked[extension] = self._revoked.get(extension, frozenset()) | {*names}
 
     def unwritten_revocations(self, extension: str) -> tuple[str, ...]:
-        """Returns the permissions of an extension that were revoked and are not written as such."""
+        """Returns the permissions of an extension whose revocation is not written yet."""
         return tuple(sorted(self._revoked.get(extension, ())))
 
     def write_revocations(self, extension: str) -> None:
-        """Writes what was revoked, with the reserved space where the disk is full.
+        """Writes revocations, into the reserved space if the disk is full.
 
         Raises:
-            RevocationNotPersistent: it could not be written, and is written with the next attempt.
+            RevocationNotPersistent: they could not be written; the next attempt includes them.
         """
         names = self.unwritten_revocations(extension)
         try:
@@ -153,7 +153,7 @@ class Persistence:
             raise RevocationNotPersistent(extension, names, error.path, error.problems) from error
 
     def retry_revocations(self) -> dict[str, RevocationNotPersistent | None]:
-        """Tries again to write what could not be written; returns what came of it, by extension."""
+        """Tries again to write revocations; returns the outcome by extension."""
         outcomes: dict[str, RevocationNotPersistent | None] = {}
         for extension in [*self._revoked]:
             try:
@@ -164,10 +164,10 @@ class Persistence:
         return outcomes
 
     def resume_revocations(self) -> None:
-        """Goes on with what the host before this one could not write.
+        """Resumes the revocations that the previous host could not write.
 
         Raises:
-            BadFile: it cannot be read.
+            BadFile: they cannot be read.
         """
         if self.data_dir is not None:
             self._revoked = {id: frozenset(names) for id, names in load_pending(self.data_dir.grants).items()}
@@ -182,10 +182,10 @@ class Persistence:
             if left:
                 self._revoked[extension] = left
 
-    # -- changes by others
+    # -- changes by other programs
 
     def has_grant_changes(self) -> bool:
-        """Returns whether the file of grants may hold something else than it did when it was last read."""
+        """Returns whether the grants file may have changed since it was last read."""
         return self._stat_grants() != self._seen
 
     def _stat_grants(self) -> tuple[int, ...]:
@@ -198,13 +198,13 @@ class Persistence:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def reload_grants(self) -> dict[str, tuple[GrantEntry | None, GrantEntry | None]]:
-        """Reads the file of grants again; returns the entries that somebody else has changed, before and after.
+        """Reads the grants file again; returns the entries that another program has changed, before and after.
 
         Raises:
-            BadFile: it cannot be read; what was there before holds on.
+            BadFile: it cannot be read; the previous grants apply.
         """
         with self._lock:
-            self._seen = self._stat_grants()  # first: what is written while it is read is looked at again
+            self._seen = self._stat_grants()  # first: what is written while it is read is read again
             after = {} if self.data_dir is None else load_grants(self.data_dir.grants, known=self._known)
             for id, revoked in [*self._revoked.items()]:
                 after[id] = after.get(id, GrantEntry()).with_denials(revoked)
@@ -215,7 +215,7 @@ class Persistence:
         return {id: (before.get(id), after.get(id)) for id in changed}
 
     def close(self) -> None:
-        """Writes what was only counted so far and what was revoked, and lets go of everything."""
+        """Writes the audit's counts and the revocations, and closes everything."""
         try:
             for error in self.retry_revocations().values():
                 if error is not None:
@@ -236,14 +236,14 @@ def open_persistence(
     read_only: bool = False,
     known: AbstractSet[str] = PERMISSIONS,
 ) -> Persistence:
-    """Opens what a host keeps. A `store` of the caller's own is used and not closed.
+    """Opens the data of a host. A `store` of the caller's own is used and not closed.
 
-    `audit_bytes` is the size at which a file of the audit is rotated. With `read_only` nothing is made or written, and
-    another host may have it all open. `known` are the permissions that exist.
+    `audit_bytes` is the size at which a file of the audit is rotated. With `read_only` nothing is created or written,
+    and another host may have it all open. `known` are the permissions that exist.
 
     Raises:
         StoreUnavailable: the store cannot be opened, or another host has it.
-        BadFile: the grants or the secrets cannot be read, and that is not decided in silence.
+        BadFile: the grants or the secrets cannot be read; defaults would be unsafe.
         OSError: the folder or the audit cannot be opened.
     """
     ends: list[Callable[[], object]] = []
@@ -260,7 +260,7 @@ def open_persistence(
         return Persistence(places, own, log, [] if store is not None else [own.close], known=known)
     places.create()
     if store is None:
-        from becket.stores.sqlite import SqliteStore  # sqlite3 is there only where something is kept
+        from becket.stores.sqlite import SqliteStore  # sqlite3 is imported only for a data directory
 
         store = own_store = SqliteStore(places.store, limits)
         release_reserve = own_store.release_reserve
@@ -286,11 +286,11 @@ def is_full(error: BadFile) -> bool:
 
 
 def note_pending(places: DataDir, extension: str, names: Iterable[str]) -> None:
-    """Notes beside the file of grants what could not be written there, if that is possible."""
+    """Stores beside the grants file what could not be written there, if that is possible."""
     try:
         add_pending(places.grants, extension, names)
     except (BadFile, OSError) as error:
-        log_error("%s: nor could the revocation be noted beside it: %s", quote_path(places.grants), error)
+        log_error("%s: the revocation could not be written beside it either: %s", quote_path(places.grants), error)
 
 
 def log_error(text: str, *parts: object) -> None:
@@ -298,7 +298,7 @@ def log_error(text: str, *parts: object) -> None:
 
 
 def open_read_only(places: DataDir | None, limits: Limits) -> Store:
-    """Returns the store of a host, or an empty one where there is none."""
+    """Returns the store of a host, or an empty one if there is none."""
     if places is None or not places.store.exists():
         return InMemoryStore(limits)
     from becket.stores.sqlite import SqliteStore
@@ -307,7 +307,7 @@ def open_read_only(places: DataDir | None, limits: Limits) -> Store:
 
 
 def load_trust(places: DataDir | None) -> ProviderTrust:
-    """Returns which providers are trusted. A file that is there and cannot be read trusts nobody."""
+    """Returns which providers are trusted. A file that cannot be read trusts none."""
     path: Path | None = None if places is None else places.trust
     if path is None or not path.exists():
         return ProviderTrust()

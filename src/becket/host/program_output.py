@@ -1,7 +1,7 @@
-"""A program that the host runs to its end: what it writes, as text, and how it ended.
+"""A program that the host runs to its end: its output as text, and its exit.
 
 stdout comes in whole lines as `PlainText`, stderr as `SystemText`; its stdin is empty. A reader that is too slow makes
-the program wait. Whoever leaves the block ends the program, and nothing of its session remains.
+the program wait. Leaving the block ends the program and its whole session.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONGEST_LINE: Final = 64 * 1024  # a longer one comes in parts
 async def run_program(
     command: Sequence[str], *, cwd: str, env: Mapping[str, str], limits: Limits = DEFAULT_LIMITS, guard: bool = False
 ) -> AsyncGenerator[ProgramOutput, None]:
-    """Starts a program with these variables and no others; leaving the block ends it.
+    """Starts a program with exactly these variables; leaving the block ends it.
 
     Raises:
         StartFailed: it cannot be started.
@@ -56,15 +56,15 @@ async def run_program(
 
 
 class ProgramOutput:
-    """What a program writes: `async for piece in output`. How it ended is known after that."""
+    """The output of a program: `async for part in output`. Its exit is known after that."""
 
     def __init__(self, loop: Loop) -> None:
-        self.dropped = 0  # lines of stderr for which there was no room
+        self.dropped = 0  # lines of stderr without room
         self._loop = loop
         self._transport: ChildTransport
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._rest = ""  # the start of a line
-        self._pieces: deque[PlainText | SystemText] = deque()
+        self._parts: deque[PlainText | SystemText] = deque()
         self._held = 0
         self._is_paused = False
         self._is_gone = False
@@ -72,14 +72,14 @@ class ProgramOutput:
         self._changed = anyio.Event()
 
     def begin(self, transport: ChildTransport) -> None:
-        """Begins to read."""
+        """Starts reading."""
         self._transport = transport
         transport.start(self._loop, self)
         transport.close_writing()
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None where a signal ended it."""
+        """The exit code; None if a signal ended it."""
         code = self._transport.child.exit_code
         return code if code is not None and code >= 0 else None
 
@@ -94,18 +94,18 @@ class ProgramOutput:
         return self
 
     async def __anext__(self) -> PlainText | SystemText:
-        while not self._pieces:
+        while not self._parts:
             if self._is_gone:
                 raise StopAsyncIteration
             if self._changed.is_set():
                 self._changed = anyio.Event()
             await self._changed.wait()
-        piece = self._pieces.popleft()
-        self._held -= len(piece.content)
+        part = self._parts.popleft()
+        self._held -= len(part.content)
         if self._is_paused and self._held <= MOST_HELD // 2:
             self._is_paused = False
             self._transport.resume()
-        return piece
+        return part
 
     async def aclose(self) -> None:
         """Ends the program, unless it has ended."""
@@ -116,17 +116,17 @@ class ProgramOutput:
             self._gone_waiters.append(waiter)
             await self._loop.wait_shielded(waiter)
 
-    # -- what is written
+    # -- the transport's callbacks
 
     def add_remark(self, line: str) -> None:
-        """Takes a line of stderr. There is no waiting for room here: a child must not block on its stderr."""
+        """Adds a line of stderr, without waiting for room: a child must not block on its stderr."""
         if self._held > 2 * MOST_HELD:
             self.dropped += 1
         else:
             self._add(SystemText(line))
 
     def data_received(self, data: bytes) -> None:
-        """Takes the lines of stdout that end in these bytes."""
+        """Adds the lines of stdout that end in these bytes."""
         lines, end, self._rest = (self._rest + self._decoder.decode(data)).rpartition("\n")
         if end:
             self._add(PlainText(lines))
@@ -141,22 +141,22 @@ class ProgramOutput:
             self._add(PlainText(self._rest))
             self._rest = ""
 
-    def _add(self, piece: PlainText | SystemText) -> None:
-        self._pieces.append(piece)
-        self._held += len(piece.content)
+    def _add(self, part: PlainText | SystemText) -> None:
+        self._parts.append(part)
+        self._held += len(part.content)
         self._changed.set()
 
     def write_queue_drained(self) -> None:
-        """Nothing is written to it."""
+        """Does nothing: nothing is written."""
 
     def input_ended(self, describe: ConnectionLostFactory) -> None:
-        """Its stdout has ended. The last of its stderr comes while it is closed."""
+        """Records the end of stdout. The rest of stderr comes while it is closed."""
         self._rest += self._decoder.decode(b"", final=True)
         self._flush()
         self._transport.close()
 
     def transport_closed(self) -> None:
-        """Nothing of it is left."""
+        """Records that the transport is closed."""
         self._is_gone = True
         self._changed.set()
         waiters, self._gone_waiters = self._gone_waiters, []

@@ -1,7 +1,7 @@
 """Providers of all extensions: model routes, trust, and the loop in which a model uses tools.
 
-Routes and trust are pure; reading and writing the file of trust is the host's. The loop asks and calls through
-callables, so it knows no process.
+Routes and trust are pure; the host reads and writes the file of trust. The loop calls models and tools through
+callables, without processes.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ __all__ = [
 ]
 
 Complete: TypeAlias = Callable[[ProviderRequest], Awaitable[ProviderResult]]
-"""Asks a model for a whole answer."""
+"""Calls a model for a whole completion."""
 
 UseTool: TypeAlias = Callable[[ToolUse, int], Awaitable[dict[str, Any]]]
-"""Runs a tool that a model calls, and returns its result as a content block with at most so many bytes of output.
-Never fails."""
+"""Runs a tool that a model calls, and returns its result as a content block with at most so many bytes of output. Never
+fails."""
 
 
-# -- who answers for a model
+# -- routes
 
 
 class ModelRoute(Struct, frozen=True):
-    """Which model of which provider of which extension is meant by an id."""
+    """The model, provider and extension of an id."""
 
     extension: str
     provider: Provider
@@ -85,7 +85,7 @@ class ModelRoute(Struct, frozen=True):
 
     @property
     def provider_id(self) -> str:
-        """The id of the provider among those of all extensions, by which it is trusted or not."""
+        """The id of the provider among those of all extensions, for trust."""
         return provider_runtime_id(self.extension, strip_whitespace(self.provider.id))
 
     @property
@@ -101,7 +101,7 @@ class ProviderRegistry:
         self._routes: dict[str, dict[str, ModelRoute]] = {}
 
     def add(self, extension: str, providers: Iterable[Provider]) -> list[Diagnostic]:
-        """Registers the providers of an extension in place of those that it had. Returns why some were left out."""
+        """Registers the providers of an extension in place of its previous ones. Returns why some were left out."""
         routes: dict[str, ModelRoute] = {}
         diagnostics: list[Diagnostic] = []
         seen: set[str] = set()
@@ -114,7 +114,7 @@ class ProviderRegistry:
                         code=ProblemCode.PROVIDER_LEFT_OUT,
                         extension=extension,
                         problem=problem,
-                        hint="give one of the two another id: the first is there",
+                        hint="give one of the two another id: the first one is used",
                         severity=Severity.WARNING,
                     )
                 )
@@ -126,15 +126,15 @@ class ProviderRegistry:
         return diagnostics
 
     def remove(self, extension: str) -> None:
-        """Takes the providers of an extension away."""
+        """Removes the providers of an extension."""
         self._routes.pop(extension, None)
 
     def route(self, model: str) -> ModelRoute:
-        """Returns who answers for `plugin:provider:model`.
+        """Returns the route of `plugin:provider:model`.
 
         Raises:
-            ValueError: it has not exactly three parts.
-            NotDeclared: no extension that runs has such a model.
+            ValueError: it does not have exactly three parts.
+            NotDeclared: no running extension has such a model.
         """
         extension, _, _ = parse_model_id(model)
         routes = self._routes.get(extension, {})
@@ -147,7 +147,7 @@ class ProviderRegistry:
         return tuple(sorted(id for routes in self._routes.values() for id in routes))
 
 
-# -- who is trusted
+# -- trust
 
 
 class TrustEntry(Struct, frozen=True, omit_defaults=True):
@@ -160,15 +160,15 @@ class TrustFile(Struct, frozen=True):
 
 
 class ProviderTrust(Struct, frozen=True):
-    """Which providers an operator does not trust, by `plugin:provider`. All others are trusted.
+    """The providers that an operator does not trust, by `plugin:provider`. All others are trusted.
 
-    Where it is not known whom they trust, `error` says why, and nobody is."""
+    If the trust is unknown, `error` has the reason, and no provider is trusted."""
 
     disabled: Mapping[str, str] = {}
     error: str | None = None
 
     def check(self, provider: str) -> None:
-        """Raises ProviderDisabled for a provider that must not be asked."""
+        """Raises ProviderDisabled for a provider that must not be called."""
         if self.error is not None:
             raise ProviderDisabled(provider, self.error)
         if provider in self.disabled:
@@ -183,19 +183,19 @@ class ProviderTrust(Struct, frozen=True):
         return replace(self, disabled={other: why for other, why in self.disabled.items() if other != provider})
 
     def encode(self) -> bytes:
-        """Returns what is written to the file."""
+        """Returns the content of the file."""
         entries = {provider: TrustEntry(True, reason or None) for provider, reason in sorted(self.disabled.items())}
         return msgspec.json.format(msgspec.json.encode(TrustFile(entries)), indent=2) + b"\n"
 
 
 def parse_trust(data: bytes | None) -> ProviderTrust:
-    """Returns what a file of trust says; without a file all are trusted. One that cannot be read trusts nobody."""
+    """Returns the trust in a file; without a file all are trusted. One that cannot be read trusts none."""
     if data is None:
         return ProviderTrust()
     try:
         file = msgspec.json.decode(data, type=TrustFile)
     except JSON_ERRORS as error:
-        return ProviderTrust(error=f"the file that says who is trusted cannot be read: {error}")
+        return ProviderTrust(error=f"the file of trusted providers cannot be read: {error}")
     return ProviderTrust({provider: entry.reason or "" for provider, entry in file.disabled.items() if entry.disabled})
 
 
@@ -229,8 +229,8 @@ async def complete_with_tools(
     `limits` bound the tool calls and the bytes of their outputs in each turn, and the seconds of all turns together.
 
     Raises:
-        TooManyTurns: it still asks for tools in the last turn.
-        BadReply: it asks for a tool in a way that cannot be understood.
+        TooManyTurns: it still calls tools in the last turn.
+        BadReply: one of its tool calls cannot be decoded.
         CallTimeout: `limits.model_seconds` have passed.
         RemoteError, CallTimeout, ConnectionLost, PermissionDenied, ...: as `complete` does.
     """
@@ -255,7 +255,7 @@ async def take_turns(
             raise BadReply(method=PROVIDER_COMPLETE.name, problem=str(error)) from error
         if not uses:
             return result
-        if turn < most_turns:  # else what the tools give would reach nobody
+        if turn < most_turns:  # else the results of the tools would be lost
             kept = without_excess(result.content, limits.model_tool_calls)
             results = await run_tools(uses, use_tool, limits)
             said = (Message("assistant", kept), Message("user", results))
@@ -264,14 +264,14 @@ async def take_turns(
 
 
 async def run_tools(uses: Sequence[ToolUse], use_tool: UseTool, limits: Limits) -> tuple[dict[str, Any], ...]:
-    """Runs the tool calls of one turn, as far as its limits allow, and returns what the model gets for them."""
+    """Runs the tool calls of one turn, within its limits, and returns their results for the model."""
     blocks: list[dict[str, Any]] = []
     left = limits.model_tool_bytes
     for use in uses[: limits.model_tool_calls]:
         if left > 0:
             block = await use_tool(use, left)
             left -= len(str(block.get("content", "")).encode())
-        else:  # a tool that changes something must not run where the model would not see what it did
+        else:  # a tool with side effects must not run if the model would not see its result
             spent = f"the outputs of this turn have reached {limits.model_tool_bytes} bytes"
             block = tool_result(use.id, f"Tool call not run: {spent}", is_error=True)
         blocks.append(block)
@@ -289,9 +289,9 @@ def without_excess(content: tuple[Any, ...], most_calls: int) -> tuple[Any, ...]
 
 
 class ToolRunner:
-    """Runs the tools that models ask for, between the hooks before and after, and returns blocks for the model.
+    """Runs the tools that models call, between the hooks before and after, and returns blocks for the model.
 
-    A model cannot be asked for a confirmation: give it hooks that have nobody to ask."""
+    A model cannot confirm: pass hooks without a prompt."""
 
     def __init__(
         self,
@@ -309,7 +309,7 @@ class ToolRunner:
         self._limits = limits
 
     async def run(self, use: ToolUse) -> dict[str, Any]:
-        """Runs a tool and returns the block that tells the model what came of it, also where that is an error."""
+        """Runs a tool and returns the block with its result or its error for the model."""
         tool = self._tools.find(use.name)
         if tool is None:
             return tool_result(use.id, f"Unknown tool: {use.name}", is_error=True)
@@ -326,7 +326,7 @@ class ToolRunner:
 
 
 def truncate_output(text: str, size: int) -> str:
-    """Returns a text of at most so many bytes, never with half a character. Where it is truncated, its end says so."""
+    """Returns a text of at most so many bytes, never with half a character. A truncated one ends with a note."""
     length = len(text.encode())
     if length <= size:
         return text
@@ -342,7 +342,7 @@ def log_failure(tool: RegisteredTool, error: Exception) -> None:
 
 
 def resolve_model(extension: str, providers: Sequence[Provider], provider: str, model: str) -> tuple[str, str, str]:
-    """Returns the ids by which a model is asked: of its provider and its own, as declared, and that of both.
+    """Returns the ids of a model: of its provider and its own, as declared, and that of both.
 
     Raises:
         NotDeclared: there is no such provider, or it has no such model.
@@ -364,7 +364,7 @@ def build_call_record(
     *,
     streamed: bool,
 ) -> ProviderCalled:
-    """Returns the record of an answer, or of why there is none."""
+    """Returns the record of a completion, or of its failure."""
     return ProviderCalled(
         extension,
         request.provider_id,

@@ -1,7 +1,7 @@
-"""Takes secrets out of commands before they are recorded or shown: option values, connection strings, headers, tokens.
+"""Removes secrets from commands before they are recorded or shown: option values, connection strings, headers, tokens.
 
-Pure, and by the look of the words: what is no option with the name of a secret, and in no known form, stays. The
-command that is started, and the one that a person consents to, are never changed.
+Pure, and by form: anything but an option with the name of a secret, or a known form, stays. The command that is
+started, and the one that a person consents to, are never changed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from becket.host.starting.environment import is_secret_name
 __all__ = ["HIDDEN", "redact_command", "redact_text"]
 
 HIDDEN: Final = "***"
-# The words come from manifests of strangers: names are bounded, so that they are looked at in linear time.
+# The arguments come from untrusted manifests: names are bounded, so that matching takes linear time.
 OPTION: Final = re.compile(r"-{1,2}(?P<name>[A-Za-z0-9][\w.-]*)")
 MEMBER: Final = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]{0,63})\s{0,8}=\s{0,8}")
-# A value goes on over spaces, unless the next member begins there: `Password=two words;`, `password=x dbname=notes`.
+# A value continues over spaces, unless the next member begins there: `Password=two words;`, `password=x dbname=notes`.
 VALUE: Final = re.compile(r"""'[^']*'?|"[^"]*"?|(?:[^;&\s]|\s(?!\s{0,8}[\w.-]{1,64}\s{0,8}=|--?[A-Za-z]))*""")
 JSON_MEMBER: Final = re.compile(r"""(?P<begin>"(?P<name>[^"\\]{1,64})"\s{0,8}:\s{0,8}")(?:[^"\\]|\\.)*""", re.DOTALL)
 HEADER: Final = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*):\s*(?=[^/\s])")
@@ -30,7 +30,7 @@ TOKEN: Final = re.compile(
 
 
 def redact_command(words: Iterable[str]) -> tuple[str, ...]:
-    """Returns a command with `***` in the place of each secret that it has in it."""
+    """Returns a command with `***` in the place of each secret."""
     redacted: list[str] = []
     is_value = False  # the option before has the name of a secret, and its value follows
     for word in words:
@@ -49,7 +49,7 @@ def redact_option(word: str) -> str:
 
 
 def redact_text(text: str) -> str:
-    """Returns one word of a command, or a connection string, with `***` in the place of secrets."""
+    """Returns one argument of a command, or a connection string, with `***` in the place of secrets."""
     header = HEADER.match(text)
     if header is not None and is_secret(header["name"]):
         return f"{header[0]}{HIDDEN}"

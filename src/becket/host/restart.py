@@ -37,12 +37,12 @@ class RestartStrategy(StrEnum):
 
 
 class RestartPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When an extension is started again, and when no more.
+    """When an extension is restarted, and when no more.
 
-    There are at most `most` restarts within `window`. The first waits for nothing, the second for `delay`, and each
-    further one twice as long, up to `longest_delay`. A process that was ready for `healthy_after` lets all before it be
-    forgotten; with 0, being ready is enough. `jitter` is the part of a delay that chance may take away, so that many
-    which ended together do not start together. Where `first_is_immediate` is false, `delay` comes before the first.
+    There are at most `most` restarts within `window`. The first is immediate, the second waits for `delay`, and each
+    further one twice as long, up to `longest_delay`. A process that was ready for `healthy_after` clears the history;
+    with 0, being ready is enough. `jitter` is the random part of a delay, so that processes which ended together do not
+    start together. If `first_is_immediate` is false, the first waits for `delay` too.
     """
 
     strategy: RestartStrategy = RestartStrategy.EXPONENTIAL
@@ -56,10 +56,10 @@ class RestartPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RestartHistory(Struct, frozen=True):
-    """What is remembered of an extension: when it was ready, and its restarts since it was healthy.
+    """The history of an extension: when it was ready, and its restarts since it was healthy.
 
-    `recent` are the times at which those still within the window were to happen, `consecutive` counts all since the
-    last healthy process, `total` all that there ever were."""
+    `recent` are the planned times of those still within the window, `consecutive` counts all since the last healthy
+    process, `total` all of them."""
 
     ready_at: float | None = None
     recent: tuple[float, ...] = ()
@@ -71,12 +71,12 @@ class RestartHistory(Struct, frozen=True):
         return replace(self, ready_at=now)
 
     def cleared(self) -> RestartHistory:
-        """Returns the history of one that somebody starts by hand: nothing counts against it."""
+        """Returns the history after a manual start: nothing counts against it."""
         return RestartHistory(total=self.total)
 
 
 class Restart(Struct, frozen=True):
-    """Start it again in `delay` seconds; it is number `attempt` since the extension was healthy."""
+    """Restart it in `delay` seconds; `attempt` counts since the extension was healthy."""
 
     delay: float
     attempt: int
@@ -84,7 +84,7 @@ class Restart(Struct, frozen=True):
 
 
 class GiveUp(Struct, frozen=True):
-    """Start it no more."""
+    """Do not restart it."""
 
     because: str
     history: RestartHistory
@@ -96,9 +96,9 @@ RestartDecision: TypeAlias = Restart | GiveUp
 def decide_restart(
     policy: RestartPolicy, history: RestartHistory, *, now: float, random: Callable[[], float]
 ) -> RestartDecision:
-    """Returns what to do about a process that has ended by itself, and the history from then on.
+    """Returns what to do about a process that has ended by itself, and the new history.
 
-    `random` gives numbers from 0 up to 1, without it. A clock that went backwards is taken to stand still."""
+    `random` returns numbers from 0 up to, but not including, 1. A clock that went backwards is taken to stand still."""
     known = [at for at in (history.ready_at, *history.recent[-1:]) if at is not None]
     now = max([now, *known])
     stayed_up = -inf if history.ready_at is None else now - history.ready_at
@@ -138,15 +138,15 @@ def describe_budget(policy: RestartPolicy) -> str:
 class Stagger:
     """Spreads starts of many extensions, so that those which ended together do not all start in one moment.
 
-    `at_once` start without waiting, then one every `gap` seconds. Ask when a restart is due, not before."""
+    `at_once` start without waiting, then one every `gap` seconds. Call it when a restart is due, not before."""
 
     def __init__(self, at_once: int = 4, gap: float = 0.05) -> None:
         self._lead = (at_once - 1) * gap
         self._gap = gap
-        self._free_at = -inf  # when the start after all those that were let go would be due, one each gap
+        self._free_at = -inf  # when the next start would be due, with one in each gap
 
     def reserve(self, now: float) -> float:
-        """Returns how many seconds this start has to wait. It counts as one that happens then."""
+        """Returns how many seconds this start has to wait, and counts it."""
         at = max(now, self._free_at - self._lead)
         self._free_at = max(now, self._free_at) + self._gap
         return at - now

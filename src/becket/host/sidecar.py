@@ -1,8 +1,8 @@
 """`Sidecar`: runs a companion program of an extension and exchanges JSON lines with it.
 
-`async with connect_sidecar(command) as sidecar` starts it, says `init` and waits for its hello; which of the two comes
-first is all the same, since programs of both kinds exist. What it says comes as events, of which a bounded number wait:
-then it is read no further. Types that nobody knows are passed over. The words are those of `contract.sidecar`.
+`async with connect_sidecar(command) as sidecar` starts it, sends `init` and waits for its hello, in either order, since
+programs of both kinds exist. Its messages become events; when a bounded number of them wait, it is not read further.
+Unknown types are ignored. `contract.sidecar` defines the messages.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sidecar", "SidecarConnector", "connect_sidecar"]
 
-MAX_EVENTS: Final = 1_024  # that wait for a consumer; a person reads what they say
+MAX_EVENTS: Final = 1_024  # events that wait for a consumer
 
 SidecarEvent = SidecarStatus | InsertText | SidecarFailed
 
@@ -74,16 +74,16 @@ def connect_sidecar(
     limits: Limits = DEFAULT_LIMITS,
     guard: bool = False,
 ) -> SidecarConnector:
-    """Starts a sidecar and shakes hands with it; leaving the block ends it.
+    """Starts a sidecar and performs the handshake; leaving the block ends it.
 
-    It sees a short list of variables and `env`, or all with `inherit_env`, as hosts of its own system pass on. `config`
-    is told to it beside the version. Its stderr goes to the log, or line by line to `on_stderr`. With `guard` it is
+    It gets a short list of variables and `env`, or all with `inherit_env`, as hosts of its own system pass on. `config`
+    is sent to it beside the version. Its stderr goes to the log, or line by line to `on_stderr`. With `guard` it is
     killed when this program is gone, as by `Peer.connect_process`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before its hello.
-        VersionMismatch: it speaks a version that is too old.
-        HandshakeFailed: it said no hello in time, or what it said was too long for a line.
+        VersionMismatch: its version is too old.
+        HandshakeFailed: no hello in time, or a line that is too long.
     """
     words = normalize_command(command)
     label = os.path.basename(words[0]) if name is None else name
@@ -116,7 +116,7 @@ def connect_sidecar(
 
 
 class SidecarConnector:
-    """A sidecar that is about to be started: `async with` it, or `await` it and close it yourself."""
+    """A sidecar that is not started yet: `async with` it, or `await` it and close it yourself."""
 
     def __init__(self, connect: Callable[[], Awaitable[Sidecar]]) -> None:
         self._connect = connect
@@ -134,9 +134,9 @@ class SidecarConnector:
 
 
 class Sidecar:
-    """A running sidecar: `async for event in sidecar` gives what it says, `trigger` tells it what has happened.
+    """A running sidecar: `async for event in sidecar` yields its messages, `trigger` sends it an event.
 
-    `ignored` counts lines of types that nobody here knows, `skipped` those that are no messages at all."""
+    `ignored` counts lines of unknown types, `skipped` those that are not messages."""
 
     def __init__(self, loop: Loop, transport: ChildTransport, name: str, limits: Limits) -> None:
         self.name = name
@@ -156,13 +156,13 @@ class Sidecar:
 
     @property
     def hello(self) -> SidecarHello:
-        """What it said of itself."""
-        assert self._hello is not None  # nobody else has it before
+        """Its hello message."""
+        assert self._hello is not None  # only available after the handshake
         return self._hello
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """Its process id."""
         return self._transport.child.pid
 
     @property
@@ -173,7 +173,7 @@ class Sidecar:
     # -- the start
 
     async def initialize(self, init: bytes, timeout: float) -> None:
-        """Says `init`, and waits for the hello."""
+        """Sends `init`, and waits for the hello."""
         self._transport.start(self._loop, self)
         self._transport.write(init)
         with anyio.move_on_after(timeout):
@@ -190,7 +190,7 @@ class Sidecar:
     def _build_start_error(self, timeout: float) -> StartFailed | HandshakeFailed:
         match self._lost:
             case None:
-                return HandshakeFailed(self.name, f"it said no hello within {timeout:g} s")
+                return HandshakeFailed(self.name, f"no hello within {timeout:g} s")
             case PeerCrashed(exit_code=code, stderr_tail=tail) as lost:
                 return StartFailed(
                     self.name, f"ended before its hello: {lost.detail}", exit_code=code, stderr_tail=tail
@@ -198,13 +198,13 @@ class Sidecar:
             case lost:
                 return HandshakeFailed(self.name, str(lost))
 
-    # -- what it says
+    # -- its messages
 
     def __aiter__(self) -> Sidecar:
         return self
 
     async def __anext__(self) -> SidecarEvent:
-        """Returns the next event; it ends when the sidecar was closed, or has ended well.
+        """Returns the next event; ends when the sidecar was closed, or has exited with 0.
 
         Raises:
             PeerCrashed, ConnectionLost: it ended otherwise.
@@ -226,14 +226,14 @@ class Sidecar:
             self._changed = anyio.Event()
         await self._changed.wait()
 
-    # -- what it is told
+    # -- messages to it
 
     async def trigger(self, name: str, payload: Any = None) -> None:
-        """Tells it that something has happened, such as `press` and `release` of its key.
+        """Sends it an event, such as `press` and `release` of its key.
 
         Raises:
             ConnectionLost: it has ended.
-            NotSent: it does not read what it is told.
+            NotSent: it does not read.
         """
         if self._lost is not None:
             raise copy(self._lost)
@@ -243,7 +243,7 @@ class Sidecar:
         await anyio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
-        """Tells it to end, gives it a moment, and ends it. From any task, and twice."""
+        """Requests it to end, waits a moment, and ends it. From any task, and twice."""
         if self._lost is None:
             self._transport.write(encode_line(SidecarShutdown()))
         self._on_lost(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
@@ -257,10 +257,10 @@ class Sidecar:
         self._changed.set()
         self._transport.close()
 
-    # -- what the transport calls
+    # -- the transport's callbacks
 
     def data_received(self, data: bytes) -> None:
-        """Takes the lines that end in these bytes."""
+        """Handles the lines that end in these bytes."""
         for line in self._lines.feed(data):
             self._on_line(line)
         if self._lines.error is not None:
@@ -289,17 +289,17 @@ class Sidecar:
     def _skip(self, error: BadMessage) -> None:
         self.skipped += 1
         if self.skipped & (self.skipped - 1) == 0:  # the first, the second, the fourth: a flood must not fill a log
-            host_logger().warning("%s: a line that is no message: %s", self.name, error)
+            host_logger().warning("%s: a line that is not a message: %s", self.name, error)
 
     def write_queue_drained(self) -> None:
-        """Nobody waits for room: what does not fit is refused."""
+        """Does nothing: what does not fit is rejected."""
 
     def input_ended(self, describe: ConnectionLostFactory) -> None:
-        """It will say no more."""
+        """Records that it sends no more."""
         self._on_lost(describe(str(self._lines.end() or "")))
 
     def transport_closed(self) -> None:
-        """Nothing of it is left."""
+        """Records that the transport is closed."""
         self._is_gone = True
         waiters, self._gone_waiters = self._gone_waiters, []
         for waiter in waiters:

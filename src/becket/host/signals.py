@@ -1,4 +1,4 @@
-"""Stops a host when its program gets a signal to end, and then lets the signal do what it would have done."""
+"""Stops a host when its program gets a signal to end, and then lets the signal have its usual effect."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def without_ignored(signals: Iterable[signal.Signals]) -> tuple[signal.Signals, ...]:
-    """Returns those signals that this program does not ignore; `nohup` has it ignore SIGHUP, and so it stays."""
+    """Returns those signals that this program does not ignore; under `nohup` SIGHUP stays ignored."""
     return tuple(number for number in signals if signal.getsignal(number) not in (signal.SIG_IGN, None))
 
 
 class StopSignals:
-    """Signals that stop a host. The first one calls `stop`; a second one does at once what it did before."""
+    """Signals that stop a host. The first one calls `stop`; a second one has its previous effect at once."""
 
     def __init__(self, signals: Iterable[signal.Signals], stop: Callable[[], object]) -> None:
-        """Begins to receive them.
+        """Installs the handlers.
 
         Raises:
-            LocalProtocolError: this is not the main thread, which alone can.
+            LocalProtocolError: this is not the main thread.
         """
         self._stop = stop
         self._received: signal.Signals | None = None
@@ -45,16 +45,17 @@ class StopSignals:
         self._stop()
 
     def restore(self) -> None:
-        """Puts back what was there before, where nothing else has come in its place."""
+        """Restores the previous handlers, unless others were installed since."""
         for number, before in self._before.items():
             if signal.getsignal(number) == self._receive:
                 signal.signal(number, before)
         self._before.clear()
 
     def finish(self) -> None:
-        """Puts back what was there before; a signal that was received takes its effect now, as if it came anew.
+        """Restores the previous handlers; a received signal then has its previous effect.
 
-        From another thread, so that what a function of the program raises is not raised in the task that closes."""
+        It is raised from another thread, so that an exception of the program's own handler does not end the closing
+        task."""
         self.restore()
         if self._received is not None:
             start_new_thread(signal.pthread_kill, (main_thread().ident or 0, int(self._received)))

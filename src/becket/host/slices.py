@@ -1,7 +1,7 @@
 """Divides long work on a loop into slices of some milliseconds, so that calls and other extensions go on between them.
 
 The starts of all extensions of a host share one `Slices`: two hundred processes are spawned, and two hundred handshakes
-read, in as many iterations of the loop.
+decoded, in as many iterations of the loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ SLICE: Final = 0.005  # seconds of CPU: a tenth of what an iteration may take, s
 
 
 class Slices:
-    """One at a time has the loop for such work: `async with slices: ...`, with a `pause` now and then within it."""
+    """Gives the loop to one task at a time for such work: `async with slices: ...`, with a `pause` now and then
+    within it."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
@@ -42,14 +43,14 @@ class Slices:
             pass
 
     async def prepare(self, function: Callable[[], object]) -> None:
-        """Runs in a worker thread, and once for all, what takes long and cannot be divided: an import, say."""
+        """Runs in a worker thread, and once for all, what takes long and cannot be divided: an import, for example."""
         async with self._preparing:
             if function not in self._prepared:
                 await anyio.to_thread.run_sync(function)
                 self._prepared.add(function)
 
     async def pause(self) -> None:
-        """Lets the loop go round once, where this slice has had its time."""
+        """Yields to the loop once, if this slice is used up."""
         if time.thread_time() - self._began >= SLICE:
             await anyio.lowlevel.checkpoint()
             self._began = time.thread_time()

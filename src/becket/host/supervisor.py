@@ -1,7 +1,7 @@
 """Owns one extension process: starts, watches, restarts, reloads and stops it from one task.
 
-One task owns an extension and makes all of its moves, so two copies of it never live at once. What to do is decided by
-pure functions (`lifecycle`, `restart`, `breaker`, `heartbeat`); here it is done. Everybody else asks, and waits.
+One task makes all transitions of an extension, so two processes of it never run at once, except in a reload. Pure
+functions decide (`lifecycle`, `restart`, `breaker`, `heartbeat`). Other tasks send requests, and wait.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ INACTIVE_STATES = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState
 
 
 class SupervisionPolicy(Struct, frozen=True, kw_only=True):
-    """How an extension is looked after. Without a heartbeat, only exits and timeouts tell that it is dead.
+    """How an extension is supervised. Without a heartbeat, only exits and timeouts show that it is dead.
 
-    With `restarts_on_errors` a copy that responds with an error is ended, and the call sent once more to the next one;
-    so is a call whose copy has died. So do the hosts of one system, and a tool that refuses an input runs twice there.
-    With `resends_hooks` a hook whose copy has died is sent once more; None means as the extension's own system does.
-    With `starts_on_demand` the first call starts it, unless somebody has stopped it."""
+    With `restarts_on_errors` a process that responds with an error is ended, and the call sent once more to the next
+    one; so is a call whose process has died. The hosts of one system do so, and a tool that rejects an input runs twice
+    there. With `resends_hooks` a hook whose process has died is sent once more; None means as in the extension's own
+    system. With `starts_on_demand` the first call starts it, unless it was stopped."""
 
     restart: RestartPolicy = RestartPolicy()
     breaker: BreakerPolicy = BreakerPolicy()
@@ -86,16 +86,16 @@ class SupervisionPolicy(Struct, frozen=True, kw_only=True):
 
 
 class Intent(Enum):
-    """What its owner shall do next, besides watching."""
+    """What the owner task does next, besides watching."""
 
     NONE = "go on"
     STOP = "end it"
-    RELOAD = "start another copy, and then end it"
-    REPLACE = "end it, and then start another copy"
+    RELOAD = "start another process, and then end it"
+    REPLACE = "end it, and then start another process"
 
 
 class ExitCause(Struct, frozen=True):
-    """Why a process is no more, or shall be no more."""
+    """Why a process has ended, or must end."""
 
     reason: str
     lost: ConnectionLost | None = None
@@ -106,9 +106,8 @@ class ExitCause(Struct, frozen=True):
 class Supervisor:
     """The owner of one extension. `run` is its task; the other methods may be called from any task.
 
-    `renew` is asked before a reload whether there may be one; what it raises keeps the running copy in its place. The
-    extensions of one host share its `heartbeats`. Where any thread may read the `clock`, any thread may ask how the
-    extension does."""
+    `renew` is called before a reload; if it raises, the running process stays. The extensions of one host share its
+    `heartbeats`. If any thread may read the `clock`, any thread may read the state."""
 
     def __init__(
         self,
@@ -142,46 +141,46 @@ class Supervisor:
         self._breaker = Breaker(id, self.supervision.breaker)
         self._metrics = MetricsRecorder()
         self._extension: ExtensionConnection | None = None
-        self._replaced: ExtensionConnection | None = None  # by a reload, though it had calls to answer
-        self._is_draining = False  # a copy that was replaced ends
-        self._not_reloaded: BecketError | None = None  # why the last reload left the running copy in its place
+        self._replaced: ExtensionConnection | None = None  # calls without a response, by a reload
+        self._is_draining = False  # a replaced process ends
+        self._not_reloaded: BecketError | None = None  # why the last reload kept the running process
         self._initializers: list[Callable[[ExtensionConnection], object]] = []
         self._wants_running = False
-        self.was_stopped = False  # by hand: only a hand starts it again
+        self.was_stopped = False  # manually: only a manual start starts it again
         self._intent = Intent.NONE
         self._stop_reason = ""
-        self._exit_cause: ExitCause | None = None  # of the running copy
+        self._exit_cause: ExitCause | None = None  # of the running process
         self._generation = 0
         self._is_closing = False
         self._is_closed = False
-        self._calls: dict[ExtensionConnection, int] = {}  # in flight, by copy
+        self._calls: dict[ExtensionConnection, int] = {}  # in flight, by connection
         self._changed = anyio.Event()
         self._on_start_settled: Callable[[], object] | None = None
         self._starting: anyio.CancelScope | None = None
 
-    # -- how it does
+    # -- state
 
     @property
     def state(self) -> ExtensionState:
-        """Where the extension stands."""
+        """The lifecycle state of the extension."""
         return self._lifecycle.state
 
     @property
     def restarts(self) -> int:
-        """How often it was started again, in all its life."""
+        """How often it was restarted, in all."""
         return self._history.total
 
     @property
     def in_flight(self) -> int:
-        """How many calls it has not answered yet."""
+        """How many calls are pending."""
         return sum(self._calls.values())
 
     def metrics(self, asked: int = 0) -> ExtensionMetrics:
-        """Returns how often it is called, and how long its answers take; it has called its host `asked` times."""
+        """Returns how often it is called, and its latencies; it has called its host `inbound` times."""
         return self._metrics.snapshot(self._clock(), asked)
 
     def health(self) -> Health:
-        """Returns how it does, in one word."""
+        """Returns its health, in one word."""
         return self._lifecycle.health(self._recent_restarts())
 
     def _recent_restarts(self) -> int:
@@ -190,23 +189,23 @@ class Supervisor:
         return 0 if has_stayed_up else self._history.consecutive
 
     def current(self) -> ExtensionConnection | None:
-        """Returns the handle of the copy that runs now, None where none does."""
+        """Returns the connection of the running process, None if there is none."""
         return self._extension
 
     @property
     def restarts_on_errors(self) -> bool:
-        """Whether a copy that responds with an error is replaced, and the call sent once more."""
+        """Whether a process that responds with an error is replaced, and the call sent once more."""
         return self.supervision.restarts_on_errors
 
     @property
     def resends_hooks(self) -> bool:
-        """Whether a hook whose copy has died is sent once more."""
+        """Whether a hook whose process has died is sent once more."""
         return bool(self.supervision.resends_hooks)
 
-    # -- asking
+    # -- requests
 
     async def start(self) -> ExtensionConnection:
-        """Starts the extension, unless it runs or is about to, and returns the handle on it.
+        """Starts the extension, unless it runs or is starting, and returns its connection.
 
         Raises:
             NotRunning: it is disabled, or was stopped before it was ready.
@@ -217,7 +216,7 @@ class Supervisor:
         return await self.ready(patience=None)
 
     def start_nowait(self, on_settled: Callable[[], object]) -> None:
-        """Starts the extension like `start`, and calls a function once it runs or does not: for that no task waits.
+        """Starts the extension like `start`, and calls a function once it runs or has failed: no task waits for that.
 
         Raises:
             NotRunning: it is disabled, or its host closes.
@@ -247,14 +246,14 @@ class Supervisor:
         return self.state in (*INACTIVE_STATES, ExtensionState.STOPPING) or self._is_stopping()
 
     def _is_stopping(self) -> bool:
-        """Whether it was asked to end, and is still there."""
+        """Whether a stop was requested, and it has not ended."""
         return self._intent is Intent.STOP and self.state not in INACTIVE_STATES
 
     async def stop(self, reason: str = "") -> None:
-        """Ends the extension in good order; returns when its process is gone. Twice is once."""
+        """Stops the extension in order; returns when its process is gone. May be called twice."""
         self._wants_running, self.was_stopped = False, True
         self._stop_reason = reason
-        life = self._generation  # somebody may start it again at once: that is another life, and not waited for
+        life = self._generation  # it may be started again at once: that is not waited for
         if ON_STOP[self.state] is RequestAction.BEGIN:
             self._intent = Intent.STOP
             if self._starting is not None:
@@ -265,35 +264,34 @@ class Supervisor:
         )
 
     async def aclose(self, because: str = "") -> None:
-        """Ends the extension like `stop`."""
+        """Stops the extension like `stop`."""
         await self.stop(because)
 
     async def reload(self) -> None:
-        """Starts a new copy of the files that are there now, and ends the running one when the new one is ready.
+        """Starts a new process from the current files, and ends the running one when the new one is ready.
 
-        The running copy is given time to respond to the calls that it has. Where the new one cannot be started, the
-        running one stays.
+        The running process gets time to finish its calls. If the new one cannot be started, the running one stays.
 
         Raises:
-            ExtensionRefused: there may be no new copy.
+            ExtensionRefused: the current files may not start.
             NotRunning: it was stopped meanwhile.
-            StartFailed, HandshakeFailed, ...: why the new copy could not be started.
+            StartFailed, HandshakeFailed, ...: why the new process could not be started.
         """
         if self._before_reload is not None:
             await self._before_reload()
         await self._exchange(Intent.RELOAD)
 
     async def replace(self) -> None:
-        """Ends the running copy, which is given time to respond to the calls that it has, and starts a new one.
+        """Ends the running process, which gets time to finish its calls, and starts a new one.
 
         Raises:
             NotRunning: it was stopped meanwhile.
-            StartFailed, HandshakeFailed, ...: why the new copy could not be started.
+            StartFailed, HandshakeFailed, ...: why the new process could not be started.
         """
         await self._exchange(Intent.REPLACE)
 
     async def _exchange(self, wish: Intent) -> None:
-        await self._wait_while(lambda: self._starting is not None)  # a copy that starts may be of the files before
+        await self._wait_while(lambda: self._starting is not None)  # one that is starting may have the previous files
         if self.state not in RUNNING_STATES or self._is_stopping():
             await self.start()
             return
@@ -312,26 +310,26 @@ class Supervisor:
         await self.ready(patience=None)
 
     async def disable(self, because: str = "") -> None:
-        """Ends the extension and lets nothing start it."""
+        """Stops the extension and prevents starts."""
         await self.stop()
         if self.state is not ExtensionState.DISABLED:
             self._transition(ExtensionState.DISABLED)
             self._events.publish(ExtensionDisabled(self.id, because))
 
     def enable(self) -> None:
-        """Lets the extension be started again."""
+        """Allows starts again."""
         if self.state is ExtensionState.DISABLED:
             self._transition(ExtensionState.STOPPED)
             self._events.publish(ExtensionEnabled(self.id))
 
     def refuse(self, error: ExtensionRefused) -> None:
-        """It must not be started, for this reason; it may have been refused before."""
+        """Disables the extension for this reason; it may have been refused before."""
         self.failure = error
         if self.state is not ExtensionState.FAILED:
             self._transition(ExtensionState.FAILED)
 
     async def ready(self, *, patience: float | None = READY_TIMEOUT) -> ExtensionConnection:
-        """Waits until the extension runs, and returns the handle on it.
+        """Waits until the extension runs, and returns its connection.
 
         Raises:
             NotRunning: it is stopped or disabled.
@@ -350,34 +348,34 @@ class Supervisor:
         raise CallTimeout(f"the start of {self.id}", patience or 0.0)
 
     def _running(self) -> ExtensionConnection | None:
-        """Returns the copy that can be called at once."""
+        """Returns the connection that can be called at once."""
         current = self._extension
         if current is not None and self._lifecycle.state in RUNNING_STATES and current.peer.close_reason is None:
             return current
         return None
 
     def _is_transitional(self) -> bool:
-        """Whether things will be otherwise in a moment: it starts, ends, or is dead and its owner does not know yet."""
+        """Whether the state is about to change: it starts, stops, or is dead and its owner has not noticed yet."""
         is_dead = self._extension is None or self._extension.peer.close_reason is not None
         return self.state in (*STARTING_STATES, ExtensionState.STOPPING) or (is_dead and self.state in RUNNING_STATES)
 
     def reconfigure(self, care: SupervisionPolicy, *, command: tuple[str, ...], version: str | None) -> None:
-        """From the next start on the extension is looked after like this."""
+        """Changes the supervision policy from the next start on."""
         if care.breaker != self.supervision.breaker:
             self._breaker = Breaker(self.id, care.breaker)
         self.supervision, self.command, self.version = care, command, version
 
     def add_initializer(self, arrangement: Callable[[ExtensionConnection], object]) -> None:
-        """Does something with every copy of the extension from its first moment: the one that runs, and later ones."""
+        """Calls a function with the running connection, and with each later one from its first moment."""
         self._initializers.append(arrangement)
         if self._extension is not None:
             arrangement(self._extension)
 
     async def call(self, action: Callable[[ExtensionConnection], Awaitable[T]], *, repeat: bool = False) -> T:
-        """Does something with the running copy, waiting for it where it is about to run, and returns what came of it.
+        """Runs an action with the running process, after waiting for one that is starting, and returns its result.
 
-        With `repeat` it is done again with the next copy when this one dies in the midst of it; with
-        `restarts_on_errors` once more, also where this one responds with an error.
+        With `repeat` it is run again with the next process if this one dies meanwhile; with `restarts_on_errors` once
+        more, also if this one responds with an error.
 
         Raises:
             CircuitOpen: too many calls have failed lately; it was not tried.
@@ -403,9 +401,9 @@ class Supervisor:
                 may_resend = may_resend and is_repeated
 
     async def replace_failed(self, extension: ExtensionConnection | None, error: BecketError) -> bool:
-        """Ends a copy that has responded with an error, and waits until it, or one that has died, runs no more.
+        """Ends a process that has responded with an error, and waits until it, or one that has died, is gone.
 
-        Returns whether another may follow it; after any other failure, or where somebody has stopped it, none does."""
+        Returns whether another one may follow; after any other failure, or after a manual stop, none does."""
         if not self._wants_running or not isinstance(error, ConnectionLost | RemoteError):
             return False
         if extension is not None and isinstance(error, RemoteError):
@@ -418,7 +416,7 @@ class Supervisor:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncGenerator[ExtensionConnection, None]:
-        """Yields the running copy, and takes what happens in the block for a call: it is counted, and waited for."""
+        """Yields the running connection, and counts the block as a call."""
         extension = self._running() or await self.ready()
         began = self._clock()
         ticket = self._begin_call(extension, began)
@@ -437,9 +435,10 @@ class Supervisor:
     def _end_call(
         self, extension: ExtensionConnection, ticket: Ticket, began: float, error: BaseException | None
     ) -> None:
-        """Counts what came of a call. Raises for one that a reload has cut off, since its own error is about the link.
+        """Counts the outcome of a call. Raises for one that a reload has cut off, since its own error is about the
+        link.
 
-        No task is woken by a call, unless the circuit has changed or the copy is drained."""
+        A call wakes no task, unless the circuit has changed or the process is drained."""
         left = self._calls[extension] - 1
         if left:
             self._calls[extension] = left
@@ -457,10 +456,10 @@ class Supervisor:
         ):
             raise ConnectionLost(DisconnectReason.LOCAL_CLOSE, f"{self.id} was reloaded before it responded") from error
 
-    # -- the owner
+    # -- the owner task
 
     async def run(self) -> None:
-        """Owns the extension until `close`. Whatever happens to the extension, this does not fail."""
+        """Owns the extension until `close`. No failure of the extension ends it."""
         own_loop = None
         if self._heartbeats is None:
             own_loop = await current_loop()
@@ -479,14 +478,14 @@ class Supervisor:
                 own_loop.close()
 
     async def close(self) -> None:
-        """Stops the extension, and ends `run`; nobody can start it meanwhile."""
+        """Stops the extension, and ends `run`; starts are refused meanwhile."""
         self._is_closing = True
         await self.stop()
         self._is_closed = True
         self._notify_waiters()
 
     async def _run_until_stopped(self) -> None:
-        """One life: from the first start until the extension was stopped, or has failed."""
+        """Runs the extension from its first start until it was stopped, or has failed."""
         self._intent, self._stop_reason = Intent.NONE, ""
         self._generation += 1
         self._transition(ExtensionState.SPAWNING)
@@ -513,7 +512,7 @@ class Supervisor:
                 await self._restart_or_fail(ending)
 
     async def _start_instance(self) -> bool:
-        """Starts a process; returns False where somebody wants it to end meanwhile. What fails is raised."""
+        """Starts a process; returns False if it is to stop meanwhile. Raises failures."""
         extension = await self._open_copy()
         if extension is None:
             return False
@@ -521,7 +520,7 @@ class Supervisor:
         return self._intent is not Intent.STOP
 
     async def _open_copy(self) -> ExtensionConnection | None:
-        """Starts a process beside the one that may run; returns None where somebody wants it to end meanwhile."""
+        """Starts a process beside a running one; returns None if it is to stop meanwhile."""
         self._events.publish(ExtensionStarting(self.id, self.command))
         extension: ExtensionConnection | None = None
         with anyio.CancelScope() as self._starting:
@@ -540,11 +539,11 @@ class Supervisor:
             arrangement(extension)
 
     async def _wait_for_exit_or_intent(self) -> ExitCause:
-        """Waits until something must be done about the running copy."""
+        """Waits until the running process needs an action."""
         assert self._extension is not None
         peer = self._extension.peer
         stop_heartbeat = self._keep_heartbeat(self._extension)
-        peer.add_close_callback(self._on_closed)  # and not a task: a host has hundreds of extensions
+        peer.add_close_callback(self._on_closed)  # a callback, not a task: a host has hundreds of extensions
         try:
             is_open = False
             while self._exit_cause is None and self._intent is Intent.NONE:
@@ -569,7 +568,7 @@ class Supervisor:
         self._notify_waiters()
 
     def _watch_breaker(self, was_open: bool) -> bool:
-        """Calls the extension degraded while its circuit is open; returns whether it is."""
+        """Sets the extension degraded while its circuit is open; returns whether it is."""
         is_open = self._breaker.state(self._clock()) is not BreakerState.CLOSED
         if is_open and not was_open:
             self._mark_degraded("too many of its calls fail")
@@ -578,18 +577,18 @@ class Supervisor:
         return is_open
 
     def _keep_heartbeat(self, extension: ExtensionConnection) -> Callable[[], object]:
-        """Calls `_on_dead` when the extension is dead; returns what stops the heartbeat."""
+        """Calls `_on_dead` when the extension is dead; returns a function that stops the heartbeat."""
         policy = self.supervision.heartbeat
         if policy is None or "ping" not in extension.features:
             return lambda: None
-        assert self._heartbeats is not None  # there is one as long as `run` runs
+        assert self._heartbeats is not None  # set while `run` runs
         return self._heartbeats.add(extension.peer, policy, self._take_beat, partial(self._on_dead, policy))
 
     def _take_beat(self, beat: HeartbeatDecision) -> None:
         if beat.stalled:
             self._events.publish(HostStalled(beat.stalled))
         if beat.liveness is Liveness.SLOW:
-            self._mark_degraded("it is slow to answer")
+            self._mark_degraded("it is slow to respond")
         elif (
             beat.liveness is Liveness.ALIVE
             and self.state is ExtensionState.DEGRADED
@@ -608,7 +607,7 @@ class Supervisor:
             self._events.publish(ExtensionRecovered(self.id))
 
     async def _restart_or_fail(self, ending: ExitCause) -> None:
-        """The copy has ended by itself, or is dead: another is started, if it may."""
+        """Restarts a process that has ended by itself, or is dead, if the policy allows it."""
         lost = ending.lost
         ended_at = self._clock()
         await self._close_instance(hung_because=ending.reason if ending.is_hung else "")
@@ -630,7 +629,7 @@ class Supervisor:
                 return
             try:
                 started = await self._start_instance()
-            except ExtensionRefused as error:  # trying again would only ask again
+            except ExtensionRefused as error:  # another attempt would only prompt again
                 self._fail(error)
                 return
             except BecketError as error:
@@ -646,7 +645,7 @@ class Supervisor:
             return
 
     async def _wait_restart_delay(self, delay: float) -> bool:
-        """Waits before a restart; returns False where somebody wants the extension to end meanwhile."""
+        """Waits before a restart; returns False if the extension is to stop meanwhile."""
         with anyio.move_on_after(delay):
             await self._wait_while(lambda: self._intent is not Intent.STOP)
         if self._stagger is not None and (wait := self._stagger.reserve(self._clock())):
@@ -655,7 +654,7 @@ class Supervisor:
         return self._intent is not Intent.STOP
 
     async def _reload_copy(self) -> None:
-        """Starts a new copy, lets it take the calls from then on, and ends the one before it."""
+        """Starts a new process, routes further calls to it, and ends the one before it."""
         began = self._clock()
         old = self._extension
         try:
@@ -678,7 +677,7 @@ class Supervisor:
         self._events.publish(ExtensionReloaded(self.id, self._clock() - began, cut_off))
 
     async def _drain_copy(self, old: ExtensionConnection) -> int:
-        """Ends a copy whose place is taken, after the calls that it has; returns how many were cut off."""
+        """Ends a replaced process after its pending calls; returns how many were cut off."""
         self._is_draining = True
         try:
             with anyio.move_on_after(self.supervision.drain_timeout):
@@ -733,7 +732,7 @@ class Supervisor:
         self._notify_waiters()
         if extension is not None:
             if hung_because and extension.peer.process is not None:
-                extension.peer.process.kill()  # it does not read: the end of its stdin and SIGTERM would be waited out
+                extension.peer.process.kill()  # it does not read: it would ignore the end of its stdin and SIGTERM
             if is_asked:
                 await extension.shutdown(self._stop_reason)
             else:
@@ -752,7 +751,7 @@ class Supervisor:
         process = None if self._extension is None else self._extension.peer.process
         return None if process is None else process.pid
 
-    # -- telling and waiting
+    # -- events and waiting
 
     def _transition(self, to: ExtensionState) -> None:
         before = self.state
@@ -774,7 +773,7 @@ class Supervisor:
 
 
 def text_of(id: str, error: BecketError) -> str:
-    """Returns why a copy has ended, without its id; of one that the host itself has ended, the reason alone."""
+    """Returns why a process has ended, without its id; if the host itself has ended it, the reason alone."""
     if isinstance(error, ConnectionLost) and error.reason is DisconnectReason.LOCAL_CLOSE and error.detail:
         return error.detail
     return without_id(id, str(error))

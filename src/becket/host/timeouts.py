@@ -18,9 +18,9 @@ __all__ = ["DEFAULT_TIMEOUTS", "Timeouts"]
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
-    """Seconds for each kind of call; None is for ever. A timeout cancels the call and never ends the extension.
+    """Seconds for each kind of call; None is no limit. A timeout cancels the call and never ends the extension.
 
-    The first exchange has `Limits.handshake`."""
+    The handshake has `Limits.handshake`."""
 
     tool: float | None = TOOL_CALL.timeout
     complete: float | None = PROVIDER_COMPLETE.timeout

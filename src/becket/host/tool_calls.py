@@ -1,6 +1,6 @@
 """Runs a tool between the hooks before and after it: one path for programs, for models and for the command line.
 
-It knows no process: consulting hooks and calling the tool are callables.
+Hooks and tools are callables here, without processes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CallTool: TypeAlias = Callable[[RegisteredTool, Any], Awaitable[Any]]
 
 
 class ToolOutcome(Struct, frozen=True):
-    """What a tool has returned, or the error that it failed with. `replacement` is the text that a hook has put in the
-    place of either; a failure stays one."""
+    """The result of a tool, or its error. `replacement` is the text of a hook that replaces either; a failure stays
+    one."""
 
     tool: str
     result: Any = None
@@ -42,7 +42,7 @@ class ToolOutcome(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What a model reads of it."""
+        """The text for a model."""
         if self.replacement is not None:
             return self.replacement
         return format_tool_result(self.result) if self.error is None else describe_failure(self.error)
@@ -56,7 +56,8 @@ async def run_tool(
     *,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ToolOutcome:
-    """Consults the hooks before a tool call, runs it with the input that they agree on, and shows them its output.
+    """Consults the hooks before a tool call, runs it with the input that they agree on, and consults them about its
+    output.
 
     Raises:
         ToolBlocked: a hook has blocked the call. The tool has not run.
@@ -81,5 +82,5 @@ async def run_tool(
 
 
 def describe_failure(error: Exception) -> str:
-    # What an error of unknown origin says is for the log, not for a model or an extension.
+    # The text of an unknown error is for the log, not for a model or an extension.
     return f"Tool execution failed: {error if isinstance(error, BecketError) else 'internal error'}"

@@ -1,10 +1,10 @@
-"""Registry of all tools in a host: the names that models see, and the extension behind each. Pure.
+"""Registry of all tools in a host: the names that models see, and the extension of each. Pure.
 
-Pure: calling a tool is the handle's. A name that a model has seen stays the same over restarts, so a conversation can
-go on. What cannot be registered is told, and the other tools are.
+A name that a model has seen stays the same over restarts, so a conversation can go on. What cannot be registered is
+reported, and the other tools are registered.
 
-No extension takes a name of another: names that begin with the id of an extension are reserved for it, whether it runs
-or not. Of two ids that both fit, the longer one counts; where they are equally long, no tool has the name.
+No extension can use a name of another: names that begin with the id of an extension are reserved for it, whether it
+runs or not. Of two ids that both fit, the longer one counts; if they are equally long, no tool has the name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
     "prefixed_tool_name",
 ]
 
-MAX_TOOLS: Final = 256  # of one extension: models are shown fewer, and if all their names clash it takes 20 ms
+MAX_TOOLS: Final = 256  # of one extension: models get fewer, and if all their names clash it takes 20 ms
 MAX_PREFIXED_BYTES: Final = 64  # bytes
 PREFIX: Final = "ext_"
 HASH_DIGITS: Final = 6
@@ -51,7 +51,7 @@ class ToolNaming(Struct, frozen=True):
     """How tools are named and described to a model.
 
     `name` takes the extension and the tool. All names of an extension begin with its `prefix`, unless that makes them
-    too long. `other_name` takes also what tells whether a name is free, and returns None where there is none."""
+    too long. `other_name` also takes a function that returns whether a name is free; None if there is none."""
 
     name: Callable[[str, str], str]
     prefix: Callable[[str], str]
@@ -64,7 +64,7 @@ def plain_name(extension: str, tool: str) -> str:
 
 
 def digested_name(extension: str, tool: str, is_free: Callable[[str], bool]) -> str | None:
-    """Returns a name with a piece of a digest behind the id; a longer piece where somebody has taken that one too."""
+    """Returns a name with a part of a digest after the id; a longer part if that one is in use too."""
     names = (
         model_facing_name(tool_runtime_name(f"{extension}-{short_digest(extension, tool, size)}", tool))
         for size in (HASH_DIGITS, 2 * HASH_DIGITS, 4 * HASH_DIGITS)
@@ -73,7 +73,7 @@ def digested_name(extension: str, tool: str, is_free: Callable[[str], bool]) -> 
 
 
 def prefixed_tool_name(extension: str, tool: str) -> str:
-    """Returns `ext_<extension>_<tool>`, with a piece of a digest at its end where that is longer than 64 bytes."""
+    """Returns `ext_<extension>_<tool>`, with a part of a digest at its end if that is longer than 64 bytes."""
     name = f"{PREFIX}{extension}_{tool}"
     if len(name.encode()) <= MAX_PREFIXED_BYTES:
         return name
@@ -96,22 +96,22 @@ PLAIN_NAMING: Final = ToolNaming(
     lambda extension, description: description,
     digested_name,
 )
-"""`extension_tool` in the characters that models allow; one that is taken, or reserved for another, has a piece of a
-digest in it."""
+"""`extension_tool` in the characters that models allow; if it is in use, or reserved for another, with a part of a
+digest."""
 
 PREFIXED_NAMING: Final = ToolNaming(
     prefixed_tool_name,
     lambda extension: f"{PREFIX}{extension}_",
     lambda extension, description: f"[ext:{extension}] {description}",
 )
-"""`ext_<extension>_<tool>`, described with whose it is; one that is taken, or reserved for another, is left out."""
+"""`ext_<extension>_<tool>`, described with its extension; one that is in use, or reserved for another, is left out."""
 
 
 # -- what is registered
 
 
 class RegisteredTool(Struct, frozen=True):
-    """A tool as a model sees it, and whose it is. `tool` is what its extension declared."""
+    """A tool as a model sees it, and its extension. `tool` is what its extension declared."""
 
     extension: str
     tool: Tool
@@ -122,16 +122,16 @@ class RegisteredTool(Struct, frozen=True):
     names: NameMap = NameMap()
 
     def for_model(self) -> dict[str, Any]:
-        """Returns what a model is told of it."""
+        """Returns its description for a model."""
         return {"name": self.name, "description": self.description, "input_schema": self.input_schema}
 
     def decode_input(self, written: Any) -> Any:
-        """Returns the input that a model has written with the tool's own names of properties, as hooks see it."""
+        """Returns the input of a model with the tool's own names of properties, as hooks see it."""
         return restore_input(written, self.names)
 
 
 class ToolRegistry:
-    """The tools of all extensions. `reserved` are names of the host's own, which no extension can take."""
+    """The tools of all extensions. `reserved` are names of the host's own, which no extension can use."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._reserved = frozenset(reserved)
@@ -148,12 +148,12 @@ class ToolRegistry:
         return iter(tuple(self._by_name.values()))
 
     def reserve(self, extension: str, naming: ToolNaming = PLAIN_NAMING) -> None:
-        """Keeps the names that begin with the id of an extension for its tools."""
+        """Reserves the names that begin with the id of an extension for its tools."""
         self._prefixes[extension] = naming.prefix(extension)
 
     def add(self, extension: str, tools: Collection[Tool], *, naming: ToolNaming = PLAIN_NAMING) -> list[Diagnostic]:
-        """Registers the tools of an extension in place of those that it had. Returns why some were left out, and which
-        have another name than they would have."""
+        """Registers the tools of an extension in place of its previous ones. Returns why some were left out, and which
+        have another name than usual."""
         self.remove(extension)
         self.reserve(extension, naming)
         rivals = self._find_rivals(extension)
@@ -200,7 +200,7 @@ class ToolRegistry:
 
     def _is_free(self, extension: str, taken: AbstractSet[str], name: str) -> bool:
         own = self._prefixes[extension]
-        # A shorter prefix that its own begins with does not count, or it would have no name at all.
+        # A shorter prefix of its own prefix does not count, or it would have no name at all.
         prefixes = [prefix for prefix in self._prefixes.values() if not own.startswith(prefix)]
         return name not in taken and not any(name.startswith(prefix) for prefix in prefixes)
 
@@ -211,23 +211,23 @@ class ToolRegistry:
         self._by_name[name] = self._by_runtime_name[runtime_name] = registered
 
     def remove(self, extension: str) -> None:
-        """Takes the tools of an extension away. Their names are kept for it, in case it comes back."""
+        """Removes the tools of an extension. Their names stay reserved, in case it comes back."""
         for runtime_name, name in self._remembered.get(extension, {}).items():
             self._by_name.pop(name, None)
             self._by_runtime_name.pop(runtime_name, None)
 
     def forget(self, extension: str) -> None:
-        """Takes the tools of an extension away for good: others may have their names."""
+        """Removes the tools of an extension for good: others may use their names."""
         self.remove(extension)
         self._remembered.pop(extension, None)
         self._prefixes.pop(extension, None)
 
     def find(self, name: str) -> RegisteredTool | None:
-        """Returns the tool that a model, or an extension with its runtime name, means; None if there is none."""
+        """Returns the tool of a model's name or of a runtime name; None if there is none."""
         return self._by_name.get(name) or self._by_runtime_name.get(name)
 
     def get(self, name: str) -> RegisteredTool:
-        """Returns the tool that is meant.
+        """Returns the tool of a name.
 
         Raises:
             NotDeclared: there is none.
@@ -238,7 +238,8 @@ class ToolRegistry:
         return found
 
     def for_model(self) -> tuple[dict[str, Any], ...]:
-        """Returns what a model is told of all tools, in an order that does not depend on who started first."""
+        """Returns the descriptions of all tools for a model, in an order that does not depend on which extension
+        started first."""
         return tuple(self._by_name[name].for_model() for name in sorted(self._by_name))
 
 
@@ -254,7 +255,7 @@ def renamed(extension: str, problem: str) -> Diagnostic:
 
 
 def build_skip_diagnostic(extension: str, problem: str) -> Diagnostic:
-    hint = "the other tools are there; give it another name"
+    hint = "the other tools are available; give it another name"
     return Diagnostic(
         code=ProblemCode.TOOL_LEFT_OUT, extension=extension, problem=problem, hint=hint, severity=Severity.WARNING
     )

@@ -1,6 +1,6 @@
 """Watches extension folders and yields those whose content has changed.
 
-Changes that come together are told together. What is done about them (nothing, a note, a reload) is the host's.
+Changes that come together are reported together. The host decides what to do about them (nothing, a note, a reload).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ IGNORED = ("__pycache__", "node_modules")
 
 
 class FolderChanged(Struct, frozen=True):
-    """The files of an extension hold something else than before. `digest` is None while they cannot be read."""
+    """The files of an extension have changed. `digest` is None while they cannot be read."""
 
     extension: str
     paths: tuple[str, ...]
@@ -46,10 +46,9 @@ async def watch_folders(
 ) -> AsyncGenerator[FolderChanged, None]:
     """Yields the extensions whose folders have changed, given by id, until `stop` is set.
 
-    Of those that share their folder with others only their own `files` count, which are absolute paths. Python's
-    caches, what begins with a dot and what an editor leaves for a moment do not count. `began` is set when what changes
-    from then on is seen."""
-    import watchfiles  # a compiled module: only who watches pays for it
+    For those that share their folder only their own `files` count, which are absolute paths. Python's caches, names
+    that begin with a dot and an editor's temporary files do not count. `began` is set once changes are seen."""
+    import watchfiles  # a compiled module: imported only to watch
 
     own = {extension: set(paths) for extension, paths in (files or {}).items()}
     known = {
@@ -86,7 +85,7 @@ async def watch_folders(
 
 
 def is_relevant(_: Change, path: str) -> bool:
-    """Returns whether a change of this file is worth a look."""
+    """Returns whether a change of this file counts."""
     parts = path.split(os.sep)
     name = parts[-1]
     is_passing = name.endswith(("~", ".swp", ".swx", ".tmp", ".pyc")) or name.startswith((".", "#"))
@@ -100,7 +99,7 @@ def belongs_to(path: str, folder: str, only: Collection[str] | None) -> bool:
 
 
 async def compute_digest(folder: str, only: Collection[str] | None, limits: Limits) -> str | None:
-    """Returns what a folder holds, or those files of it; None where that cannot be told."""
+    """Returns the digest of a folder, or of those files of it; None if it cannot be computed."""
     return await anyio.to_thread.run_sync(compute_digest_blocking, folder, only, limits)
 
 

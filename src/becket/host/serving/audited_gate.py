@@ -1,6 +1,6 @@
 """`AuditedGate`: a permission gate that records every decision and grant change.
 
-Events go to a callable, as they happen. Writing them down, one line after the other, is whoever gave it.
+Events go to a callable, as they happen; it must write them in order.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from becket.permissions.policies import Decision, Policy
 __all__ = ["AuditSink", "AuditedGate", "classify_error", "record_event"]
 
 AuditSink = Callable[[AuditEvent], object]
-"""Takes what is to be recorded. Any thread may call it."""
+"""Takes an event to be recorded. Any thread may call it."""
 
 
 class AuditedGate(Gate):
-    """A gate that records what it decides, and who changed what it holds. `calls` is how often its extension called."""
+    """A gate that records its decisions, and who changed its grants. `calls` is how often its extension called."""
 
     __slots__ = ("_record", "calls")
 
@@ -59,12 +59,12 @@ class AuditedGate(Gate):
 
     def _record_decision(self, decision: Decision) -> None:
         self.calls += 1
-        if decision.allowed is not None:  # else somebody is asked first, and the answer is recorded
+        if decision.allowed is not None:  # else the user is prompted first, and the response is recorded
             self._record(build_call_record(decision, allowed=decision.allowed))
 
     def enforce(self, decision: Decision) -> None:
-        self.calls -= 1  # the host's own: it asks before it calls the extension
-        if decision.allowed is None:  # nobody is asked here, so it is a no
+        self.calls -= 1  # the host's own: it checks before it calls the extension
+        if decision.allowed is None:  # there is no prompt here, so it is denied
             record_event(self._record, build_call_record(decision, allowed=False))
         super().enforce(decision)
 
@@ -101,13 +101,13 @@ def build_call_record(decision: Decision, *, allowed: bool) -> CallDecided:
 
 
 def record_event(audit: AuditSink | None, event: AuditEvent) -> None:
-    """Hands an event to the audit; where that fails, it is logged, and what has happened stands."""
+    """Passes an event to the audit; an error is logged, and the event stands."""
     if audit is None:
         return
     try:
         audit(event)
     except Exception as error:
-        host_logger().error("the audit failed to take %r", event, exc_info=error)
+        host_logger().error("the audit failed to record %r", event, exc_info=error)
 
 
 ERROR_CLASSES: dict[type[BecketError], str] = {

@@ -1,6 +1,6 @@
 """`ContractClient`: calls an extension in the contract's methods, mapped to its dialect.
 
-What a dialect has no word for is refused before anything is sent.
+Methods that the dialect does not define are refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EventStream(Protocol[E]):
 
 
 class MappedStream(Struct, Generic[E, R], frozen=True, eq=False):
-    """A stream that is to be opened, its method and params as they travel, and how its result is read."""
+    """A stream that is to be opened, its method and params on the wire, and the decoder of its result."""
 
     stream: EventStream[E]
     method: Stream[Any, Any, E]
@@ -55,9 +55,9 @@ class MappedStream(Struct, Generic[E, R], frozen=True, eq=False):
 
 
 class ContractClient:
-    """The link to one extension, spoken to in the contract's methods. `mapping` is None where those are its own.
+    """Calls one extension in the contract's methods. `mapping` is None if those are its own.
 
-    With `kills_at_once` nobody says goodbye."""
+    With `kills_at_once` no shutdown is requested."""
 
     def __init__(
         self, peer: Peer, speech: ContractMapping | None, scene: LinkState, *, kills_at_once: bool = False
@@ -68,21 +68,21 @@ class ContractClient:
         self.link_state = scene
 
     def supports(self, method: Method[Any, Any]) -> bool:
-        """Returns whether the extension's dialect has a word for it."""
+        """Returns whether the extension's dialect defines the method."""
         return self.mapping is None or method.name in self.mapping.methods
 
     def check_supported(self, method: Method[Any, Any]) -> None:
-        """Raises NotSupported for what cannot be said."""
+        """Raises NotSupported for a method that the dialect does not define."""
         if self.mapping is not None:
             self.mapping.get_method(method.name)
 
     async def call(
         self, method: Method[P, R], params: P, *, returns: Any = None, timeout: float | Unset | None = UNSET
     ) -> R:
-        """Makes a call and returns its result; `returns` is the type of the contract's own, where it is another.
+        """Makes a call and returns its result; `returns` is the type of the contract's result, if that differs.
 
         Raises:
-            NotSupported: it cannot be said. Nothing was sent.
+            NotSupported: the dialect does not define it. Nothing was sent.
             RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
         """
         if self.mapping is None:
@@ -96,20 +96,20 @@ class ContractClient:
         return read
 
     def attach_meta(self, call: ToolCall, meta: Mapping[str, Any] | None) -> ToolCall:
-        """Returns the call of a tool with what the host says about it, where the dialect has a place for that.
+        """Returns the call of a tool with the host's `meta`, if the dialect has a field for it.
 
         Raises:
-            NotSupported: it has none, and something is to be said.
+            NotSupported: it has none, and `meta` is not empty.
         """
         if self.mapping is not None and self.mapping.add_call_metadata is not None:
             return self.mapping.add_call_metadata(call, meta, self.link_state)
         if meta:
             name = "native" if self.mapping is None else self.mapping.dialect
-            raise NotSupported("`meta` of a tool's call", f"the dialect `{name}` has no place for it")
+            raise NotSupported("`meta` of a tool's call", f"the dialect `{name}` has no field for it")
         return call
 
     async def send_request(self, saying: WireRequest, timeout: float | Unset | None = UNSET) -> Any:
-        """Asks in the dialect's own words; of a stream, only what it comes to is of interest."""
+        """Sends a request in the dialect's messages; of a stream, only the result matters."""
         if isinstance(saying.method, Stream):
             return await self._run_stream(saying, timeout)
         return await self.peer.call(saying.method, saying.params, timeout=timeout)
@@ -124,7 +124,7 @@ class ContractClient:
         """Returns a call with events, to be opened.
 
         Raises:
-            NotSupported: it cannot be said.
+            NotSupported: the dialect does not define it.
         """
         if self.mapping is None:
             return MappedStream(self.peer.stream(method, params, **options), method, params, identity)
@@ -139,7 +139,7 @@ class ContractClient:
         )
 
     async def request_shutdown(self, timeout: float | None) -> None:
-        """Asks the extension to end, and waits a moment for its answer; many end without one."""
+        """Requests the extension to end, and waits a moment for its response; many end without one."""
         if self.peer.is_closed or self._skips_shutdown:
             return
         saying = self._build_shutdown()

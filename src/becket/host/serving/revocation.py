@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Revocable(Protocol):
-    """Something that lasts, and can be ended with an error by somebody else than who made it."""
+    """Something that lasts, and that other code can end with an error."""
 
     def end(self, error: BecketError) -> None: ...
 
@@ -36,7 +36,7 @@ class RevocableCalls:
         self._unsubscribe = gate.subscribe(self._on_revoked)
 
     async def check(self, method: str, permission: str | None) -> None:
-        """Decides whether the extension may be called, which is recorded. It waits only where a policy has a say.
+        """Decides whether the extension may be called, and records it. It waits only for a policy.
 
         Raises:
             NotPermitted: it may not.
@@ -63,11 +63,11 @@ class RevocableCalls:
             loop.close()
 
     def add(self, permission: str, one: Revocable) -> None:
-        """From now on it ends with this permission."""
+        """Ends this call with its permission from now on."""
         self._by_permission.setdefault(permission, set()).add(one)
 
     def remove(self, permission: str, one: Revocable) -> None:
-        """It has ended by itself."""
+        """Removes a call that has ended by itself."""
         if permission in self._by_permission:
             self._by_permission[permission].discard(one)
 
@@ -75,7 +75,7 @@ class RevocableCalls:
         """Makes a call that needs a permission of the extension, and returns its result.
 
         Raises:
-            NotPermitted: the extension does not hold it, or lost it before the answer came.
+            NotPermitted: the extension does not hold it, or lost it before the response arrived.
         """
         if self._gate.consults():
             await self._consult(method, permission)
@@ -91,11 +91,11 @@ class RevocableCalls:
         raise scoped.error or self._build_error(permission)
 
     def _on_revoked(self, permission: str) -> None:
-        self._loop.call_from_thread(lambda: self._end(permission))  # whoever revokes may be in any
+        self._loop.call_from_thread(lambda: self._end(permission))  # revocations come from any thread
 
     def _end(self, permission: str) -> None:
         if self._gate.allows(permission):
-            return  # it was given back in the meantime
+            return  # it was granted again in the meantime
         for one in self._by_permission.pop(permission, set()):
             one.end(self._build_error(permission))
 
@@ -103,12 +103,12 @@ class RevocableCalls:
         return NotPermitted(permission, method=method, extension=self._gate.extension)
 
     def close(self) -> None:
-        """Hears of no more revocations."""
+        """Unsubscribes from revocations."""
         self._unsubscribe()
 
 
 class RevocableCall:
-    """A call that is waited for; leaving its scope tells the other side."""
+    """A pending call; leaving its scope cancels it at the other peer."""
 
     __slots__ = ("error", "scope")
 

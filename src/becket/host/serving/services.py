@@ -1,8 +1,8 @@
 """Memory and configuration handlers that a host serves to one extension.
 
-Whose they are is told by the connection alone: a namespace or a key of somebody else cannot even be named. Who may call
-is decided before, by the gate of the link. The changes of the configuration are read from the store's own record of
-them, so that none is lost or told twice, however fast they come.
+The connection alone determines the extension: the namespace or a key of another one cannot even be named. The gate of
+the link decides before who may call. Changes of the configuration are read from the store's own record of them, so
+that none is lost or sent twice, however fast they come.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncStore", "ExtensionServices"]
 
 T = TypeVar("T")
-ENVELOPE_BYTES = 1_024  # bytes of an answer beside its records
+ENVELOPE_BYTES = 1_024  # bytes of a response beside its records
 QUERIES = 2  # of one extension at once: each may have a whole frame of records in memory, and more are not faster
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
@@ -74,7 +74,7 @@ class ExtensionServices:
         self._extension = gate.extension
         self._limits = limits
         self._loop = loop
-        # What is in memory is done sooner than a thread would begin. Any other store may wait for a disk.
+        # A call to a store in memory is faster than a thread. Any other store may wait for a disk.
         self._is_inline = isinstance(store, InMemoryStore) and secrets is None
         self._gate = gate
         self._changes: ConfigSubscription | None = None
@@ -91,19 +91,19 @@ class ExtensionServices:
         methods.handle(CONFIG_SUBSCRIBE)(self.subscribe)
 
     def close(self) -> None:
-        """Tells of no more changes."""
+        """Stops sending changes."""
         if self._changes is not None:
             self._changes.close()
 
-    # -- what an extension calls
+    # -- methods for the extension
 
     def append_nowait(self, append: Append) -> Appended:
-        """Keeps a record of the extension."""
+        """Appends a record of the extension."""
         check_owner(append.namespace, self._extension)
         return call_store(self._store.append, append)
 
     def append(self, append: Append) -> Any:
-        """The same for a store that may wait for a disk: the response leaves when the record is safe."""
+        """The same for a store that may wait for a disk: the response is sent when the record is safe."""
         check_owner(append.namespace, self._extension)
         return call_store(self._async_store.append, append)
 
@@ -113,12 +113,12 @@ class ExtensionServices:
         return call_store(self._store.query_page, query, self._limits.frame - ENVELOPE_BYTES)
 
     async def query_in_turn(self, query: Query, ctx: Context) -> Records:
-        """The same for a store that may wait for a disk: a few at once, and none while results wait to be read."""
+        """The same for a store that may wait for a disk: a few at once, and none while the send queue is full."""
         async with self._queries:
             try:
                 await ctx.peer.drain()
             except NotSent as error:
-                raise Busy("bytes that you have not read", self._limits.send_queue) from error
+                raise Busy("unread bytes", self._limits.send_queue) from error
             found: Records = await self._loop.run_in_thread(self.query, query)
             return found
 
@@ -131,37 +131,37 @@ class ExtensionServices:
         return call_store(self._config.set_config, self._extension, change)
 
     async def subscribe(self, wanted: ConfigSubscribe, ctx: Context) -> ConfigSubscribed:
-        """Tells from now on of each change."""
+        """Sends each change from now on."""
         if self._changes is None:
             self._changes = ConfigSubscription(self, self._gate)
         return await self._changes.subscribe(wanted, ctx.peer)
 
-    # -- for its changes
+    # -- for the subscription
 
     async def run_store_call(self, function: Callable[..., T], *arguments: object) -> T:
-        """Returns what a method of the store gives for this extension, without making the loop wait for a disk."""
+        """Returns the result of a store method for this extension, without blocking the loop."""
         if self._is_inline:
             return call_store(function, self._extension, *arguments)
         result: T = await self._loop.run_in_thread(call_store, function, self._extension, *arguments)
         return result
 
     def parse_keys(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Returns keys as they are kept.
+        """Returns keys in their stored form.
 
         Raises:
-            InvalidParams: one of them can be no key.
+            InvalidParams: one of them is not a valid key.
         """
         return tuple(parse_config_key(key, self._limits) for key in keys)
 
     def check_subscriptions(self, keys: int) -> None:
-        """Raises QuotaExceeded where an extension may not be notified about so many keys."""
+        """Raises QuotaExceeded for too many subscribed keys."""
         most = self._limits.config_subscriptions
         if keys > most:
             raise QuotaExceeded(self._extension, "subscriptions", used=keys, limit=most)
 
     @property
     def store(self) -> Store:
-        """Where everything is kept."""
+        """The store of the extension's data."""
         return self._store
 
     @property
@@ -171,23 +171,23 @@ class ExtensionServices:
 
     @property
     def loop(self) -> Loop:
-        """Where everything runs."""
+        """The loop of the link."""
         return self._loop
 
 
 class ConfigSubscription:
-    """Which changes of its configuration an extension is told, and how far that has come.
+    """Which changes of its configuration an extension gets, and which it has got.
 
-    Each key that was asked for has a floor: only what came after that revision is told. A second subscription adds to
-    the first. One task at a time reads the changes and tells them, and waits while the extension does not read."""
+    Each subscribed key has a floor: only changes after that revision are sent. A second subscription adds to the first.
+    One task at a time reads the changes and sends them, and waits while the extension does not read."""
 
     def __init__(self, services: ExtensionServices, gate: Gate) -> None:
         self._services = services
         self._extension = gate.extension
         self._gate = gate
         self._floors: dict[str | None, int] = {}  # None is for all keys
-        self._position = 0  # all changes up to this revision were told, or were not asked for
-        self._sent_keys: set[str] = set()  # keys that have a value, as far as the extension knows
+        self._position = 0  # all changes up to this revision were sent, or have no subscription
+        self._sent_keys: set[str] = set()  # keys with a value, as far as the extension knows
         self._peer: Peer | None = None
         self._is_dirty = False
         self._is_rewound = False
@@ -195,7 +195,7 @@ class ConfigSubscription:
         self._ends: list[Callable[[], None]] = []
 
     async def subscribe(self, wanted: ConfigSubscribe, peer: Peer) -> ConfigSubscribed:
-        """Adds a subscription and returns where it begins."""
+        """Adds a subscription and returns its first revision."""
         store, config, use = self._services.store, self._services.config, self._services.run_store_call
         keys = None if wanted.keys is None else self._services.parse_keys(wanted.keys)
         self._check_room(keys)
@@ -212,17 +212,17 @@ class ConfigSubscription:
         self._check_room(keys)  # again: others may have subscribed meanwhile
         self._peer = peer
         self._add(keys, begins)
-        self._services.loop.call_soon(self._schedule_send)  # after the answer, which leaves first
+        self._services.loop.call_soon(self._schedule_send)  # after the response, which is sent first
         return answer
 
     def _check_room(self, keys: tuple[str, ...] | None) -> None:
-        """Raises QuotaExceeded where these would be too many keys. All of them at once are as none."""
+        """Raises QuotaExceeded if these would be too many keys. A subscription to all keys counts as none."""
         if keys is not None:
             self._services.check_subscriptions(len((self._floors.keys() | set(keys)) - {None}))
 
     def _add(self, keys: tuple[str, ...] | None, begins: int) -> None:
         if self._floors:
-            # What the others were told already they are not told again, even if the new one begins earlier.
+            # Changes that were sent already are not sent again, even if the new subscription begins earlier.
             self._floors = {key: max(floor, self._position) for key, floor in self._floors.items()}
             self._position = min(self._position, begins)
         else:
@@ -234,10 +234,10 @@ class ConfigSubscription:
         floors = [self._floors[key] for key in (change.key, None) if key in self._floors]
         return bool(floors) and change.revision > min(floors)
 
-    # -- telling
+    # -- sending
 
     def _on_store_changed(self, extension: str) -> None:
-        if extension == self._extension:  # in the thread of whoever made the change
+        if extension == self._extension:  # in the thread of the change
             self._services.loop.call_from_thread(self._mark_dirty)
 
     def _mark_dirty(self) -> None:
@@ -258,10 +258,10 @@ class ConfigSubscription:
                     await self._send_snapshot()
                 for change in changes or ():
                     if self._is_rewound:
-                        break  # somebody has subscribed meanwhile, and may want what comes before this
+                        break  # a new subscription may want earlier changes
                     await self._send_change(change)
-        except BecketError as error:  # the link has ended, or the store is out of order
-            host_logger().debug("%s is told of no more changes: %s", self._extension, error)
+        except BecketError as error:  # the link has ended, or the store has failed
+            host_logger().debug("%s gets no further configuration changes: %s", self._extension, error)
         finally:
             self._is_sending = False
 
@@ -271,7 +271,7 @@ class ConfigSubscription:
         await told
 
     async def _send_snapshot(self) -> None:
-        """Tells how things are now: the store has forgotten how they came to be so."""
+        """Sends the current values: the store no longer has the changes that led to them."""
         snapshot = await self._services.run_store_call(self._services.config.read_config)
         values: dict[str, str | None] = dict.fromkeys(self._sent_keys - snapshot.values.keys())
         values.update(snapshot.values)
@@ -282,7 +282,7 @@ class ConfigSubscription:
         await told
 
     def _send(self, change: ConfigChanged) -> Awaitable[None]:
-        """Sends a change if it is wanted; what it returns waits while the extension is behind with reading."""
+        """Sends a change if it is subscribed; the returned awaitable waits while the send queue is full."""
         if self._peer is None or not self._matches(change):
             return READY
         told = self._peer.notify(CONFIG_CHANGED, change)
@@ -299,7 +299,7 @@ class ConfigSubscription:
             self._services.loop.call_from_thread(self.close)
 
     def close(self) -> None:
-        """Tells no more."""
+        """Stops sending."""
         ends, self._ends = self._ends, []
         for end in ends:
             end()
@@ -311,7 +311,7 @@ class ConfigSubscription:
 
 
 class AsyncStore:
-    """Keeps records in a store for those who wait on one loop."""
+    """Appends records to a store for callers on one loop."""
 
     __slots__ = ("_completed", "_is_delivering", "_loop", "_store")
 
@@ -322,27 +322,27 @@ class AsyncStore:
         self._is_delivering = False
 
     def append(self, append: Append) -> Deferred:
-        """Hands over a record. What it returns is settled when that is safe; one whose caller has left is kept too.
+        """Submits a record. The result is settled when it is safe; a record whose caller has left is stored too.
 
         Raises:
-            BecketError: why it is not taken.
+            BecketError: why it is rejected.
         """
         deferred = Deferred()
         self._store.append_nowait(append, partial(self._on_done, deferred))
         return deferred
 
     def _on_done(self, deferred: Deferred, outcome: Appended | BecketError) -> None:
-        """Takes an answer, in whatever thread."""
+        """Records an outcome, in any thread."""
         self._completed.append((deferred, outcome))
         if not self._is_delivering:
             self._is_delivering = True
             try:
                 self._loop.call_from_thread(self._deliver)
             except RuntimeError:
-                pass  # the loop has ended, and nobody waits there any more
+                pass  # the loop has ended, and no caller waits there any more
 
     def _deliver(self) -> None:
-        self._is_delivering = False  # first: what comes from now on is delivered here, or by another call
+        self._is_delivering = False  # first: outcomes from now on are delivered here, or by another call
         while self._completed:
             deferred, outcome = self._completed.popleft()
             deferred.settle(outcome)
@@ -352,7 +352,7 @@ class AsyncStore:
 
 
 def call_store(function: Callable[..., T], *arguments: Any) -> T:
-    """Returns what a method of a store returns. Of what goes wrong in it, only an incident id reaches the wire."""
+    """Returns the result of a store method. Of an error in it, only an incident id reaches the wire."""
     try:
         return function(*arguments)
     except RpcError:
@@ -362,7 +362,7 @@ def call_store(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def build_store_error(error: Exception) -> StoreError:
-    """Returns what the wire learns of a store that has failed: an incident id, under which the log has the rest."""
+    """Returns the error response for a store that has failed: an incident id, under which the log has the rest."""
     incident = os.urandom(6).hex()
     host_logger().error("incident %s: the store failed", incident, exc_info=error)
     is_full = isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS

@@ -1,7 +1,7 @@
 """Streams of commands and completions, and notifications outside of a call.
 
-A run ends when the extension loses the permission that it runs on. What an extension says of it right after its answer
-still belongs to it, as the contract allows. Where events cannot be told apart, one run waits for the other.
+A run ends when the extension loses its permission. Events right after the response still belong to the run, as the
+contract allows. If events cannot be distinguished, one run waits for the other.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ K = TypeVar("K")
 K2 = TypeVar("K2")
 R = TypeVar("R")
 
-TRAIL_GRACE = 0.02  # seconds for events that an old extension sends after its answer, unless it said `done`
-MAX_TRAILING = 1_024  # events that are kept for a consumer that does not ask for them
+TRAIL_GRACE = 0.02  # seconds for events that an old extension sends after its response, unless it sent `done`
+MAX_TRAILING = 1_024  # events that are kept for a consumer that does not read them
 DONE_EVENTS = (CommandDone, ProviderDone)
 READERS: Final[Mapping[str, EventReader[Any]]] = MappingProxyType(
     {
@@ -80,22 +80,22 @@ class ExtensionStreams:
         self._turn = anyio.Semaphore(1)
 
     async def acquire_turn(self) -> None:
-        """Waits until no other run is under way whose events could be taken for one's own.
+        """Waits until no other run is open whose events could be mistaken for one's own.
 
         Raises:
-            NotSent: it has not ended within the patience of a run, in seconds.
+            NotSent: it has not ended within the timeout of a run, in seconds.
         """
         with anyio.move_on_after(self._turn_timeout):
             await self._turn.acquire()
             return
-        raise NotSent("streams whose events cannot be told apart", 1)
+        raise NotSent("streams whose events cannot be distinguished", 1)
 
     def release_turn(self) -> None:
-        """The next may begin."""
+        """Lets the next run begin."""
         self._turn.release()
 
     def accept_trailing(self, name: str, raw: Raw) -> None:
-        """Hands a notification to the runs that it belongs to although they have their response."""
+        """Passes a notification to the runs that it belongs to although they have their response."""
         for run in tuple(self.open):
             run.accept_trailing(name, raw)
 
@@ -103,7 +103,7 @@ class ExtensionStreams:
 class ExtensionStream(Generic[E, R]):
     """A call to an extension and its events: `async with notes.invoke_command(...) as run: async for event in run`.
 
-    `run.result()` is the answer. `dropped` and `skipped` count events, as those of a `CallStream` do."""
+    `run.result()` returns its result. `dropped` and `skipped` count events, as those of a `CallStream` do."""
 
     def __init__(
         self,
@@ -124,9 +124,9 @@ class ExtensionStream(Generic[E, R]):
         self._is_open = False
         self._has_turn = False
         self._opening = anyio.CancelScope()
-        self._error: BecketError | None = None  # why somebody else than the extension has ended it
+        self._error: BecketError | None = None  # the error that the host has ended it with
         self._handlers: list[tuple[tuple[type, ...], EventHandler]] = []
-        # what comes after the answer
+        # events after the response
         self._trailing: deque[E] = deque()
         self._trail_until: float | None = None
         self._has_done_event = False
@@ -154,10 +154,10 @@ class ExtensionStream(Generic[E, R]):
 
     @property
     def skipped(self) -> int:
-        """How many events could not be read."""
+        """How many events could not be decoded."""
         return self._stream.skipped + self._unread
 
-    # -- life
+    # -- lifecycle
 
     async def __aenter__(self) -> ExtensionStream[E, R]:
         if self._is_entered:
@@ -195,8 +195,8 @@ class ExtensionStream(Generic[E, R]):
         if ended is not None:
             await self._call_ended(ended, is_answered)
         if was_open and self._has_turn and not is_answered:
-            # The extension does not know that nobody listens, and goes on: its events are not for the next one.
-            self._error = self._error or LocalProtocolError(f"{self._method.name}: left before its answer came")
+            # The extension does not notice that the run was left, and goes on: its events are not for the next one.
+            self._error = self._error or LocalProtocolError(f"{self._method.name}: left before its response arrived")
             self._runs.loop.spawn(self._drain_abandoned())
             return
         await self._stream.__aexit__()
@@ -217,7 +217,8 @@ class ExtensionStream(Generic[E, R]):
             self._runs.release_turn()
 
     def end(self, error: BecketError) -> None:
-        """Ends the run with this error, unless it was answered; the extension is told where it understands that."""
+        """Ends the run with this error, unless it has its response; cancels it at the extension, if that is
+        supported."""
         if self._is_open and self._stream.done():
             return
         self._error = self._error or error
@@ -227,7 +228,7 @@ class ExtensionStream(Generic[E, R]):
 
     async def _call_ended(self, ended: Callable[[R | None, BecketError | None], None], is_answered: bool) -> None:
         if self._error is not None or not is_answered:
-            ended(None, self._error or LocalProtocolError("left before its answer came"))
+            ended(None, self._error or LocalProtocolError("left before its response arrived"))
             return
         try:
             result = self._read(await self._stream.result())
@@ -236,15 +237,15 @@ class ExtensionStream(Generic[E, R]):
         else:
             ended(result, None)
 
-    # -- once more
+    # -- retry
 
     def resend_with(self, resend: Callable[[BecketError], Awaitable[ExtensionStream[E, R] | None]]) -> None:
-        """Goes on with the run that `resend` returns for the error of this one, if it returns one; at most once."""
+        """Continues with the run that `resend` returns for the error of this one, if it returns one; at most once."""
         self._resend = resend
 
     async def _goes_on(self, failed: EventStream[E], error: BecketError) -> bool:
-        """Returns whether another call has taken the place of one that has failed."""
-        async with self._resending:  # one task may take the events, and another wait for the response
+        """Returns whether another call has replaced one that has failed."""
+        async with self._resending:  # one task may read the events, and another wait for the response
             resend, self._resend = self._resend, None
             if self._stream is not failed:
                 return True
@@ -291,12 +292,12 @@ class ExtensionStream(Generic[E, R]):
         return self._trailing.popleft()
 
     async def batches(self) -> AsyncIterator[list[E | Gap]]:
-        """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
+        """Yields lists of all events since the last one: the cheapest way to consume many."""
         async for event in self:
             yield [event, *self.batch_nowait()]
 
     def batch_nowait(self) -> list[E | Gap]:
-        """Returns what has come and was not taken, without waiting."""
+        """Returns the buffered events, without waiting."""
         ready: list[E | Gap] = self._stream.batch_nowait()
         if ready and isinstance(ready[-1], DONE_EVENTS):
             self._has_done_event = True
@@ -317,7 +318,7 @@ class ExtensionStream(Generic[E, R]):
     def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         """Registers the decorated function, plain or `async def`, for events of these classes.
 
-        `result` hands it the events, in order. All functions that were registered for an event get it.
+        `result` calls it with the events, in order. An event goes to all functions registered for its class.
 
         Raises:
             TypeError: there are no such events in this run.
@@ -335,10 +336,10 @@ class ExtensionStream(Generic[E, R]):
         return register
 
     async def result(self) -> R:
-        """Returns the answer. Events that were not taken go to the functions of `on`, or are dropped.
+        """Returns the result. Unread events go to the functions of `on`, or are dropped.
 
         Raises:
-            PermissionDenied: the extension has lost the permission that this runs on.
+            PermissionDenied: the extension has lost the permission of this run.
             RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
         """
         if self._handlers and self._is_open:
@@ -363,10 +364,10 @@ class ExtensionStream(Generic[E, R]):
                 if listener.is_async:
                     await outcome
 
-    # -- what trails the answer
+    # -- events after the response
 
     def accept_trailing(self, name: str, raw: Raw) -> None:
-        """Takes a notification that came after the response, if it is for this run."""
+        """Handles a notification that came after the response, if it is for this run."""
         reader = self._method.events.get(name)
         if reader is None or not self._may_trail or not self._is_open or not self._stream.done():
             return
@@ -408,8 +409,8 @@ class ExtensionNotifications:
         self._handlers: list[tuple[tuple[type, ...], EventHandler]] = []
 
     def register(self, methods: Registry) -> None:
-        """Adds a handler for each of them. Those without functions are handled only where no running call receives
-        them: a stream of such events stays on the fast path."""
+        """Adds a handler for each of them. Those without functions are handled only if no running call receives them: a
+        stream of such events stays on the fast path."""
         for name in {*READERS, *COMMAND_INVOKE.events, *PROVIDER_STREAM.events}:
             methods.on(name, unless_streamed=name not in READERS)(self._handler(name))
 
@@ -441,7 +442,7 @@ class ExtensionNotifications:
 
 
 def check_notification_types(kinds: Iterable[type]) -> None:
-    """Raises TypeError for a class of which there are no notifications."""
+    """Raises TypeError for a class without notifications."""
     for kind in kinds:
         if kind not in NOTIFICATION_TYPES:
             known = ", ".join(sorted(known.__name__ for known in NOTIFICATION_TYPES))

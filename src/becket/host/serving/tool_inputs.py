@@ -20,8 +20,8 @@ __all__ = ["CompiledInput", "ToolInputSchemas", "compile_inputs"]
 
 
 class ToolInputSchemas:
-    """One compiled schema for each tool; made by `compile_inputs`. `disabled` has the names of the tools whose schemas
-    cannot be applied, each with what is wrong."""
+    """The compiled schemas of an extension's tools; created by `compile_inputs`. `disabled` has the names of the tools
+    whose schemas cannot be applied, each with the problem."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ToolInputSchemas:
         self.disabled = disabled or {}
 
     async def check(self, tool: str, input: Any) -> None:
-        """Looks at an input before it is sent; in a thread, where schema and input make that a long look.
+        """Validates an input before it is sent; in a thread, if schema and input make that slow.
 
         Raises:
             BadValue: it does not fit the schema, and the mode is to enforce it. All problems, each with its pointer.
@@ -56,7 +56,7 @@ class ToolInputSchemas:
 
 
 class CompiledInput(Struct, frozen=True, eq=False):
-    """The schema of a tool's input, and what checks values against it."""
+    """The schema of a tool's input, and its validator."""
 
     schema: Any
     validator: Validator
@@ -71,10 +71,10 @@ async def compile_inputs(
     is_tolerant: bool = False,
     before: ToolInputSchemas | None = None,
 ) -> ToolInputSchemas:
-    """Compiles the schemas of an extension's tools, some in each slice. Those that `before` has are not compiled again.
+    """Compiles the schemas of an extension's tools, some in each slice. Those in `before` are not compiled again.
 
-    Where schemas are enforced, a tool whose schema is none, or not safe to apply, is disabled; with `is_tolerant` it is
-    called without a look at its input.
+    If schemas are enforced, a tool whose schema is invalid, or not safe to apply, is disabled; with `is_tolerant` it is
+    called without validation.
     """
     known = {} if before is None else before.compiled
     compiled: dict[str, CompiledInput] = {}
@@ -92,7 +92,7 @@ async def compile_inputs(
         await slices.pause()
     disables = mode is SchemaMode.ENFORCE and not is_tolerant
     becomes = "is disabled" if disables else "is called without a check of its input"
-    marks = {"is_problem": disables}  # a host has it among its problems: nothing is shown twice
+    marks = {"is_problem": disables}  # a host has it among its problems: nothing is reported twice
     for name, because in unusable.items():
         text = "%s: the tool %r %s, its schema cannot be applied: %s"
         host_logger().warning(text, extension, name, becomes, because, extra=marks)

@@ -1,7 +1,7 @@
-"""Approvals: what the last consent to an extension was about, kept to tell what has changed since.
+"""Approvals: the subject of the last consent to an extension, stored to detect what has changed since.
 
-What holds is in `grants.toml`, with the digest of the files. An approval names these files, so that others which an
-extension adds beside them while it runs in place do not count. Without it they do, and a prompt tells less.
+`grants.toml` has the grants, with the digest of the files. An approval names these files, so that others which an
+extension adds beside them while it runs in place do not count. Without it they do, and a prompt shows less.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LARGEST: Final = 16 * 1024 * 1024  # the names of as many files as an extension 
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """What a consent was about. `variables` are those that are set, and `files` those of the extension, each with a
-    short digest. No secret is kept: secrets in the command are hidden, and of a variable that looks like one, by its
-    name or its value, there is a digest."""
+    """The subject of a consent. `variables` are those that are set, and `files` those of the extension, each with a
+    short digest. No secret is stored: secrets in the command are hidden, and a variable that looks like one, by its
+    name or its value, is stored as a digest."""
 
     digest: str
     command: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Approval(Struct, frozen=True, kw_only=True):
         permissions: Iterable[str],
         files: Mapping[str, str],
     ) -> Self:
-        """Returns the approval of this, without secrets."""
+        """Returns the approval of these values, without secrets."""
         return cls(
             digest=digest,
             command=tuple(map(quote_path, redact_command(command))),
@@ -67,7 +67,7 @@ def hide_secret(name: str, value: str) -> str:
 
 
 def load_approval(path: Path) -> Approval | None:
-    """Returns what is kept there; None where nothing is, or nothing that can be read."""
+    """Returns the approval in a file; None if there is none, or it cannot be read."""
     try:
         return msgspec.json.decode(load_bytes(path, LARGEST), type=Approval)
     except (BadFile, msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
@@ -75,7 +75,7 @@ def load_approval(path: Path) -> Approval | None:
 
 
 def save_approval(path: Path, approval: Approval) -> None:
-    """Keeps an approval.
+    """Stores an approval.
 
     Raises:
         OSError: it cannot be written.
@@ -85,8 +85,8 @@ def save_approval(path: Path, approval: Approval) -> None:
 
 
 def find_changes(before: Approval | None, now: Approval, *, digest: str) -> ConsentChanges | None:
-    """Returns what has changed since the consent to the files with this digest; `before` is what is kept of it, and
-    None is returned where that is nothing."""
+    """Returns the changes since the consent to the files with this digest, None if there was none; `before` is its
+    stored approval."""
     if before is None or not digest or before.digest != digest:
         return None
     added, changed, removed = compare(before.files, now.files)

@@ -1,9 +1,8 @@
 """Resolves the initial configuration values of an extension and where each comes from. Pure.
 
-A value comes from the first place that has one: a variable named after the extension and the key, in our way or in that
-of its system; the variable that the manifest names, what was set before, the host's own configuration, the default.
-What was set before is in the store, and a secret in the file of secrets: it is never taken from the store, and never
-shown.
+The first source with a value wins: a variable named after the extension and the key, in becket's form or in that of its
+system; the variable that the manifest names; the stored value; the host's configuration; the default. Stored values are
+in the store, and secrets in the file of secrets: a secret is never read from the store, and never shown.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ class ConfigSource(StrEnum):
     """Where a value comes from."""
 
     VARIABLE = "variable"  # of the host's environment
-    SECRETS = "secrets"  # what was set before, kept apart from the store
-    STORE = "store"  # what was set before
+    SECRETS = "secrets"  # stored, apart from the store
+    STORE = "store"  # stored
     HOST = "host"  # its configuration
     DEFAULT = "default"
 
 
 class ResolvedConfig(Struct, frozen=True):
-    """The values, whence each comes, which are secret, and what is wrong. It never shows a secret by itself.
+    """The values, the source of each, which are secret, and the problems. Its repr hides secrets.
 
     `unknown` are keys of the host's configuration that the extension does not have."""
 
@@ -60,9 +59,9 @@ class ResolvedConfig(Struct, frozen=True):
 
 
 def variable_for(extension: str, key: str, prefix: str = VARIABLE_PREFIX) -> str | None:
-    """Returns the variable from which a value is taken before all else; None where its name could mean another's.
+    """Returns the variable with the highest precedence for a value; None if its name is ambiguous.
 
-    Two underscores part the id from the key: else `acme` with the key `notes_token` would get the token of
+    Two underscores separate the id from the key: else `acme` with the key `notes_token` would get the token of
     `acme-notes`."""
     parts = [part.upper().replace("-", "_").replace(".", "_") for part in (extension, key)]
     if any("__" in part or part.startswith("_") or part.endswith("_") or not part.isascii() for part in parts):
@@ -83,7 +82,8 @@ def resolve_config(
 ) -> ResolvedConfig:
     """Returns the values of all keys that a manifest names; a key without a value is left out.
 
-    `habits` are those of the extension's dialect; variables of its system that are named in `without` are not read."""
+    `defaults` are the host defaults of the extension's dialect; variables of its system that are named in `without` are
+    not read."""
     values: dict[str, ConfigScalar] = {}
     sources: dict[str, ConfigSource] = {}
     problems: list[Problem] = []
@@ -132,7 +132,7 @@ def candidate_values(
     was_set: Mapping[str, str],
     configured: Mapping[str, object],
 ) -> Iterator[tuple[ConfigSource, Any]]:
-    """Yields each value that there is for a key, the one that counts first. An empty variable is none."""
+    """Yields each value of a key, by precedence. An empty variable is none."""
     for name in names:
         if variables.get(name):
             yield ConfigSource.VARIABLE, variables[name]
@@ -145,7 +145,7 @@ def candidate_values(
 
 
 def read_value(type: ConfigType, text: str) -> Any:
-    """Returns what a text means as a value of this type; the text itself where it means none."""
+    """Returns a text as a value of this type; the text itself if it is not one."""
     if type is ConfigType.STRING:
         return text
     if type is ConfigType.BOOLEAN:
@@ -158,9 +158,9 @@ def read_value(type: ConfigType, text: str) -> Any:
 
 
 def find_value_problem(entry: ConfigEntry, value: object) -> str | None:
-    """Returns what is wrong with a value, without the value itself: it may be secret."""
+    """Returns the problem of a value, without the value itself: it may be secret."""
     if type(value) not in CONFIG_PYTHON_TYPES[entry.type]:
-        return f"has a value that is no {entry.type}"
+        return f"has a value that is not a {entry.type}"
     if entry.choices and value not in entry.choices:
         return f"has a value that is none of: {truncate(', '.join(entry.choices))}"
     return None

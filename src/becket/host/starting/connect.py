@@ -1,6 +1,6 @@
 """`connect_extension`: spawns an extension, runs the handshake and returns its handle.
 
-One start is a list of steps, and whichever of them fails, nothing of the extension is left.
+One start is a list of steps; if any of them fails, nothing of the extension is left.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from becket.stores.store import Store
 __all__ = ["ExtensionConnector", "ExtensionOptions", "connect_extension", "connect_extension_over"]
 
 DEFAULT_HOST_INFO: Final = HostInfo("becket", __version__)
-SYNAPS_VERSION: Final = "0.1.0"  # what extensions of old ask their host for; nothing depends on it
+SYNAPS_VERSION: Final = "0.1.0"  # what old extensions request of their host; nothing depends on it
 NO_CONTAINMENT: Final = "none"
 INTERPRETERS = ("python", "pypy", "node", "deno", "bun", "ruby", "perl", "java", "bash", "sh", "env", "uv", "npx")
 
@@ -67,20 +67,18 @@ INTERPRETERS = ("python", "pypy", "node", "deno", "bun", "ruby", "perl", "java",
 class ExtensionOptions(TypedDict, total=False):
     """Keyword arguments of an extension, however it is connected.
 
-    `grants` are the permissions that it holds; or give a `gate` of your own, which has its own audit. `ask` asks a
-    person for what is neither granted nor denied. `methods` are methods of your own that it may call. `schemas` says
-    what to do with inputs that do not fit a tool: refuse them, unless told otherwise. `known` are the permissions that
-    exist, where you have some of your own. `require_parent` refuses calls that do not say to which request they belong
-    while the extension handles one of another caller. `extra` is what the extension's own kind of manifest says
-    beyond ours.
+    `grants` are its permissions; or pass a `gate` of your own, which has its own audit. `ask` prompts a person for what
+    is neither granted nor denied. `methods` are methods of your own that it may call. `schemas` decides about inputs
+    that do not fit a tool: by default they are refused. `known` are the permissions that exist, if you have some of
+    your own. `require_parent` refuses calls that name no parent request while the extension handles one of another
+    caller. `extra` has the fields of the extension's own kind of manifest beyond the contract.
 
-    `limits` and `timeouts` are those that the dialect is used to, unless given. `on_log` gets each line that the
-    extension logs, after the name of its level; it stands in the log as well. `version`, `digest`, `restarts`
-    and `variables` are for the audit: the version of the extension, the digest of its files where these are known, how
-    often it was started again, and the names of the variables outside the base list that it gets. `budget` is the one
-    that all extensions of a host share. `slices` divides the work of many starts on one loop; give the same to all of
-    them. `on_link` is called with the new link before its first frame, `on_end` when the handle was closed and the
-    process has ended."""
+    `limits` and `timeouts` default to the dialect's. `on_log` gets each line that the extension logs, after the name of
+    its level; the log has it as well. `version`, `digest`, `restarts` and `variables` are for the audit: the version of
+    the extension, the digest of its files if known, how often it was restarted, and the names of its variables outside
+    the base list. `budget` is shared by all extensions of a host. `slices` divides the work of many starts on one loop;
+    pass the same to all of them. `on_link` is called with the new link before its first frame, `on_end` when the handle
+    was closed and the process has ended."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -121,16 +119,16 @@ def connect_extension(
     guard: bool = False,
     **options: Unpack[ExtensionOptions],
 ) -> ExtensionConnector:
-    """Starts an extension, shakes hands with it and gives the handle on it; leaving the block ends it.
+    """Starts an extension, performs the handshake and returns its handle; leaving the block ends it.
 
-    Its id is read from the command unless given. It runs in `root`, its own folder, unless `cwd` or the habits of its
-    dialect say otherwise; it sees the variables of the base list of its dialect, and those of `env`, or all with
-    `inherit_env`. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`. With `guard` it is
-    killed when this program is gone, as by `Peer.connect_process`.
+    Its id is derived from the command unless given. It runs in `root`, its own folder, unless `cwd` or the host
+    defaults of its dialect say otherwise; it gets the variables of the base list of its dialect, and those of `env`, or
+    all with `inherit_env`. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`. With
+    `guard` it is killed when this program is gone, as by `Peer.connect_process`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before it was ready.
-        HandshakeFailed: it did not answer, speaks another version, or declared what it must not.
+        HandshakeFailed: no response, another version, or invalid declarations.
     """
     words = normalize_command(command)
     id = check_id(derive_id(words) if id is None else id)
@@ -168,10 +166,11 @@ def connect_extension(
 def connect_extension_over(
     transport: Transport | ByteStream, *, id: str = "extension", **options: Unpack[ExtensionOptions]
 ) -> ExtensionConnector:
-    """Shakes hands with an extension at the other end of a transport or of a byte stream, and gives the handle on it.
+    """Performs the handshake with an extension at the other end of a transport or of a byte stream, and returns its
+    handle.
 
     Raises, when entered or awaited:
-        HandshakeFailed: it did not answer, speaks another version, or declared what it must not.
+        HandshakeFailed: no response, another version, or invalid declarations.
     """
     id = check_id(id)
 
@@ -183,7 +182,7 @@ def connect_extension_over(
 
 
 class ExtensionConnector:
-    """An extension that is about to be connected: `async with` it, or `await` it and stop it yourself.
+    """An extension that is not connected yet: `async with` it, or `await` it and stop it yourself.
 
     `open` returns the bare connection, for a supervisor."""
 
@@ -210,7 +209,7 @@ class ExtensionConnector:
 
 
 class ExtensionStartup:
-    """All that is decided before anything runs, and the steps of a start."""
+    """The decisions before a start, and its steps."""
 
     def __init__(
         self,
@@ -229,8 +228,8 @@ class ExtensionStartup:
         self._environment = environment or {}
         self._cwd = cwd
         unknown = sorted(options.keys() - ExtensionOptions.__annotations__.keys())
-        if unknown:  # a type checker would say so; a misspelt `grants` must not pass for none without one either
-            raise TypeError(f"no option of an extension: {', '.join(unknown)}")
+        if unknown:  # without a type checker, a misspelt `grants` must not pass for none either
+            raise TypeError(f"an extension has no such option: {', '.join(unknown)}")
         self._options = options
         self._slices = options.get("slices") or Slices()
         self._audit = options.get("audit")
@@ -242,7 +241,7 @@ class ExtensionStartup:
         self._limits = options.get("limits") or self._dialect.host_limits
         self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **habits.timeouts)
         if not isinstance(self._timeouts, Timeouts):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"`timeouts` are such as `Timeouts(tool=5)`, and {self._timeouts!r} are none")
+            raise TypeError(f"`timeouts` must be a `Timeouts`, got {type(self._timeouts).__name__}")
         self._mapping = None if self._dialect.load_mapping is None else self._dialect.load_mapping()
 
     def _build_gate(self) -> Gate:
@@ -326,15 +325,15 @@ class ExtensionStartup:
             if greeted.info is None:
                 about = await probe_info(voice, self._id, greeted.capabilities, self._timeouts.info)
                 greeted = replace(greeted, info=about)
-            await self._slices.take_turn()  # what is done with a new copy comes next
+            await self._slices.take_turn()  # the caller's work on the new connection comes next
         except BaseException as error:
             try:
-                if isinstance(error, BadCapabilities):  # it is well and waits for the first call
+                if isinstance(error, BadCapabilities):  # it is healthy and waits for the first call
                     await voice.request_shutdown(self._timeouts.shutdown)
             finally:
                 await peer.aclose()
             if isinstance(error, HandshakeFailed) and isinstance(error.__cause__, RemoteError):
-                # It has refused, and may have written why: all of that is here now.
+                # It has refused, and may have written why: all of its stderr is here now.
                 raise HandshakeFailed(self._id, error.because + last_stderr_line(peer)) from error.__cause__
             raise
         return ExtensionConnection(
@@ -355,8 +354,8 @@ class ExtensionStartup:
         )
 
     def _build_registry(self, services: ExtensionServices, told: ExtensionNotifications, scene: LinkState) -> Registry:
-        """Returns all that the extension may call, under the names of its dialect."""
-        # Most extensions of a host call it seldom or never: their handlers are made with the first call.
+        """Returns the handlers of all methods that the extension may call, under the names of its dialect."""
+        # Most extensions of a host call it seldom or never: their handlers are built with the first call.
         methods = Registry(partial(register_all, (services, told, self._log)))
         if self._mapping is not None:
             from becket.peer.dialect_handlers import map_handlers
@@ -372,7 +371,7 @@ class ExtensionStartup:
             answer = await run_native_handshake(
                 voice.peer, words, self._gate, timeout=timeout, known=self._known, slices=self._slices
             )
-            # Of one that names no features, whatever it calls `info` is its own.
+            # If it announces no features, a method called `info` is its own.
             about = answer.info if answer.features else None
             kinds = tuple(dict.fromkeys(announced.hook for announced in answer.capabilities.hooks))
             own_id = answer.id if answer.features else ""
@@ -448,7 +447,7 @@ def register_all(parts: Iterable[ExtensionServices | ExtensionNotifications | Ex
 
 
 def required_permissions(methods: Registry | None) -> frozenset[str]:
-    """Returns the permissions that methods of a host's own ask for, and which exist by that."""
+    """Returns the permissions that a host's own methods require, and which thereby exist."""
     handlers = () if methods is None else methods.handlers()
     return frozenset(handler.requires for handler in handlers if handler.requires is not None)
 
@@ -472,14 +471,14 @@ def derive_id(command: Sequence[str]) -> str:
 
 
 def check_id(id: str) -> str:
-    """Returns an id that an extension can have.
+    """Returns a valid id of an extension.
 
     Raises:
-        ValueError: none can have this one: it is a namespace, and a part of the names of tools and models.
+        ValueError: it is not valid: it is a namespace, and a part of the names of tools and models.
     """
     problem = find_extension_id_problem(id)
     if problem is not None:
-        raise ValueError(f"no extension can have the id {id!r}: {problem}")
+        raise ValueError(f"not a valid id of an extension: {id!r}: {problem}")
     return id
 
 

@@ -1,7 +1,7 @@
-"""Consent: decides who may start, prompts the user, stores approvals, applies grant changes.
+"""Consent: decides which extensions may start, prompts the user, stores approvals, applies grant changes.
 
-What may be decided is the gate's (`host.gate`); here it is brought to the files, the grants and the people of one host.
-Starting what may start is the supervisor's.
+The start check decides (`start_check`); this module applies it to the files, the grants and the users of one host. The
+supervisor starts what may start.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ __all__ = ["ConsentController", "ManagedExtension", "writes_in_root"]
 T = TypeVar("T")
 
 MAKE_WRITABLE: Final = "make the data folder writable, and make room on its disk"
-CONSENT_TIMEOUT: Final = 60.0  # seconds for a person to agree; no answer is no
-MAX_RECHECKS: Final = 3  # at files that change while somebody looks at them
+CONSENT_TIMEOUT: Final = 60.0  # seconds for the user's consent; no response refuses
+MAX_RECHECKS: Final = 3  # attempts with files that change during the check
 BY_USER: Final = "answer"
 BY_HOST: Final = "host"
 
 
 class ApprovedStart(Struct, frozen=True):
-    """What was agreed to: these files of an extension, started by this way.
+    """What was approved: these files of an extension, with this launch.
 
-    `digest` is that of the files. It `is_bound` to them where no others may start; by a way in a copy, which is the
-    host's, no others can."""
+    `digest` is that of the files. It `is_bound` to them if no others may start; with a launch from the host's own copy,
+    no others can."""
 
     candidate: Candidate
     launch: LaunchSpec
@@ -79,15 +79,15 @@ class ApprovedStart(Struct, frozen=True):
 
 
 class ManagedExtension:
-    """An extension at the door, or in the house. Its gate is the same from the beginning to the end of the host."""
+    """An extension of a host, approved or not. It has the same gate for the whole life of the host."""
 
     def __init__(self, candidate: Candidate, outcome: StartAllowed | NeedsConsent, gate: AuditedGate) -> None:
         self.candidate = candidate
         self.decision = outcome
         self.gate = gate
         self.approval: ApprovedStart | None = None  # None until it may start
-        self.next_approval: ApprovedStart | None = None  # what its next start is to be of
-        self.ids = IdCounter()  # of what its copies are asked, in some dialects
+        self.next_approval: ApprovedStart | None = None  # what its next start uses
+        self.ids = IdCounter()  # state of its requests, in some dialects
 
     @property
     def id(self) -> str:
@@ -96,14 +96,14 @@ class ManagedExtension:
 
     @property
     def needs_consent(self) -> bool:
-        """Whether somebody has to agree before it may start."""
+        """Whether it needs consent before it may start."""
         return self.approval is None and isinstance(self.decision, NeedsConsent)
 
 
 class ConsentController:
-    """Lets extensions into one host. `given` are the grants of the host's own program, `configured` its values for the
-    configuration of extensions. `find_again` looks for an extension whose files may have changed, and `complain` takes
-    what an operator should know of. `lines` are the commands that hints name."""
+    """Decides about the extensions of one host. `given` are the grants of the host's own program, `configured` its
+    values for the configuration of extensions. `find_again` returns the current candidate of an extension whose files
+    may have changed, and `complain` reports a diagnostic to the operator. `lines` builds the commands in hints."""
 
     def __init__(
         self,
@@ -130,13 +130,13 @@ class ConsentController:
         self._lines = lines
         self._known = PERMISSIONS | required_permissions(settings.methods)
         self._data = () if settings.data_dir is None else (str(settings.data_dir.folder),)
-        self._prompt_lock = anyio.Lock()  # a person answers one question at a time
+        self._prompt_lock = anyio.Lock()  # one prompt at a time
         self._prompt_counts: Counter[str] = Counter()
 
     # -- deciding
 
     def decide(self, candidate: Candidate) -> StartDecision:
-        """Returns whether an extension may start, as things are. It reads all of its files: not for a loop."""
+        """Returns whether an extension may start, as things are. Blocking: it reads all of its files."""
         settings = self._settings
         findings = run_preflight(
             candidate,
@@ -167,11 +167,11 @@ class ConsentController:
         return list_launch_variables(candidate, self._settings)
 
     def _is_copied(self, candidate: Candidate) -> bool:
-        """Returns whether an extension runs from a copy once somebody has agreed to its files."""
+        """Returns whether an extension runs from a copy of its approved files."""
         return self._settings.data_dir is not None and owns_folder(candidate) and not candidate.operator.in_place
 
     def _is_bound(self, outcome: StartDecision) -> bool:
-        """Returns whether only files that somebody agreed to would start."""
+        """Returns whether only approved files would start."""
         match outcome:
             case StartAllowed():
                 return bool(outcome.bound_to)
@@ -181,10 +181,10 @@ class ConsentController:
                 return False
 
     async def evaluate(self, candidate: Candidate) -> ManagedExtension:
-        """Looks at an extension that was found, and returns it as a guest, who may have to be agreed to.
+        """Checks a discovered extension, and returns it; it may still need consent.
 
         Raises:
-            ExtensionRefused: it cannot start, whoever agrees to it.
+            ExtensionRefused: it cannot start, with or without consent.
         """
         outcome = await run_in_thread(self.decide, candidate)
         if isinstance(outcome, StartRefused):
@@ -203,12 +203,12 @@ class ConsentController:
         return guest
 
     def _effective_grants(self, candidate: Candidate, digest: str) -> Grants:
-        """Returns what an extension with these files holds by what is written and given now."""
+        """Returns the current grants of an extension with these files."""
         entry = self._filter_entry(self._persistence.get_grants(candidate.id), digest)
         return effective_grants(candidate.manifest, entry, self._configured_grants.get(candidate.id))
 
     def _filter_entry(self, entry: GrantEntry | None, digest: str) -> GrantEntry:
-        """Returns what of an entry holds for these files: denials do in any case."""
+        """Returns the part of an entry that applies to these files: denials do in any case."""
         if entry is None:
             return GrantEntry()
         return entry if self._covers(entry, digest) else replace(entry, allow=())
@@ -216,30 +216,30 @@ class ConsentController:
     def _covers(self, entry: GrantEntry, digest: str) -> bool:
         return self._in_development or entry.digest in ("", digest)
 
-    # -- letting in
+    # -- starts
 
     async def approve_start(self, guest: ManagedExtension) -> None:
-        """Settles that a guest may start, with the files that it has; a person is asked where it takes one.
+        """Approves the start of an extension with its current files; prompts the user if needed.
 
         Raises:
-            ExtensionRefused: it may not, and why.
+            ExtensionRefused: it may not start, and why.
         """
         self._apply_approval(guest, await self._obtain_approval(guest.candidate, guest.decision))
 
     async def approve_reload(self, guest: ManagedExtension) -> Candidate:
-        """Settles that a guest may start next with the files that it has now, and returns how it was found.
+        """Approves the current files of an extension for its next start, and returns the candidate.
 
         Raises:
-            ExtensionRefused: it may not, and why. What runs stays.
+            ExtensionRefused: they may not start, and why. The running process stays.
         """
         guest.next_approval = await self._obtain_approval(await run_in_thread(self._rediscover, guest.id))
         return guest.next_approval.candidate
 
     async def recheck(self, guest: ManagedExtension) -> bool:
-        """Returns whether a guest that was refused may start now without a question. `approve_start` it then.
+        """Returns whether a refused extension may start now without a prompt. Call `approve_start` then.
 
         Raises:
-            ExtensionRefused: it cannot start, whoever agrees to it.
+            ExtensionRefused: it cannot start, with or without consent.
         """
         candidate = await run_in_thread(self._rediscover, guest.id)
         outcome = await run_in_thread(self.decide, candidate)
@@ -249,12 +249,12 @@ class ConsentController:
         return isinstance(outcome, StartAllowed)
 
     async def resolve_launch(self, guest: ManagedExtension) -> LaunchSpec:
-        """Returns by which way a guest is started now. Where its files are others than those that were agreed to, and
-        no copy of these is there, it is asked about again. A working copy is to be released by the caller.
+        """Returns how an extension is launched now. If its files differ from the approved ones, and there is no copy of
+        these, it needs consent again. The caller must release a working copy.
 
         Raises:
             ExtensionRefused: it may not start any more, and why.
-            StartFailed: its working copy cannot be made.
+            StartFailed: its working copy cannot be created.
         """
         if guest.next_approval is not None:
             agreed, guest.next_approval = guest.next_approval, None
@@ -282,7 +282,7 @@ class ConsentController:
         return agreed.launch
 
     async def _enter_copy(self, guest: ManagedExtension) -> LaunchSpec:
-        """Returns the way in the host's copy of the files, or in a working copy of that where the program may write."""
+        """Returns the launch in the host's copy of the files, or in a working copy of that if the program may write."""
         for _ in range(MAX_RECHECKS):
             assert guest.approval is not None
             agreed = guest.approval
@@ -291,12 +291,12 @@ class ConsentController:
             try:
                 way = await run_in_thread(self._open_working_copy, agreed)
             except BadFile as error:
-                raise StartFailed(guest.id, f"its working copy cannot be made: {error}") from error
+                raise StartFailed(guest.id, f"its working copy cannot be created: {error}") from error
             if way is not None:
                 return way
-            # Another program has changed the host's copy: it is made anew of the files that were agreed to.
+            # Another program has changed the host's copy: it is created anew from the approved files.
             self._apply_approval(guest, await self._obtain_approval(await run_in_thread(self._rediscover, guest.id)))
-        raise ExtensionRefused(guest.id, "its files change all the time")
+        raise ExtensionRefused(guest.id, "its files keep changing")
 
     async def has_only_added_files(self, id: str) -> bool:
         """Returns whether an extension that runs in place has the files that it was started with, and maybe others."""
@@ -313,23 +313,23 @@ class ConsentController:
         return digest_candidate(candidate, without=self._data, approval=approval, limits=self._settings.limits)
 
     def _approval_in_place(self, candidate: Candidate) -> Approval | None:
-        """Returns what the consent that holds for an extension was about, where it runs in place and may add files."""
+        """Returns the valid approval of an extension that runs in place and may add files."""
         entry = self._persistence.get_grants(candidate.id) if candidate.operator.in_place else None
         approval = None if entry is None else self._persistence.approval_of(candidate.id)
         return approval if entry and approval and approval.digest == entry.digest else None
 
     def _apply_approval(self, guest: ManagedExtension, agreed: ApprovedStart) -> None:
-        """From now on this is what was agreed to; the gate lets pass what goes with it."""
+        """Applies an approval, including its grants to the gate."""
         is_other = guest.approval is None or guest.approval.digest != agreed.digest
         guest.candidate, guest.approval = agreed.candidate, agreed
         if is_other:
             now = self._effective_grants(agreed.candidate, agreed.digest)
             self._change_gate(guest, guest.gate.grants, now, agreed.by)
 
-    # -- agreeing
+    # -- approval
 
     async def _obtain_approval(self, candidate: Candidate, outcome: StartDecision | None = None) -> ApprovedStart:
-        """Returns what was agreed to. Files that change while somebody is asked about them are looked at again."""
+        """Returns the approved start. Files that change during a prompt are checked again."""
         id = candidate.id
         for _ in range(MAX_RECHECKS):
             if outcome is None:
@@ -355,13 +355,13 @@ class ConsentController:
             if copy is not None:
                 return replace(agreed, launch=relocate_launch(way, copy))
             candidate, outcome = await run_in_thread(self._rediscover, id), None
-        raise ExtensionRefused(id, "its files change all the time")
+        raise ExtensionRefused(id, "its files keep changing")
 
     async def _obtain_consent(self, candidate: Candidate, consent: NeedsConsent) -> None:
-        """Asks a person, and writes the answer down. What was refused already is not asked for again.
+        """Prompts the user, and stores the response. What was refused already does not prompt again.
 
         Raises:
-            ExtensionRefused: it is a no, cannot be written down, or was asked too often.
+            ExtensionRefused: the user refused, it cannot be stored, or there were too many prompts.
         """
         id = consent.extension
         entry = self._persistence.get_grants(id)
@@ -372,7 +372,7 @@ class ConsentController:
             raise consent.build_refusal.error
         self._prompt_counts[id] += 1
         if self._prompt_counts[id] > MAX_PROMPTS:
-            raise ExtensionRefused(id, "its files have changed too often: nobody is asked any more")
+            raise ExtensionRefused(id, "its files have changed too often: there are no further prompts")
         approval = await run_in_thread(self._describe, candidate, consent)
         answer = await self._ask_person(ask, await run_in_thread(self._request, consent, approval))
         if answer is False:
@@ -381,18 +381,18 @@ class ConsentController:
             raise consent.build_refusal.error
 
         def agree(entry: GrantEntry) -> GrantEntry:
-            undenied = [name for name in consent.permissions if name not in entry.deny]  # somebody may have, meanwhile
+            undenied = [name for name in consent.permissions if name not in entry.deny]  # may be denied meanwhile
             return replace(consent, entry=entry).build_approval(undenied)
 
         await self._store_approval(id, agree)
         await self._keep_approval(id, approval)
 
     def _describe(self, candidate: Candidate, consent: NeedsConsent) -> Approval:
-        """Returns what a consent would be about."""
+        """Returns the approval that a consent would give."""
         return consent.approval(list_files(candidate, consent.digest, without=self._data, limits=self._settings.limits))
 
     def _request(self, consent: NeedsConsent, approval: Approval) -> ConsentRequest:
-        """Returns what a person is asked, with what has changed since the last consent."""
+        """Returns the request for a prompt, with the changes since the last consent."""
         before = self._persistence.approval_of(consent.extension)
         return consent.request(find_changes(before, approval, digest=consent.entry.digest))
 
@@ -400,7 +400,7 @@ class ConsentController:
         try:
             await run_in_thread(self._persistence.keep_approval, id, approval)
         except OSError as error:
-            problem = f"what was agreed to cannot be kept, so the next prompt cannot tell what has changed: {error}"
+            problem = f"the approval cannot be stored, so the next prompt cannot show what has changed: {error}"
             self._report(
                 Diagnostic(
                     code=ProblemCode.CONSENT_NOT_PERSISTENT,
@@ -412,7 +412,7 @@ class ConsentController:
             )
 
     async def _keep_refusal(self, consent: NeedsConsent) -> NeedsConsent:
-        """Keeps a refusal until the files or what they ask for are others, and returns the consent that was refused."""
+        """Stores a refusal until the files or their requests change, and returns the refused consent."""
         id = consent.extension
         record_event(
             self._settings.audit,
@@ -421,7 +421,7 @@ class ConsentController:
         try:
             await self._change_grants(id, lambda entry: replace(entry, refused=consent.fingerprint))
         except BadFile as error:
-            problem = f"the refusal cannot be written down, and the next start asks again: {error}"
+            problem = f"the refusal cannot be stored, and the next start prompts again: {error}"
             self._report(
                 Diagnostic(code=ProblemCode.CONSENT_NOT_PERSISTENT, extension=id, problem=problem, hint=MAKE_WRITABLE)
             )
@@ -429,17 +429,17 @@ class ConsentController:
         return replace(consent, is_refused=True)
 
     async def _bind_to_digest(self, id: str, digest: str) -> None:
-        """Binds what was granted without a word about files to these."""
+        """Binds grants without a digest to these files."""
         await self._store_approval(id, lambda entry: replace(entry, digest=entry.digest or digest))
 
     async def _store_approval(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
         try:
             await self._change_grants(id, change)
         except BadFile as error:
-            raise ExtensionRefused(id, f"what was agreed to cannot be written down: {error}") from error
+            raise ExtensionRefused(id, f"the approval cannot be stored: {error}") from error
 
     async def _ask_person(self, ask: AskConsent, request: ConsentRequest) -> bool | None:
-        """Asks a person whether an extension may run with all that it asks for; None where nobody answers in time."""
+        """Prompts a person whether an extension may run with all that it requests; None without a response in time."""
         answer: Any = None
         async with self._prompt_lock:
             with anyio.move_on_after(CONSENT_TIMEOUT):
@@ -449,16 +449,16 @@ class ConsentController:
                         asked: Any = ask(question, request)
                         answer = await asked
                     else:
-                        # A thread that waits for a person may wait for ever: it is left.
+                        # A thread that waits for a person may wait for ever: it is abandoned.
                         answer = await anyio.to_thread.run_sync(ask, question, request, abandon_on_cancel=True)
                 except Exception as error:
-                    problem = f"asking has failed: {error}"
+                    problem = f"the prompt has failed: {error}"
                     self._report(
                         Diagnostic(
                             code=ProblemCode.CONSENT_FAILED,
                             extension=request.extension,
                             problem=problem,
-                            hint="look at the function that the host has for `ask`",
+                            hint="check the host's `ask` function",
                         )
                     )
         return answer if isinstance(answer, bool) else None
@@ -466,7 +466,7 @@ class ConsentController:
     # -- copies
 
     def _snapshot(self, candidate: Candidate, digest: str) -> str | None:
-        """Returns the folder of a copy with this digest; None where the extension has other files by now."""
+        """Returns the folder of a copy with this digest; None if the extension has other files by now."""
         places, limits = self._settings.data_dir, self._settings.limits
         assert places is not None
         listed = encode_listed(candidate)
@@ -476,7 +476,7 @@ class ConsentController:
         return copy.folder if copy.digest == digest else None
 
     def _open_working_copy(self, agreed: ApprovedStart) -> LaunchSpec | None:
-        """Returns the way in a fresh working copy; None where the copy of what was agreed to is not what it was."""
+        """Returns the launch in a fresh working copy; None if the copy of the approved files was changed."""
         places, way = self._settings.data_dir, agreed.launch
         assert places is not None
         working = open_working_copy(
@@ -489,7 +489,7 @@ class ConsentController:
         return None if working is None else replace(relocate_launch(way, working.folder), working=working)
 
     def remove_unused_snapshots(self) -> None:
-        """Removes the copies that nobody runs and that nobody has agreed to any more. Not for a loop.
+        """Removes the copies that are neither in use nor approved any more. Blocking.
 
         Raises:
             BadFile: one cannot be removed.
@@ -508,7 +508,7 @@ class ConsentController:
         )
 
     def remove_discarded(self, id: str) -> None:
-        """Removes what earlier starts of an extension have written. Not for a loop.
+        """Removes what earlier starts of an extension have written. Blocking.
 
         Raises:
             BadFile: its folder cannot be read.
@@ -519,10 +519,10 @@ class ConsentController:
     # -- grants
 
     async def grant(self, id: str, names: Iterable[str]) -> None:
-        """Gives an extension permissions, from now on and for its next starts.
+        """Grants permissions to an extension, from now on and for its next starts.
 
         Raises:
-            BadFile: the file of grants cannot be written; nothing has changed.
+            BadFile: the grants file cannot be written; nothing has changed.
         """
         names = [*names]
         await self._change_grants(id, lambda entry: entry.with_grants(names))
@@ -531,11 +531,11 @@ class ConsentController:
                 self._grant(self.extensions[id], name, BY_HOST)
 
     async def approve(self, id: str) -> None:
-        """Gives an extension all that it asks for. One that may not start yet is agreed to, with the files it has now.
+        """Grants an extension all that it requests. One that may not start yet is approved, with its current files.
 
         Raises:
-            ExtensionRefused: it cannot start, whoever agrees to it.
-            BadFile: the file of grants cannot be written; nothing has changed.
+            ExtensionRefused: it cannot start, with or without consent.
+            BadFile: the grants file cannot be written; nothing has changed.
         """
         guest = self.extensions[id]
         if guest.approval is not None:
@@ -553,10 +553,10 @@ class ConsentController:
             record_event(self._settings.audit, ConsentRefused(id, BY_HOST, withdrawn=True))
 
     async def revoke(self, id: str, names: Iterable[str]) -> None:
-        """Revokes permissions at once; what runs on them ends. Writing that down comes second.
+        """Revokes permissions at once, ends the calls that need them, and then stores the revocation.
 
         Raises:
-            RevocationNotPersistent: the file of grants cannot be written; they are revoked in this host all the same.
+            RevocationNotPersistent: the grants file cannot be written; they are revoked in this host all the same.
         """
         names = [*names]
         self._persistence.revoke(id, names)
@@ -566,24 +566,24 @@ class ConsentController:
         await run_in_thread(self._persistence.write_revocations, id)
 
     async def retry_revocations(self) -> dict[str, RevocationNotPersistent | None]:
-        """Tries again to write revocations that could not be written; returns what came of it, by extension."""
+        """Tries again to write revocations; returns the outcome by extension."""
         return await run_in_thread(self._persistence.retry_revocations)
 
     def unwritten_revocations(self, id: str) -> tuple[str, ...]:
-        """Returns the permissions of an extension that were revoked and are not written as such."""
+        """Returns the permissions of an extension whose revocation is not written yet."""
         return self._persistence.unwritten_revocations(id)
 
     def has_grant_changes(self) -> bool:
-        """Returns whether somebody may have written something else into the file of grants."""
+        """Returns whether another program may have changed the grants file."""
         return self._persistence.has_grant_changes()
 
     async def apply_grant_changes(self) -> dict[str, bool]:
-        """Takes over what another program has changed in the file of grants; what runs on what was taken away ends.
+        """Applies what another program has changed in the grants file; calls without a permission end.
 
-        Returns whose entries have changed, and whether each is about other files than those that run.
+        Returns which entries have changed, and whether each is about other files than those that run.
 
         Raises:
-            BadFile: it cannot be read; what held before holds on.
+            BadFile: it cannot be read; the previous grants apply.
         """
         changes = await run_in_thread(self._persistence.reload_grants)
         return {id: self._apply_change(id, before, after) for id, (before, after) in changes.items()}
@@ -595,7 +595,7 @@ class ConsentController:
         manifest, given = guest.candidate.manifest, self._configured_grants.get(id)
         was, now = (self._filter_entry(entry, guest.approval.digest) for entry in (before, after))
         is_about_others = after is not None and not self._covers(after, guest.approval.digest)
-        if is_about_others:  # what was agreed to for those that run stands, but for denials
+        if is_about_others:  # the approval of running files stands, except for denials
             now = replace(now, allow=was.allow)
         self._change_gate(
             guest, effective_grants(manifest, was, given), effective_grants(manifest, now, given), FILE_NAME
@@ -633,11 +633,11 @@ def writes_in_root(candidate: Candidate) -> bool:
 
 
 def relocate_launch(way: LaunchSpec, copy: str) -> LaunchSpec:
-    """Returns the same way in a copy of its folder."""
+    """Returns the same launch in a copy of its folder."""
     cwd = None if way.cwd is None else relocate_path(way.cwd, way.folder, copy)
     return LaunchSpec(relocate_command(way.command, way.folder, copy), copy, cwd, way.digest, is_snapshot=True)
 
 
 async def run_in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Does something that waits for a disk."""
+    """Runs a function that waits for a disk."""
     return await anyio.to_thread.run_sync(function, *arguments)

@@ -1,7 +1,6 @@
-"""What a person is asked before an extension starts: fields for a program, and the same as lines for a terminal.
+"""The consent request before an extension starts: fields for a program, and the same as lines for a terminal.
 
-Whether consent is needed is decided by the gate (`host.gate`); asking, and keeping the outcome, is the doorkeeper's
-(`host.admitting`).
+`start_check` decides whether consent is needed; `consent` prompts, and stores the outcome.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ __all__ = [
 ]
 
 START: Final = "start"
-DIGEST_PREFIX: Final = "sha256:"  # of what is kept of a value that looks like a secret
+DIGEST_PREFIX: Final = "sha256:"  # of the stored digest of a value that looks like a secret
 MOST_FILES: Final = 10  # names of changed files in a prompt; `ConsentChanges` has them all
 
 
 class ConsentChanges(Struct, frozen=True, kw_only=True):
     """What has changed since the last consent. What has not is empty, or None.
 
-    `command` and `working_directory` are those of the last consent. `variables` are those that have another value, with
-    the value of then, or a digest of it where it looks like a secret; None where they were not set. Where `is_known` is
-    False, of the files only that something has changed is known, and of the rest nothing."""
+    `command` and `working_directory` are those of the last consent. `variables` are those with another value, with the
+    previous value, or its digest if it looks like a secret; None if they were not set. If `is_known` is False, only
+    that the files have changed is known."""
 
     added_files: tuple[str, ...] = ()
     changed_files: tuple[str, ...] = ()
@@ -56,11 +55,11 @@ class ConsentChanges(Struct, frozen=True, kw_only=True):
 class ConsentRequest(Decision, frozen=True, kw_only=True):
     """What a person decides: whether an extension may start, or, while it runs, whether it gets a permission.
 
-    Before a start `method` is `start` and `permissions` are all that it asks for; later they are the one that `method`
+    Before a start `method` is `start` and `permissions` are all that it requests; later they are the one that `method`
     needs. `held` are those that it has. `command` is what is run, with the absolute path of its program, in
     `working_directory`, and `programs` are those that the host runs for its commands, by the names of these.
-    `variables` are those that it gets besides the base list, by who gives them. `changes` is None where there was no
-    consent before. `digest` is that of its files."""
+    `variables` are those that it gets besides the base list, by origin. `changes` is None if there was no consent
+    before. `digest` is that of its files."""
 
     version: str = ""
     command: tuple[str, ...] = ()
@@ -84,14 +83,14 @@ class ConsentRequest(Decision, frozen=True, kw_only=True):
 
 
 AskConsent: TypeAlias = Callable[[str, ConsentRequest], bool | Awaitable[bool | None] | None]
-"""Asks a person: gets the request as text, whose lines do no harm to a terminal, and as fields.
+"""Prompts a person: gets the request as text, escaped for a terminal, and as fields.
 
-True is consent. False is a refusal, which is kept. All else, an exception too, is no answer. A plain function runs in a
-thread."""
+True is consent. False is a refusal, which is stored. All else, an exception too, is no response. A plain function runs
+in a thread."""
 
 
 def answer_for(ask: AskConsent, request: ConsentRequest) -> AskCallback:
-    """Returns what asks for permissions of a running extension, with the fields of its request."""
+    """Returns a callback that prompts for permissions of a running extension, with the fields of its request."""
     if is_async(ask):
 
         async def wait(question: str, decision: Decision) -> bool:
@@ -106,7 +105,7 @@ def answer_for(ask: AskConsent, request: ConsentRequest) -> AskCallback:
 
 
 def describe_request(request: ConsentRequest) -> str:
-    """Returns what a person is asked before a start: lines that do no harm to a terminal, with the whole command."""
+    """Returns the prompt before a start: lines escaped for a terminal, with the whole command."""
     lines = [f"{request.extension} {request.version} wants to run: {' '.join(map(quote, request.command))}"]
     if request.working_directory:
         loaded = find_code_from_cwd(request.command)
@@ -158,7 +157,7 @@ def join_notes(notes: Sequence[tuple[str, str]]) -> str:
 
 
 def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
-    """Yields a line for each variable that a manifest asks for or sets, and one for each kind that the operator gives.
+    """Yields a line for each variable that a manifest requests or sets, and one for each kind that the operator gives.
 
     Values that a manifest sets are shown; those of the host never are."""
     for name in variables.passed:
@@ -173,6 +172,6 @@ def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
 
 
 def quote(word: str) -> str:
-    """Returns a word as it is shown in a prompt: harmless, and in quotes where it is empty or has a space."""
+    """Returns an argument as it is shown in a prompt: escaped, and in quotes if it is empty or has a space."""
     shown = quote_path(word)
     return f"'{shown}'" if not shown or " " in shown else shown

@@ -1,11 +1,11 @@
 """Walks folders, reads the manifests in them, and reports candidates and diagnostics.
 
-One walk finds the extensions of all formats: folders with a manifest, files that list several, and programs known by
-the beginning of their name.
+One walk finds the extensions of all formats: folders with a manifest, files that list several, and programs with a
+certain prefix of their name.
 
-Nothing that is on disk makes it raise, wait, or walk for ever: a folder that cannot be read, a link in a circle, a pipe
-in the place of a manifest or a name that is no text is a diagnostic, and the search goes on. Nothing that it finds is
-run. Whether a candidate may start is decided by the gate.
+Nothing on disk makes it raise, block, or walk for ever: an unreadable folder, a circular link, a pipe in the place of a
+manifest or a name that is not UTF-8 is a diagnostic, and the walk goes on. Nothing that it finds is run. `start_check`
+decides whether a candidate may start.
 """
 
 from __future__ import annotations
@@ -55,11 +55,10 @@ MAX_DEPTH: Final = 16
 
 
 class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How extensions are looked for.
+    """How extensions are discovered.
 
-    A root itself is level 0, and `depth` the last level that is looked into. Folders whose name is in `ignore` or
-    begins with a dot are passed over. Links to folders are followed only where `follow_links` says so, and never out of
-    the root."""
+    A root itself is level 0, and `depth` the last level that is searched. Folders whose name is in `ignore` or begins
+    with a dot are skipped. Links to folders are followed only with `follow_links`, and never out of the root."""
 
     depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH)] = 1
     ignore: tuple[Annotated[str, Meta(min_length=1)], ...] = ("node_modules", "target", "__pycache__")
@@ -73,8 +72,8 @@ CORRECT_IT: Final = "correct it there"
 class OperatorSettings(Struct, frozen=True, kw_only=True):
     """What the operator alone decides about one extension, in `[extensions.ID]` of the host's configuration.
 
-    `environment` are variables that it gets whatever its manifest says, and `allow_variables` those that it gets where
-    its manifest asks for them. With `in_place` it runs from its own folder instead of a copy."""
+    `environment` are variables that it gets in any case, and `allow_variables` those that it gets if its manifest
+    requests them. With `in_place` it runs from its own folder instead of a copy."""
 
     environment: Environment = Environment()
     allow_variables: tuple[str, ...] = ()
@@ -84,12 +83,12 @@ class OperatorSettings(Struct, frozen=True, kw_only=True):
 class Candidate(Struct, frozen=True):
     """An extension that was found. `folder` is absolute and free of links; `root` is the number of its root.
 
-    `is_operator_defined` says that its command is that of the operator, who may run any program. `extra` is what a
-    reader has found beyond the manifest, in a class of the dialect's. One that is not alone in its folder has `files`,
-    those that are its own. One that stands in a list, or is a program without any file, `is_listed`: how it is started
-    does not stand in its folder; where it `owns_folder`, its manifest does. `cwd` is where it wants to run, if not
-    where its dialect runs it. `declared` is all that it offers, where that is known before it runs. `operator` is what
-    no manifest can say. `shared_variables` could hold values of its configuration or of another's, and are not read."""
+    `is_operator_defined` means that its command is that of the operator, who may run any program. `extra` is what a
+    reader has found beyond the manifest, in a class of the dialect's. One that shares its folder has `files`, those
+    that are its own. One in a list, or a program without any file, `is_listed`: its command is not in its folder; if it
+    `owns_folder`, its manifest is. `cwd` is its requested working directory, if not its dialect's. `declared` is all
+    that it offers, if known before it runs. `operator` is what no manifest can set. `shared_variables` could hold
+    values of its configuration or of another's, and are not read."""
 
     manifest: Manifest
     folder: str
@@ -112,7 +111,7 @@ class Candidate(Struct, frozen=True):
 
 
 class DiscoveryReport(Struct, frozen=True):
-    """What a search has found: candidates by root and id, diagnostics by path, and counts of what was left out."""
+    """The result of a walk: candidates by root and id, diagnostics by path, and counts of what was left out."""
 
     candidates: tuple[Candidate, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -122,7 +121,7 @@ class DiscoveryReport(Struct, frozen=True):
 
 
 ApplyConfigs = Callable[[list[Candidate], list[Diagnostic]], list[Candidate]]
-"""Changes candidates, adds some, and adds to the diagnostics what is wrong."""
+"""Changes candidates, adds some, and adds problems to the diagnostics."""
 
 
 def discover_extensions(
@@ -138,10 +137,10 @@ def discover_extensions(
 ) -> DiscoveryReport:
     """Returns all extensions below these roots; it never raises for what is on disk.
 
-    A folder with a manifest belongs to that extension with all that is in it, and is not looked into further. `only`
-    are the ids that may be there, where not all may. Of two of one system with the same id that one is taken which that
-    system takes; otherwise that of the later root, and in one root that of the first path. Without `later_root_wins`
-    the first is taken, whatever the system. `settle` is what the host's own settings make of those that were found."""
+    A folder with a manifest belongs to that extension with all that is in it, and is not searched further. `only` are
+    the allowed ids, None for all. Of two of one system with the same id the one that this system uses is used;
+    otherwise that of the later root, and in one root that of the first path. Without `later_root_wins` the first is
+    used, for any system. `settle` applies the host's own settings to those that were found."""
     walk = DiscoveryWalk(settings, readers, limits)
     for number, root in enumerate(roots):
         walk.visit_root(number, root)
@@ -156,7 +155,7 @@ def discover_extensions(
             code=ProblemCode.NOT_FOUND,
             extension=id,
             problem="is to be allowed, and was not found",
-            hint="look at its spelling, and at `roots`",
+            hint="check its spelling, and `roots`",
             severity=Severity.WARNING,
         )
         for id in sorted(set(only or ()) - {candidate.id for candidate in candidates})
@@ -194,11 +193,11 @@ def build_diagnostic(
 
 
 class TooManyEntries(Exception):
-    """More names were seen than anybody has extensions."""
+    """More names were seen than the limit allows."""
 
 
 class PendingFolder(Struct, frozen=True):
-    """A folder to look into, how many levels below it count, and the names that do not."""
+    """A folder to search, how many levels below it, and the names to ignore."""
 
     folder: str
     levels: int
@@ -214,7 +213,7 @@ class ManifestMarker(Struct, frozen=True):
 
 
 class PendingManifest(Struct, frozen=True):
-    """A manifest that was seen, and is read when all lists are: one of them may speak for it."""
+    """A manifest that was seen, and is read after all lists: one of them may replace it."""
 
     reader: ManifestReader
     folder: str
@@ -225,7 +224,7 @@ class PendingManifest(Struct, frozen=True):
 
 
 class DiscoveryWalk:
-    """One search through all roots."""
+    """One walk through all roots."""
 
     def __init__(self, settings: DiscoverySettings, readers: Sequence[ManifestReader], limits: Limits) -> None:
         self.found: list[Candidate] = []
@@ -246,27 +245,27 @@ class DiscoveryWalk:
         self._root = ""
         self._number = 0
         self._waiting: list[PendingManifest] = []
-        self._listed: set[str] = set()  # manifests that a list has led to
+        self._listed: set[str] = set()  # manifests that a list has named
         self._off: set[tuple[int, str, str]] = set()  # by root, dialect and id
         self._only: dict[tuple[int, str], frozenset[str]] = {}
 
     def visit_root(self, number: int, root: str | os.PathLike[str]) -> None:
-        """Looks for extensions in a root and below it."""
+        """Searches a root for extensions."""
         try:
             self._root = os.path.realpath(root, strict=True)
         except FileNotFoundError:
             hint = "create it, or take it out of `roots`"
             self._report(ProblemCode.ROOT_MISSING, root, "no such folder", hint)
             return
-        except (OSError, ValueError) as error:  # links in a circle; a zero byte
+        except (OSError, ValueError) as error:  # circular links; a zero byte
             hint = "make it readable, or take it out of `roots`"
-            self._report(ProblemCode.FOLDER_UNREADABLE, root, f"cannot be looked into: {error}", hint, Severity.ERROR)
+            self._report(ProblemCode.FOLDER_UNREADABLE, root, f"cannot be read: {error}", hint, Severity.ERROR)
             return
         if not is_text(self._root):
             self._report(
                 ProblemCode.FOLDER_UNREADABLE,
                 root,
-                "its name is no UTF-8, and could not be told to an extension",
+                "its name is not UTF-8, and cannot be sent to an extension",
                 "give it another name",
                 Severity.ERROR,
             )
@@ -287,7 +286,7 @@ class DiscoveryWalk:
             self._report(ProblemCode.FOLDER_UNREADABLE, place.folder, problem, hint, Severity.ERROR)
 
     def _visit_folder(self, place: PendingFolder) -> list[PendingFolder]:
-        """Notes the manifest of a folder, or reads its lists; returns the places to look at, the first one last."""
+        """Records the manifest of a folder, or reads its lists; returns the folders to search, the first one last."""
         entries = self._list_folder(place.folder)
         names = {entry.name for entry in entries}
         lists: list[ManifestMarker] = []
@@ -310,10 +309,10 @@ class DiscoveryWalk:
             paths = (self._path_below(entry, place.ignored) for entry in entries)
             below = [PendingFolder(path, place.levels - 1, place.ignored) for path in paths if path is not None]
         further = [one for mark in lists for one in self._visit_list(mark, place)]
-        return [*below[::-1], *further[::-1]]  # what a list leads to comes first: it says how deep to look there
+        return [*below[::-1], *further[::-1]]  # folders of a list come first: the list sets how deep to search there
 
     def _marks_in(self, folder: str, names: set[str]) -> list[ManifestMarker]:
-        """Returns what a folder holds for the readers: manifests first, and those in the order of their readers."""
+        """Returns the markers of a folder: manifests first, and those in the order of their readers."""
         hints = self._marks.keys() & names
         if not hints:
             return []
@@ -330,21 +329,21 @@ class DiscoveryWalk:
                         raise TooManyEntries
                     entries.append(entry)
         except FileNotFoundError:
-            return []  # it was there a moment ago, and is nobody's problem now
+            return []  # removed since it was listed
         except OSError as error:
             hint = "make it readable, or add its name to `ignore`"
-            self._report(ProblemCode.FOLDER_UNREADABLE, folder, f"cannot be looked into: {error.strerror}", hint)
+            self._report(ProblemCode.FOLDER_UNREADABLE, folder, f"cannot be read: {error.strerror}", hint)
         return sorted(entries, key=lambda entry: entry.name)
 
     def _path_below(self, entry: os.DirEntry[str], ignored: frozenset[str]) -> str | None:
-        """Returns where to look next; None where this entry is no folder, or none to be looked into."""
+        """Returns the folder to search next; None if this entry is not a folder, or must be skipped."""
         if entry.name.startswith(".") or entry.name in ignored or not is_folder_link(entry):
             return None
         if not is_text(entry.name):
             self._report(
                 ProblemCode.FOLDER_UNREADABLE,
                 entry.path,
-                "its name is no UTF-8: not looked into",
+                "its name is not UTF-8: not searched",
                 "give it another name",
             )
             return None
@@ -352,7 +351,7 @@ class DiscoveryWalk:
             return entry.path
         if not self._settings.follow_links:
             hint = "turn `follow_links` on, or make the folder itself a root"
-            self._report(ProblemCode.LINK_NOT_FOLLOWED, entry.path, "is a link: not looked into", hint, Severity.NOTE)
+            self._report(ProblemCode.LINK_NOT_FOLLOWED, entry.path, "is a link: not searched", hint, Severity.NOTE)
             return None
         target = os.path.realpath(entry.path)
         if not is_below(target, self._root):
@@ -363,10 +362,10 @@ class DiscoveryWalk:
             return None
         return target if is_text(target) else None
 
-    # -- what is found
+    # -- manifests
 
     def read_manifests(self) -> None:
-        """Reads the manifests that were seen, but for those that a list has spoken for."""
+        """Reads the manifests that were seen, except those that a list has replaced."""
         for one in self._waiting:
             if one.path in self._listed:
                 continue
@@ -387,7 +386,7 @@ class DiscoveryWalk:
             self._add(found, one.folder, one.path, one.number, is_listed=False)
 
     def _visit_list(self, mark: ManifestMarker, place: PendingFolder) -> list[PendingFolder]:
-        """Takes over what a list says; returns the places that it leads to."""
+        """Applies a list; returns the folders that it names."""
         path = os.path.join(place.folder, mark.name)
         nearby = ScopedFiles(os.path.dirname(path), self._root, limit=self._limits.manifest)
         try:
@@ -431,7 +430,7 @@ class DiscoveryWalk:
                 )
 
     def _visit_program(self, reader: ManifestReader, folder: str, entry: os.DirEntry[str]) -> None:
-        """Takes a program for an extension, by its name."""
+        """Adds a program as an extension, by its name."""
         if not is_text(entry.name) or not leads_to_file(entry):
             return
         if not os.access(entry.path, os.X_OK):
@@ -458,7 +457,7 @@ class DiscoveryWalk:
         manifest = found.manifest
         if not is_id(manifest.id):
             self.invalid += 1
-            problem = f"its id is `{quote_path(truncate(manifest.id))}`, which is none"
+            problem = f"its id is `{quote_path(truncate(manifest.id))}`, which is not valid"
             hint = "1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, no two dots together"
             self._report(ProblemCode.ID_INVALID, path, problem, hint, Severity.ERROR)
             return
@@ -481,7 +480,7 @@ class DiscoveryWalk:
         )
 
     def is_disabled(self, candidate: Candidate) -> bool:
-        """Returns whether a list of its own system does not want this one."""
+        """Returns whether a list of its own system disables this one."""
         dialect = candidate.manifest.dialect
         allowed = self._only.get((candidate.root, dialect))
         return (candidate.root, dialect, candidate.id) in self._off or (
@@ -493,7 +492,7 @@ class DiscoveryWalk:
         return load_bytes(path, self._limits.manifest, follow_links=self._settings.follow_links)
 
     def _note_problems(self, error: BadFile, reader: ManifestReader) -> None:
-        if not isinstance(error.__cause__, FileNotFoundError):  # it was there a moment ago
+        if not isinstance(error.__cause__, FileNotFoundError):  # removed since it was listed
             self.invalid += 1
             self.diagnostics += build_diagnostics(error, reader)
 
@@ -518,7 +517,7 @@ class DiscoveryWalk:
                     extension=manifest.id,
                     path=quote_path(path),
                     problem=f"is ignored: {problem}",
-                    hint="mend it, or name the servers in the manifest",
+                    hint="fix it, or name the servers in the manifest",
                     severity=Severity.WARNING,
                 )
             )
@@ -527,7 +526,7 @@ class DiscoveryWalk:
     def _note(
         self, reader: ManifestReader, path: str, pointer: str, message: str, extension: str | None = None
     ) -> None:
-        """Notes what is left out as it should be."""
+        """Records what is left out on purpose."""
         self.diagnostics.append(
             Diagnostic(
                 code=ProblemCode.NOT_SUPPORTED,
@@ -555,12 +554,12 @@ class DiscoveryWalk:
 def is_folder_link(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # links in a circle
+    except OSError:  # circular links
         return False
 
 
 def is_text(name: str) -> bool:
-    """Returns whether a name can be sent. On disk it is bytes; those that are no UTF-8 come as lone surrogates."""
+    """Returns whether a name can be sent. On disk it is bytes; those that are not UTF-8 come as lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -571,12 +570,12 @@ def is_text(name: str) -> bool:
 def leads_to_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
-    except OSError:  # links in a circle
+    except OSError:  # circular links
         return False
 
 
 def build_marks(readers: Sequence[ManifestReader]) -> dict[str, list[tuple[tuple[bool, int, int], ManifestMarker]]]:
-    """Returns by its first part each name that means something, with the order in which they are asked."""
+    """Returns each marker name by its first part, in order of precedence."""
     marks: dict[str, list[tuple[tuple[bool, int, int], ManifestMarker]]] = {}
     for number, reader in enumerate(readers):
         for is_list, names in ((False, reader.file_names), (True, reader.list_names)):
@@ -600,15 +599,15 @@ def build_diagnostics(error: BadFile, reader: ManifestReader) -> Iterator[Diagno
 UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
-# -- what extensions bring along
+# -- bundled extensions
 
 
 def add_bundled(
     found: Iterable[Candidate], notes: list[Diagnostic], readers: Sequence[ManifestReader] = MANIFEST_READERS
 ) -> list[Candidate]:
-    """Returns the candidates, and behind each those that its manifest brings along, under ids that begin with its own.
+    """Returns the candidates, each followed by those that its manifest bundles, under ids that begin with its own.
 
-    They start after it, and not at all where it is not there."""
+    They start after it, and not at all without it."""
     candidates: list[Candidate] = []
     for candidate in found:
         candidates.append(candidate)
@@ -627,7 +626,7 @@ def find_bundled(owner: Candidate, reader: ManifestReader, notes: list[Diagnosti
             extension=owner.id,
             path=quote_path(owner.manifest_path),
             problem=f"{pointer}: {text}",
-            hint="correct this entry in the manifest, or take it out: the others are there",
+            hint="correct this entry in the manifest, or remove it: the others are used",
             severity=Severity.WARNING,
         )
         for pointer, text in listing.problems
@@ -647,11 +646,11 @@ def find_bundled(owner: Candidate, reader: ManifestReader, notes: list[Diagnosti
     ]
 
 
-# -- what is left of what was found
+# -- duplicates and nested folders
 
 
 def prune_nested(folders: Iterable[str], owned: Collection[str]) -> list[str]:
-    """Returns the folders that lie in none of the owned ones; itself does not count. It takes N times their depth."""
+    """Returns the folders that are in none of the owned ones; itself does not count. It takes N times their depth."""
     return [folder for folder in folders if find_owner(folder, owned) is None]
 
 
@@ -666,14 +665,14 @@ def find_owner(folder: str, owned: Collection[str]) -> str | None:
 
 
 def drop_nested(found: list[Candidate], owned: set[str], notes: list[Diagnostic]) -> list[Candidate]:
-    """Returns those that lie in no other's folder, each folder once: roots may lie in extensions, and in each other."""
+    """Returns those that are in no other's folder, each folder once: roots may be in extensions, and in each other."""
     top = set(prune_nested((candidate.folder for candidate in found), owned))
     kept: dict[tuple[str, str, int], Candidate] = {}
     entries = Counter[tuple[int, str, str]]()  # a list may name an id twice
     for candidate in found:
         if candidate.folder not in top:
             owner = find_owner(candidate.folder, owned)
-            problem = f"lies in the folder of another extension: {quote_path(owner or '')}"
+            problem = f"is in the folder of another extension: {quote_path(owner or '')}"
             notes.append(build_diagnostic(candidate, ProblemCode.NESTED, problem, "move it out of there to start it"))
         else:
             entry = candidate.root, candidate.manifest_path, candidate.id
@@ -691,14 +690,14 @@ def drop_duplicates(found: list[Candidate], later_root_wins: bool, notes: list[D
 
 
 def choose_twin(twins: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> Candidate:
-    """Returns that of several extensions with one id which their system takes; they come by root, path and entry."""
+    """Returns the one of several extensions with one id that their system uses; they come by root, path and entry."""
     rule = duplicates_of(twins) if later_root_wins else "first"
     last = [candidate for candidate in twins if candidate.root == twins[-1].root]
     taken = twins[0] if rule in ("first", "first, others are errors") else last[-1 if rule == "last" else 0]
     severity = Severity.ERROR if rule == "first, others are errors" else Severity.WARNING
     for candidate in twins:
         if candidate is not taken:
-            problem = f"has the same id as {quote_path(taken.manifest_path)}, which is taken"
+            problem = f"has the same id as {quote_path(taken.manifest_path)}, which is used"
             hint = "give one of them another id"
             notes.append(build_diagnostic(candidate, ProblemCode.ID_TAKEN, problem, hint, severity))
     return taken
@@ -711,7 +710,7 @@ def duplicates_of(twins: list[Candidate]) -> Duplicates:
 
 
 def withhold_shared_variables(found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
-    """Returns the candidates with the variables of their system that could be meant for a value of two of them."""
+    """Returns the candidates with the variables of their system that are ambiguous between two of them."""
     owners: dict[str, dict[str, str]] = {}  # the keys of extensions, by variable and id
     for candidate in found:
         dialect = DIALECTS.get(candidate.manifest.dialect)
@@ -724,9 +723,9 @@ def withhold_shared_variables(found: list[Candidate], notes: list[Diagnostic]) -
     if not shared:
         return found
     for name, keys in shared.items():
-        told = " and ".join(f"`{key}` of {id}" for id, key in sorted(keys.items()))
+        meant = " and ".join(f"`{key}` of {id}" for id, key in sorted(keys.items()))
         safe = " or ".join(f"`{variable_for(id, key)}`" for id, key in sorted(keys.items()))
-        problem = f"the variable `{name}` could be meant for {told}, and neither gets it"
+        problem = f"the variable `{name}` could be meant for {meant}, and neither gets it"
         notes.append(
             Diagnostic(code=ProblemCode.SETTING_INVALID, problem=problem, hint=f"set {safe}", severity=Severity.WARNING)
         )

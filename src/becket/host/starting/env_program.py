@@ -1,7 +1,7 @@
-"""What the program `env` sets for the command behind it: `env PYTHONPATH=lib python3 main.py`.
+"""What the program `env` sets for its command: `env PYTHONPATH=lib python3 main.py`.
 
-A command is read by its words alone, as `env` of GNU and of BSD reads them. What a script or another shell sets is not
-seen; the consent prompt shows the command itself too.
+A command is parsed by its words alone, as GNU and BSD `env` do. What a script or another shell sets is not seen; the
+consent prompt shows the command itself too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from msgspec import Struct
 __all__ = ["EnvCommand", "find_env_variables", "split_env_command"]
 
 PROGRAM: Final = "env"
-ASSIGNMENT: Final = re.compile(r"([^=-][^=]*)=(.*)", re.DOTALL)  # `env` takes any name
+ASSIGNMENT: Final = re.compile(r"([^=-][^=]*)=(.*)", re.DOTALL)  # `env` accepts any name
 WITH_VALUE: Final = frozenset({"-C", "-P", "-u", "--chdir", "--unset"})  # their value may be the next word
 SPLIT: Final = ("-S", "--split-string")
-MOST_SPLITS: Final = 8  # a text that names `-S` again and again
+MOST_SPLITS: Final = 8  # a text that contains `-S` again and again
 
 
 class EnvCommand(Struct, frozen=True):
-    """A command of `env`: what it sets, what it runs, and whether it has options besides."""
+    """A command of `env`: what it sets, what it runs, and whether it has other options."""
 
     variables: dict[str, str]
     command: tuple[str, ...]
@@ -55,7 +55,7 @@ def split_env_command(command: Sequence[str]) -> EnvCommand | None:
 
 
 def find_env_variables(command: Sequence[str]) -> dict[str, str]:
-    """Returns all variables that `env` sets in a command, also behind other programs: `nice env A=1 notes`."""
+    """Returns all variables that `env` sets in a command, also after other programs: `nice env A=1 notes`."""
     found: dict[str, str] = {}
     for part in parts_from_env(command):
         if (one := split_env_command(part)) is not None:
@@ -74,7 +74,7 @@ def is_env(word: str) -> bool:
 
 
 def split_text(word: str, words: list[str]) -> str | None:
-    """Returns the text that `-S` splits into words, and takes it off them where it stands alone; None without `-S`."""
+    """Returns the text that `-S` splits into words, and removes it if it is a word of its own; None without `-S`."""
     short, long = SPLIT
     if word in SPLIT:
         return words.pop(0) if words else ""
@@ -87,5 +87,5 @@ def split_text(word: str, words: list[str]) -> str | None:
 def split_words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # a quote that is not closed: `env` fails with it
+    except ValueError:  # an unclosed quote: `env` fails with it
         return text.split()

@@ -1,8 +1,7 @@
 """Builds the environment variables of an extension process from an allow-list. Pure.
 
-What all programs need is taken over: the base list. What an extension declares comes besides, once somebody has agreed
-to it, and what the operator gives. `list_variables` tells all that stands outside the base list, and by whom. Pure
-functions of the variables that there are.
+The base list has what all programs need. Added are the variables that an extension declares, once they are approved,
+and those of the operator. `list_variables` returns all outside the base list, by origin.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ PATH: Final = "PATH"  # every program gets that of the host; one that a manifest
 SHELL_FUNCTION: Final = "()"  # begins a value that an old shell would run
 FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
-# As a whole name, or as its end behind an underscore.
+# As a whole name, or as its end after an underscore.
 SECRET_WORDS: Final = (
     "APIKEY",
     "AUTH",
@@ -118,7 +117,7 @@ DANGEROUS_NAMES: Final = frozenset(
 
 
 def is_secret_name(name: str) -> bool:
-    """Returns whether a variable of this name holds a secret, by its looks."""
+    """Returns whether a variable of this name holds a secret, by its form."""
     upper = name.upper()
     is_word = upper.rpartition("_")[2] in SECRET_WORDS and upper not in NO_SECRETS
     return is_word or any(part in upper for part in SECRET_PARTS)
@@ -131,9 +130,9 @@ def is_dangerous_name(name: str) -> bool:
 
 
 class VariablePolicy(Struct, frozen=True):
-    """Which of the host's variables an extension gets by itself: some names and beginnings, or all that look harmless.
+    """Which of the host's variables an extension inherits: some names and prefixes, or all that look harmless.
 
-    With `all_secrets` those that look like secrets are passed as well, and only those that are dangerous are not."""
+    With `all_secrets` those that look like secrets are passed as well, and only dangerous ones are not."""
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
@@ -141,7 +140,7 @@ class VariablePolicy(Struct, frozen=True):
     all_secrets: bool = False
 
     def allows(self, name: str) -> bool:
-        """Returns whether this variable is taken over."""
+        """Returns whether this variable is inherited."""
         if is_dangerous_name(name) or (is_secret_name(name) and not self.all_secrets):
             return False
         return self.all_harmless or name in self.names or name.startswith(self.prefixes)
@@ -153,7 +152,8 @@ NATIVE_VARIABLES: Final = VariablePolicy(
 
 
 def build_variable_policy(habits: HostDefaults, *, inherits: bool = False) -> VariablePolicy:
-    """Returns the base list of a system; with `inherits` what its own hosts let a program see, which may be more."""
+    """Returns the base list of a system; with `inherits` the variables that its own hosts pass on, which may be
+    more."""
     if habits.inherited_variables:
         return VariablePolicy(frozenset(habits.inherited_variables))
     if not inherits or habits.inherited_environment == "few":
@@ -165,9 +165,9 @@ def build_variable_policy(habits: HostDefaults, *, inherits: bool = False) -> Va
 
 
 class ExtensionVariables(Struct, frozen=True, kw_only=True):
-    """The variables that an extension would get besides those of the base list, which it gets as the host has them.
+    """The variables of an extension besides those of the base list, which it gets as the host has them.
 
-    `passed` are variables of the host that its manifest asks for, as such or as values of its configuration; `set` are
+    `passed` are variables of the host that its manifest requests, as such or as values of its configuration; `set` are
     those to which it gives values of its own, whatever their names; `given` are from the host's configuration, and
     `inherited` from its `inherit_environment`. Of those that the manifest names, the operator has `allowed` some
     beforehand."""
@@ -185,8 +185,8 @@ class ExtensionVariables(Struct, frozen=True, kw_only=True):
 
     @property
     def requested(self) -> tuple[str, ...]:
-        """Those that somebody has to agree to: variables of the host that its operator neither gives nor allows, and
-        values that make programs load something else."""
+        """Those that need consent: variables of the host that its operator neither gives nor allows, and values that
+        make programs load something else."""
         asked = {name for name in self.passed if name not in self.inherited} | {*self.dangerous}
         return tuple(sorted(asked.difference(self.given, self.allowed)))
 
@@ -209,11 +209,10 @@ def list_variables(
     habits: HostDefaults = STANDARD_HOST_DEFAULTS,
     inherits: bool = False,
 ) -> ExtensionVariables:
-    """Returns the variables of an extension besides those of the base list, by who gives them.
+    """Returns the variables of an extension besides those of the base list, by origin.
 
-    `declared` is what its manifest says, `configured` are the variables that values of its configuration come from, and
-    `operators` what the host's configuration says, which has `allowed` some names besides. `available` are the
-    variables that there are."""
+    `declared` are those of its manifest, `configured` those that hold values of its configuration, and `operators`
+    those of the host's configuration, which has `allowed` some names besides. `available` are all variables."""
     base = build_variable_policy(habits)
     more = build_variable_policy(habits, inherits=inherits)
 
@@ -229,7 +228,7 @@ def list_variables(
     )
 
 
-# -- what a process gets
+# -- the environment
 
 
 def build_environment(
@@ -239,10 +238,10 @@ def build_environment(
     own: Mapping[str, str] | None = None,
     policy: VariablePolicy = NATIVE_VARIABLES,
 ) -> dict[str, str]:
-    """Returns what an extension's process gets to see of the variables that are `available`.
+    """Returns the environment of an extension's process from the `available` variables.
 
-    Values of the host that an old shell would run are dropped. What its manifest has `declared` was agreed to; what the
-    `operators` of the host say stands above it, and `own`, which is what the host itself sets, above all."""
+    Values of the host that an old shell would run are dropped. `declared` are the approved variables of its manifest;
+    `operators` override them, and `own`, the host's variables, override all."""
     available = {name: value for name, value in available.items() if not value.startswith(SHELL_FUNCTION)}
     variables = {name: value for name, value in available.items() if policy.allows(name)}
     passed = tuple(name for name in declared.passed if not is_dangerous_name(name))
@@ -255,16 +254,16 @@ def build_environment(
 def build_host_variables(
     extension: str, data: str | None, *, is_copy: bool = False, habits: HostDefaults = STANDARD_HOST_DEFAULTS
 ) -> dict[str, str]:
-    """Returns what a host tells every extension: who it is, and the folder that it may write to, if it has one.
+    """Returns the host's variables for every extension: its name, and the extension's data folder, if it has one.
 
-    What Python compiles is kept out of the extension's own folder. A copy of that has room for it."""
+    Python's bytecode is kept out of the extension's own folder. A copy of that has room for it."""
     if not habits.sets_our_variables:
         return {}
     variables = {"BECKET_EXTENSION_ID": extension}
     if data is None:
         return variables | {"PYTHONDONTWRITEBYTECODE": "1"}
     variables["BECKET_DATA"] = data
-    # With a place of its own Python compiles everything anew, the standard library too: only where it has to.
+    # With another cache folder Python compiles everything anew, the standard library too: only if needed.
     return variables if is_copy else variables | {"PYTHONPYCACHEPREFIX": os.path.join(data, "pycache")}
 
 
@@ -283,17 +282,17 @@ def build_default_environment(
 
 
 def prefer_own_python(variables: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables with a search path on which `python3` is the one that has what this program has."""
+    """Returns the variables with a search path on which `python3` has the packages of this program."""
     if sys.prefix == sys.base_prefix:
         return dict(variables)
     path = os.pathsep.join([os.path.dirname(sys.executable), variables.get("PATH", "")])
     return {**variables, "PATH": path}
 
 
-@lru_cache(8)  # there is one search path, and it is asked about for every extension
+@lru_cache(8)  # there is one search path, and every extension needs it
 def clean_path(path: str) -> str:
-    """Returns a search path of its absolute parts alone, each once; one that every system has where there is none.
+    """Returns a search path of its absolute parts alone, each once; the usual one if there is none.
 
-    An empty part means the current folder, which is the extension's own: its `tool` would stand for every other."""
+    An empty part means the current folder, which is the extension's own: its `tool` would replace any other."""
     parts = [part for part in path.split(os.pathsep) if os.path.isabs(part)]
     return os.pathsep.join(dict.fromkeys(parts)) or FALLBACK_PATH

@@ -1,7 +1,7 @@
 """Reads and edits `grants.toml`: granted and denied permissions by extension and digest.
 
-It is changed by one program at a time, whole or not at all, and what a person wrote beside it stays. Revocations that
-could not be written yet (`pending_revocations`) count as written. Deciding by it is the gate's.
+One program at a time changes it, atomically, and comments of a person stay. Revocations that could not be written yet
+(`pending_revocations`) count as written. The start check decides by it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ VariableName = Annotated[str, Meta(pattern=r"\A[^=\x00]+\Z", max_length=256)]
 
 
 class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What holds for one extension. `digest` is that of the files which this was agreed to for; empty means any.
+    """The grants of one extension. `digest` is that of the approved files; empty means any.
 
     `variables` are those of the host that it may have, and those that it may set although they load code. `refused` is
-    the digest of a request for consent that a person has refused; a grant of anything ends that."""
+    the digest of a refused consent request; a grant of anything ends that."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -60,9 +60,9 @@ class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         return Grants(frozenset(self.allow), frozenset(self.deny))
 
     def with_grants(self, permissions: Iterable[str], digest: str = "", variables: Iterable[str] = ()) -> GrantEntry:
-        """Returns the entry with these permissions and variables given, for these files where a digest is told.
+        """Returns the entry with these permissions and variables granted, for the files of the digest if there is one.
 
-        Variables that were given to other files are not given to these."""
+        Variables that were granted to other files are not granted to these."""
         names = set(permissions)
         allow, deny = {*self.allow, *names}, set(self.deny) - names
         kept = self.variables if self.digest in ("", digest or self.digest) else ()
@@ -70,7 +70,7 @@ class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         return GrantEntry(tuple(sorted(allow)), tuple(sorted(deny)), digest or self.digest, visible)
 
     def with_denials(self, permissions: Iterable[str]) -> GrantEntry:
-        """Returns the entry with these permissions taken away, and not to be given by anybody else."""
+        """Returns the entry with these permissions revoked and denied."""
         names = set(permissions)
         allow, deny = set(self.allow) - names, {*self.deny, *names}
         return replace(self, allow=tuple(sorted(allow)), deny=tuple(sorted(deny)))
@@ -84,11 +84,11 @@ EMPTY_ENTRY: Final = GrantEntry()
 
 
 def load_grants(path: str | os.PathLike[str], *, known: AbstractSet[str] = PERMISSIONS) -> dict[str, GrantEntry]:
-    """Returns the entries of all extensions; none where there is no file. `known` are the permissions that exist.
+    """Returns the entries of all extensions; none if there is no file. `known` are the permissions that exist.
 
     Raises:
-        BadFile: it cannot be read, or says what means nothing; all problems, each with its JSON pointer. Nobody has any
-            grants then: one that cannot be read may have denied something.
+        BadFile: it cannot be read, or is invalid; all problems, each with its JSON pointer. No extension has any grants
+            then: the file may deny something.
     """
     entries = parse_grants(load_text(path), path, known)
     for extension, names in load_pending(path).items():
@@ -135,12 +135,12 @@ def edit_grants(
     *,
     known: AbstractSet[str] = PERMISSIONS,
 ) -> GrantEntry | None:
-    """Changes the entry of one extension and returns it; None takes it out. On return it is safe on disk.
+    """Changes the entry of one extension and returns it; None removes it. On return it is safe on disk.
 
-    `change` gets what is there, or an empty entry. It is called while no other program can change the file.
+    `change` gets the current entry, or an empty one. It is called while no other program can change the file.
 
     Raises:
-        BadFile: the file cannot be read or written, or another program does not let go of it.
+        BadFile: the file cannot be read or written, or another program keeps it locked.
     """
     path = os.path.realpath(path)  # a link to the file stays one
     with writing(path):
@@ -170,7 +170,7 @@ def write_entry(path: str, data: bytes, extension: str, entry: GrantEntry | None
 
 @contextmanager
 def lock_file(path: str) -> Generator[None]:
-    """Keeps other programs from changing a file; a program that dies lets go by dying."""
+    """Locks a file against changes by other programs; the end of a program releases its lock."""
     import fcntl  # not on Windows
 
     with writing(path):
@@ -192,14 +192,14 @@ def lock_file(path: str) -> Generator[None]:
         os.close(lock)
 
 
-# -- the text, with what people wrote in it
+# -- the text, with its comments
 
 
 def rewrite_grants(text: str, extension: str, entry: GrantEntry | None) -> str:
-    """Returns the text of a file with the entry of one extension changed, or taken out.
+    """Returns the text of a file with the entry of one extension changed, or removed.
 
-    All else stays as it is written, comments too. Where the text is written in a way that this cannot be done to, all
-    entries are written anew.
+    All else stays unchanged, comments too. If the text has a form in which this is impossible, all entries are
+    rewritten.
     """
     after = {id: one for id, one in read_entries(text).items() if id != extension}
     if entry is not None:
@@ -218,7 +218,7 @@ def read_entries(text: str) -> dict[str, GrantEntry]:
 
 
 def entry_members(entry: GrantEntry | None) -> dict[str, str] | None:
-    """Returns what stands behind each key of an entry, as text."""
+    """Returns the value of each key of an entry, as text."""
     if entry is None:
         return None
     table: dict[str, Any] = msgspec.to_builtins(entry)
@@ -248,7 +248,7 @@ def edit_text(text: str, extension: str, members: dict[str, str] | None) -> str:
 
 
 def logical_lines(text: str) -> list[str]:
-    """Returns the lines of a TOML text; what stands in brackets or in a string is one line however long it is."""
+    """Returns the lines of a TOML text; brackets and strings are one line, however long they are."""
     lines: list[str] = []
     start = levels = 0
     for token in TOKEN.finditer(text):
@@ -274,12 +274,12 @@ def is_header_of(line: str, extension: str) -> bool:
 
 
 def key_of(line: str) -> str | None:
-    """Returns the key that a line gives a value to, None if it gives none."""
+    """Returns the key that a line assigns, None if there is none."""
     return next(iter(parse_toml(line.encode(), FILE_NAME)), None)
 
 
 def rewrite_line(line: str, key: str, members: dict[str, str]) -> str:
-    """Returns the line with the value that the key has now; an unchanged one as it is, with all that is in it."""
+    """Returns the line with the key's current value; an unchanged one as it is, with its comments."""
     table = parse_toml(line.encode(), FILE_NAME)
     if key not in members:
         return ""
@@ -307,4 +307,4 @@ def format_value(key: str, value: Any) -> str:
 
 
 def format_string(text: str) -> str:
-    return msgspec.json.encode(text).decode()  # a string of JSON is one of TOML
+    return msgspec.json.encode(text).decode()  # a JSON string is a TOML string

@@ -1,7 +1,7 @@
 """Runs the client handshake with an extension and turns its failures into start errors.
 
-Until the extension has answered, nothing but the words of the contract is said to it; what it may use beyond them is
-agreed on with its answer. What it may call it may call from the first moment: its grants stand before.
+Until the extension has responded, only the first version of the contract is used; its response negotiates the features.
+It may call the host from the first moment: its grants exist before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from becket.permissions.gate import Gate
 __all__ = ["last_stderr_line", "probe_info", "run_dialect_handshake", "run_native_handshake"]
 
 CALL_ERRORS: Final = (BadReply, Busy, CallTimeout, ConnectionLost, RemoteError)
-HINT: Final = "does it read its stdin and answer on its stdout, in the dialect `{dialect}`?"
+HINT: Final = "does it read its stdin and respond on its stdout, in the dialect `{dialect}`?"
 
 
 async def run_native_handshake(
@@ -51,13 +51,13 @@ async def run_native_handshake(
     slices: Slices,
     known: AbstractSet[str] | None = None,
 ) -> Initialized:
-    """Introduces the host, and returns what the extension declares once it has passed every rule of the contract.
+    """Sends the host's handshake, and returns the extension's declarations after all checks of the contract.
 
     Raises:
         StartFailed: its process ended before it was ready.
-        VersionMismatch: it speaks another version of the contract.
-        BadCapabilities: its answer cannot be read, or breaks rules. All problems.
-        HandshakeFailed: it did not answer, or refused; the others are of this kind too, but for the first.
+        VersionMismatch: it has another version of the contract.
+        BadCapabilities: its response cannot be decoded, or breaks rules. All problems.
+        HandshakeFailed: no response, or a refusal; the base class of the others, except the first.
     """
     peer.limit_features(())
     raw = await send_initialize(peer, words, timeout)
@@ -75,7 +75,7 @@ async def send_initialize(peer: Peer, words: Initialize, timeout: float) -> Raw:
 
 
 def build_start_error(peer: Peer, extension: str, error: BecketError, dialect: str = "native") -> BecketError:
-    """Returns what a start has failed with, given how a call of it has failed."""
+    """Returns the error of a start, one of whose calls has failed with this error."""
     match error:
         case PeerCrashed(exit_code=code, stderr_tail=tail):
             because = f"ended before it was ready: {error.detail}"
@@ -89,7 +89,7 @@ def build_start_error(peer: Peer, extension: str, error: BecketError, dialect: s
 
 
 def last_stderr_line(peer: Peer) -> str:
-    """Returns the last line of a child's stderr, which often says it all."""
+    """Returns the last line of a child's stderr, which often has the reason."""
     said = "" if peer.process is None else peer.process.stderr_tail.strip().rpartition("\n")[2]
     record = parse_log_line(said)
     return f"; last line of stderr: {said if record is None else record.message}" if said else ""
@@ -98,7 +98,7 @@ def last_stderr_line(peer: Peer) -> str:
 async def probe_info(
     voice: ContractClient, extension: str, declared: Capabilities, timeout: float | None
 ) -> ExtensionInfo | None:
-    """Asks an extension that has declared something about its build; what goes wrong with that is only logged.
+    """Requests an extension's info, after its declarations; errors are only logged.
 
     Raises:
         StartFailed, HandshakeFailed: the extension has ended over it.
@@ -113,25 +113,25 @@ async def probe_info(
     except BecketError as error:
         import logging
 
-        # Many have nothing to tell, and answer that they do not know the method.
+        # Many have nothing to report, and respond that the method is unknown.
         level = logging.DEBUG if isinstance(error, RemoteError) else logging.WARNING
-        host_logger().log(level, "%s: no answer to `%s`: %s", extension, INFO_GET.name, error)
+        host_logger().log(level, "%s: no response to `%s`: %s", extension, INFO_GET.name, error)
         return None
 
 
 async def run_dialect_handshake(
     voice: ContractClient, introduction: HandshakeContext, *, timeout: float, slices: Slices
 ) -> HandshakeResult:
-    """Shakes hands in a dialect with words of its own, and returns what the extension declares.
+    """Performs the handshake of a foreign dialect, and returns the extension's declarations.
 
     Raises:
         StartFailed: its process ended before it was ready.
-        HandshakeFailed: it did not answer in time, refused, or what it answered breaks the rules of its dialect.
+        HandshakeFailed: no response in time, a refusal, or a response that breaks the rules of its dialect.
     """
     assert voice.mapping is not None
     steps = voice.mapping.client_handshake(introduction)
     deadline = anyio.current_time() + timeout
-    go_on = partial(steps.send, cast("Any", None))  # what a generator is begun with
+    go_on = partial(steps.send, cast("Any", None))  # starts a generator
     while True:
         try:
             async with slices:

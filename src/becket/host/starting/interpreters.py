@@ -1,10 +1,10 @@
-"""Which commands load code from the folder that they are started in.
+"""Which commands load code from their working directory.
 
-Knows the interpreters and launchers that are used for extensions, and of their options those that decide it. A command
-is judged by its words alone, with the arguments that name files already absolute: what an interpreter cannot be seen to
-load from an absolute path counts as loaded from the working directory. Any other program loads what it was built to, or
-runs an interpreter that stands among its arguments. Behind `env` that only sets variables its command is judged; the
-variables are shown in the consent prompt.
+Knows the interpreters and launchers that are used for extensions, and their relevant options. A command is judged by
+its arguments alone, after those that name files were made absolute: unless an interpreter is seen to load from an
+absolute path, it counts as loading from the working directory. Any other program loads what it was built to, or runs an
+interpreter among its arguments. Of an `env` that only sets variables the command is judged; the variables are shown in
+the consent prompt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_SCRIPT: Final = "no script"
 
 
 def find_code_from_cwd(command: Sequence[str]) -> str | None:
-    """Returns the word by which a command loads code from its working directory; None where none does."""
+    """Returns the argument by which a command loads code from its working directory; None if none does."""
     program, *arguments = command
     behind = split_env_command(command)
     if behind is not None and behind.command and not behind.has_options and "PATH" not in behind.variables:
@@ -38,10 +38,10 @@ def find_code_from_cwd(command: Sequence[str]) -> str | None:
 
 
 def find_behind_wrapper(arguments: Sequence[str]) -> str | None:
-    """Judges what a program that nobody knows may run: an interpreter among its arguments, with those behind it."""
+    """Judges what an unknown program may run: an interpreter among its arguments, with those after it."""
     for place, word in enumerate(arguments, 1):
         name = plain_name(word)
-        if name in INTERPRETERS and place < len(arguments):  # as the last word it is the name of a language
+        if name in INTERPRETERS and place < len(arguments):  # as the last argument it is the name of a language
             return INTERPRETERS[name](arguments[place:])
     return None
 
@@ -58,7 +58,7 @@ BUILD_OF_PYTHON: Final = re.compile(r"python[0-9.]*(?:[dmtuw]+|-dbg|-intel64)?")
 
 
 def find_in_python(arguments: Sequence[str]) -> str | None:
-    """`-m`, `-c` and stdin put the working directory first among the folders of modules, unless -I or -P is given."""
+    """`-m`, `-c` and stdin put the working directory first on the module path, unless -I or -P is given."""
     is_safe = False
     words = iter(arguments)
     for word in words:
@@ -118,7 +118,7 @@ NODE_VALUES: Final = (
 
 
 def find_in_node(arguments: Sequence[str]) -> str | None:
-    """Modules that options name, and code that stands in an option, are looked for from the working directory."""
+    """Modules that options name, and code in an option, are resolved from the working directory."""
     words = iter(arguments)
     for word in words:
         if not word.startswith("-") or word == "-":
@@ -134,7 +134,7 @@ def find_in_node(arguments: Sequence[str]) -> str | None:
 
 
 def find_in_shell(arguments: Sequence[str]) -> str | None:
-    """What `-c` runs is not looked into; a script is a path."""
+    """The code of `-c` is not analysed; a script is a path."""
     for word in arguments:
         if not word.startswith(("-", "+")):
             return script_of(word)
@@ -144,7 +144,7 @@ def find_in_shell(arguments: Sequence[str]) -> str | None:
 
 
 def find_in_other(arguments: Sequence[str]) -> str | None:
-    """Of other interpreters one form is known to be safe: the script comes first, and by an absolute path."""
+    """Of other interpreters one form is known to be safe: the script comes first, with an absolute path."""
     return script_of(arguments[0]) if arguments else NO_SCRIPT
 
 
@@ -168,7 +168,7 @@ LAUNCHERS: Final = frozenset((
     "prlimit", "proxychains", "rake", "runuser", "rye", "script", "setarch", "setpriv", "setsid", "stdbuf", "strace",
     "su", "sudo", "systemd-run", "taskset", "time", "timeout", "tini", "tox", "unshare", "uv", "uvx", "valgrind",
     "watch", "xargs", "xvfb-run", "yarn",
-    # They look into the working directory for modules, classes or settings that run code, wherever the script is.
+    # They search the working directory for modules, classes or settings that run code, wherever the script is.
     "bpython", "bun", "celery", "deno", "fastmcp", "flask", "graalpy", "groovy", "gunicorn", "hypercorn", "ipython",
     "java", "julia", "jython", "kotlin", "lua", "luajit", "mcp", "micropython", "ocaml", "php", "pytest", "rscript",
     "scala", "ts-node", "tsx", "uvicorn",

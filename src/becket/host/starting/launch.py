@@ -1,7 +1,7 @@
 """Launches an approved extension with its environment, configuration and limits.
 
-All of it is settled anew for each start, so that a new copy has the newest. Who may start, and by which files, is the
-doorkeeper's (`admitting`); starting again what has ended is the supervisor's.
+All of it is resolved anew for each start. `consent` decides about the start and its files; the supervisor restarts what
+has ended.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ __all__ = [
 
 
 WrapCommand = Callable[[str, Sequence[str]], Sequence[str]]
-"""Gets the id of an extension and the command that starts it, and returns the one to start in its place."""
+"""Gets the id of an extension and the command that starts it, and returns the command to start instead."""
 
 
 OnLink = Callable[[str, str, Peer], object]
@@ -82,14 +82,14 @@ OnLink = Callable[[str, str, Peer], object]
 
 
 class LaunchSettings(Struct, frozen=True, kw_only=True):
-    """What a host gives to every extension that it starts.
+    """The settings of a host for every extension that it starts.
 
-    `max_limits` is the most that a manifest may ask for; `environment` are the host's own additions to what all of
-    them see, and `inherit_environment` the dialects whose programs see what their own hosts pass on. `policy` has its
-    say about every call of an extension. What each of them logs is told as `events`. `wrap` puts another program in
-    front of each command. `budget` is what all of them may have held together. With `guard` they are killed when this
-    program is gone. `on_link` gets each new link. All starts share the `slices` of the loop, and the temporary
-    `folders`."""
+    `max_limits` is the most that a manifest may request; `environment` are the host's own additions to the environment
+    of all of them, and `inherit_environment` the dialects whose programs get what their own hosts pass on. `policy`
+    must confirm every call of an extension. What each of them logs is published as `events`. `wrap` puts another
+    program in front of each command. `budget` limits what is held for all of them together. With `guard` they are
+    killed when this program is gone. `on_link` gets each new link. All starts share the `slices` of the loop, and the
+    temporary `folders`."""
 
     store: Store
     audit: AuditSink
@@ -123,7 +123,7 @@ class DialectSupport(Protocol):
     def prepare_launch(
         self, candidate: Candidate, grants: Grants, settings: LaunchSettings, /
     ) -> tuple[Candidate, LaunchSettings]:
-        """Returns an extension and its settings with what it may ask its host for."""
+        """Returns an extension and its settings with the methods that it may call."""
         ...
 
     def on_ready(self, connection: ExtensionConnection, /) -> None:
@@ -132,11 +132,11 @@ class DialectSupport(Protocol):
 
 
 class LaunchSpec(Struct, frozen=True):
-    """What of an extension is started: a command whose program is an absolute path, and the folder that it is in.
+    """What is started of an extension: a command whose program is an absolute path, and its folder.
 
-    `cwd` is where it runs, if not where its dialect runs it; `digest` that of its files, where they are known to be
-    these. It `is_snapshot` where the folder is a copy of the extension's, and the host's; `working` is that copy where
-    the program may write to it, for one start."""
+    `cwd` is its working directory, if not its dialect's; `digest` that of its files, if they are known to be these. It
+    `is_snapshot` if the folder is the host's copy of the extension's; `working` is that copy if the program may write
+    to it, for one start."""
 
     command: tuple[str, ...]
     folder: str
@@ -156,13 +156,13 @@ async def launch_extension(
     restarts: int = 0,
     ids: IdCounter | None = None,
 ) -> ExtensionConnection:
-    """Starts an extension by this way and shakes hands with it.
+    """Starts an extension with this launch and performs the handshake.
 
-    `configured` are its values in the host's own settings; `restarts` is how often it was started again, and
-    `ids` goes on with those of the copies before it, in a dialect that keeps them.
+    `configured` are its values in the host's own settings; `restarts` is how often it was restarted, and `ids`
+    continues those of the earlier processes, in a dialect that keeps them.
 
     Raises:
-        ExtensionRefused: its folder for data cannot be made, or its configuration lacks something.
+        ExtensionRefused: its data folder cannot be created, or its configuration lacks something.
         StartFailed, HandshakeFailed, ...: why it does not run.
         ValueError: there is no such dialect.
     """
@@ -232,7 +232,7 @@ def log_working_copy(id: str, folder: str, data: str) -> None:
 
 
 def describe_launch(candidate: Candidate, way: LaunchSpec, variables: ExtensionVariables, gate: Gate) -> ConsentRequest:
-    """Returns what is known of a running extension when it needs a permission that a person decides about."""
+    """Returns the request of a running extension that needs a permission with consent."""
     return ConsentRequest(
         candidate.id,
         START,
@@ -249,7 +249,7 @@ def describe_launch(candidate: Candidate, way: LaunchSpec, variables: ExtensionV
 
 
 def secret_keys_of(candidate: Candidate) -> tuple[str, ...]:
-    """Returns the keys whose values are not kept in the store."""
+    """Returns the keys whose values are not in the store."""
     return tuple(key for key, entry in candidate.manifest.config.items() if entry.secret)
 
 
@@ -270,7 +270,7 @@ def list_launch_variables(candidate: Candidate, settings: LaunchSettings) -> Ext
 
 
 def build_supervision_policy(candidate: Candidate, settings: LaunchSettings) -> SupervisionPolicy:
-    """Returns how an extension is looked after: as its manifest, its dialect and the host say, in this order."""
+    """Returns the supervision policy of an extension: from its manifest, its dialect and the host, in this order."""
     manifest = candidate.manifest
     habits = find_dialect(manifest.dialect).host_defaults
     usual_restart = {**habits.restart}
@@ -287,7 +287,7 @@ def build_supervision_policy(candidate: Candidate, settings: LaunchSettings) -> 
         drain_timeout=settings.supervision.drain_timeout,
         restarts_on_errors=restarts_on_errors,
         resends_hooks=restarts_on_errors or habits.resends_hooks if resends_hooks is None else resends_hooks,
-        # Of one that has to be asked what it offers, nobody could know that it is needed.
+        # One that declares its tools only when it runs must be started: its first use could not be noticed.
         starts_on_demand=habits.starts_on_demand and candidate.declared is not None,
     )
 

@@ -1,8 +1,8 @@
 """The `becket.toml` manifest: its types, its rules, and the base class of manifest readers.
 
-The classes say what `schemas/manifest.schema.json` says; a test holds the two together. Other systems have other
-`ManifestReader`s (`becket.host.starting.manifest_formats`), and all become a `Manifest`. Finding the files is
-`discovery`'s, deciding the gate's."""
+The classes repeat `schemas/manifest.schema.json`; a test compares the two. Other systems have other `ManifestReader`s
+(`becket.host.starting.manifest_formats`), and all of them return a `Manifest`. `discovery` finds the files, and
+`start_check` decides."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ Seconds = Annotated[float, Meta(gt=0)]
 
 
 class ManifestTable(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What all tables of a manifest have in common: a misspelt member is noticed."""
+    """The base class of all tables of a manifest: it rejects misspelt members."""
 
 
 class CommandEntry(ManifestTable, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class InputMatch(ManifestTable, frozen=True, kw_only=True):
 
 
 class HookEntry(ManifestTable, frozen=True, kw_only=True):
-    """A kind of event that the extension wants to be asked about, and which of them."""
+    """A kind of event that the extension is consulted about, and which of them."""
 
     hook: HookKind
     tool: Annotated[str, Meta(min_length=1)] = ""
@@ -127,20 +127,20 @@ class HookEntry(ManifestTable, frozen=True, kw_only=True):
 
     @property
     def matcher(self) -> HookMatch:
-        """What an event must be like for this hook."""
+        """The match of this hook."""
         contains, equals = self.match.input_contains, self.match.input_equals
         return HookMatch(self.tool or None, contains or None, None if equals is UNSET else equals)
 
 
 class Requirements(ManifestTable, frozen=True, kw_only=True):
-    """What must be there for the extension to start."""
+    """What the extension needs to start."""
 
     bins: tuple[Annotated[str, Meta(pattern=PROGRAM)], ...] = ()
     env: tuple[Variable, ...] = ()
 
 
 class ConfigType(StrEnum):
-    """What the value of a key is."""
+    """The type of a key's value."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -149,7 +149,7 @@ class ConfigType(StrEnum):
 
 
 class ConfigEntry(ManifestTable, frozen=True, kw_only=True):
-    """One key of the configuration: its type, where its value comes from, and what it is for."""
+    """One key of the configuration: its type, where its value comes from, and its purpose."""
 
     type: ConfigType
     description: Description = ""
@@ -161,14 +161,14 @@ class ConfigEntry(ManifestTable, frozen=True, kw_only=True):
 
 
 class Environment(ManifestTable, frozen=True, kw_only=True, rename={"passed": "pass"}):
-    """The variables that the process gets besides the few that all get: taken over from the host's, or set."""
+    """The variables that the process gets besides the base list: inherited from the host's, or set."""
 
     passed: tuple[Variable, ...] = ()
     set: dict[Variable, ArgumentText] = {}
 
 
 class RestartOverrides(ManifestTable, frozen=True, kw_only=True):
-    """What happens when the process ends by itself, as far as the extension says it."""
+    """What happens when the process ends by itself, as far as the extension sets it."""
 
     strategy: RestartStrategy | UnsetType = UNSET
     most: Annotated[int, Meta(ge=0, le=1000)] | UnsetType = UNSET
@@ -178,12 +178,12 @@ class RestartOverrides(ManifestTable, frozen=True, kw_only=True):
     healthy_after: Seconds | UnsetType = UNSET
 
     def apply_to(self, policy: RestartPolicy) -> RestartPolicy:
-        """Returns the policy with what is asked for here in its place."""
+        """Returns the policy with these overrides."""
         return replace(policy, **set_members(self))
 
 
 class LimitOverrides(ManifestTable, frozen=True, kw_only=True):
-    """Other values for limits, as far as the extension asks for them."""
+    """Other values for limits, as far as the extension requests them."""
 
     frame: Count | UnsetType = UNSET
     nodes: Count | UnsetType = UNSET
@@ -212,11 +212,11 @@ class LimitOverrides(ManifestTable, frozen=True, kw_only=True):
     config_subscriptions: Count | UnsetType = UNSET
 
     def apply_to(self, limits: Limits) -> Limits:
-        """Returns the limits with what is asked for here in their place."""
+        """Returns the limits with these overrides."""
         return replace(limits, **set_members(self))
 
     def clamp(self, most: LimitOverrides) -> LimitOverrides:
-        """Returns what is asked for here, cut down to what may be asked for."""
+        """Returns these overrides, cut down to the allowed maximum."""
         asked, bounds = set_members(self), set_members(most)
         return LimitOverrides(**{name: min(value, bounds.get(name, value)) for name, value in asked.items()})
 
@@ -249,7 +249,7 @@ class SidecarEntry(ManifestTable, frozen=True, kw_only=True):
 
 
 class Manifest(ManifestTable, frozen=True, kw_only=True):
-    """All that an extension says of itself before it runs."""
+    """All that an extension declares before it runs."""
 
     manifest: Literal[1] = FORMAT
     id: Id
@@ -278,7 +278,7 @@ class Manifest(ManifestTable, frozen=True, kw_only=True):
 
 
 def set_members(table: Struct) -> dict[str, Any]:
-    """Returns what a table says, without what it leaves out."""
+    """Returns the members that are set in a table."""
     return {name: value for name, value in msgspec.structs.asdict(table).items() if value is not UNSET}
 
 
@@ -286,14 +286,13 @@ def set_members(table: Struct) -> dict[str, Any]:
 
 
 class FoundExtension(Struct, frozen=True, kw_only=True):
-    """An extension that a reader tells of, with more than its manifest.
+    """An extension that a reader has found, with more than its manifest.
 
-    `extra` is what a `Manifest` cannot hold, in a class of the dialect's. `folder` is where its files are, where
-    that is not the folder of the file that was read; it `owns_folder` where that is not the project's. `path` is the
-    file of its own that a list leads to: it is not read again where it lies. `files` are those that are its own in a
-    folder that it shares with others; where nothing is said, those that its command names. `cwd` is where it wants to
-    run. `declared` is all that it offers, where that is known before it runs. `unused` is what its file has that no
-    host of ours does. Paths are absolute."""
+    `extra` is what a `Manifest` cannot hold, in a class of the dialect's. `folder` is where its files are, if not in
+    the folder of the file that was read; it `owns_folder` if that is not the project's. `path` is its own manifest that
+    a list names: it is not read again. `files` are its own in a folder that it shares with others; by default, those
+    that its command names. `cwd` is its requested working directory. `declared` is all that it offers, if known before
+    it runs. `unused` are the members of its file that becket does not use. Paths are absolute."""
 
     manifest: Manifest
     extra: Any = None
@@ -307,7 +306,7 @@ class FoundExtension(Struct, frozen=True, kw_only=True):
 
 
 class SearchFolder(Struct, frozen=True, kw_only=True):
-    """A folder to look for extensions in, besides those that are looked through anyway: so deep, and without these."""
+    """A further folder to search for extensions: so deep, and without these."""
 
     folder: str
     depth: int = 1
@@ -315,10 +314,10 @@ class SearchFolder(Struct, frozen=True, kw_only=True):
 
 
 class ExtensionList(Struct, frozen=True, kw_only=True):
-    """What a file says of several extensions. One that cannot be used is a problem, and the others are there.
+    """A file that lists several extensions. An invalid one is a problem, and the others are used.
 
-    `disabled` are ids that the file turns off, of its own and of those of its dialect in the same root; `only`, where
-    there is one, are all those that it allows of them."""
+    `disabled` are ids that the file turns off, of its own and of those of its dialect in the same root; `only`, if set,
+    are all those that it allows of them."""
 
     extensions: tuple[FoundExtension, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -328,7 +327,7 @@ class ExtensionList(Struct, frozen=True, kw_only=True):
 
 
 class ScopedFiles:
-    """The files that a list may lead to: small ones, in the root that the list itself was found in."""
+    """The files that a list may name: small ones, in the root that the list itself was found in."""
 
     def __init__(self, folder: str, root: str, *, limit: int = DEFAULT_LIMITS.manifest) -> None:
         self.folder = folder
@@ -336,7 +335,7 @@ class ScopedFiles:
         self._limit = limit
 
     def find(self, name: str) -> str:
-        """Returns the absolute path, free of links, of a name that a list gives, which starts from the list's folder.
+        """Returns the absolute path, free of links, of a name in a list, which is relative to the list's folder.
 
         Raises:
             ManifestError: it leads out of the root, or holds a zero byte.
@@ -351,10 +350,10 @@ class ScopedFiles:
         return real
 
     def read(self, name: str) -> bytes:
-        """Returns what is in a file that a list names.
+        """Returns the content of a file that a list names.
 
         Raises:
-            ManifestError: it lies out of the root, is not there, is no regular file, or is too large.
+            ManifestError: it is outside the root, is missing, is not a regular file, or is too large.
         """
         path = self.find(name)
         try:
@@ -364,16 +363,16 @@ class ScopedFiles:
 
 
 class ManifestReader:
-    """One format: where the extensions of a system stand, and what their files say. Subclass it for another system, and
-    override what that system has.
+    """One format: where the extensions of a system are, and how their files are read. Subclass it for another system,
+    and override what that system has.
 
     `file_names` are paths below the folder of an extension, the preferred one first: a folder with one belongs to that
-    extension with all that is in it. `list_names` are paths of files that list extensions; the folder belongs to nobody
-    then, and is looked through further. `prefixes` begin the names of programs that are extensions without any file.
-    `bundle_table` is the table of any manifest in which an extension lists others of this system that it brings along;
-    a file of `list_names` beside a manifest stands for that table.
+    extension with all that is in it. `list_names` are paths of files that list extensions; the folder then belongs to
+    none of them, and is searched further. `prefixes` begin the names of programs that are extensions without any file.
+    `bundle_table` is the table of any manifest in which an extension bundles others of this system; a file of
+    `list_names` beside a manifest stands for that table.
 
-    A reader never runs anything and never writes; what it returns it has checked, the id above all (`normalize_id`)."""
+    A reader never runs or writes anything, and checks what it returns, the id above all (`normalize_id`)."""
 
     dialect: str = "native"
     file_names: tuple[str, ...] = ()
@@ -382,7 +381,7 @@ class ManifestReader:
     bundle_table: str = ""
 
     def read(self, data: bytes, path: str) -> Manifest | FoundExtension | None:
-        """Returns what a manifest says; None if it says that this is no extension. `path` is absolute.
+        """Returns the content of a manifest; None if it is not an extension. `path` is absolute.
 
         Raises:
             ManifestError: it cannot be used; all problems, each with its JSON pointer.
@@ -390,7 +389,7 @@ class ManifestReader:
         raise NotImplementedError
 
     def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
-        """Returns what a file says of several extensions. `path` is absolute.
+        """Returns the extensions that a file lists. `path` is absolute.
 
         Raises:
             ManifestError: nothing in it can be used; all problems, each with its JSON pointer.
@@ -398,8 +397,8 @@ class ManifestReader:
         raise NotImplementedError
 
     def read_program(self, path: str) -> Manifest | FoundExtension | None:
-        """Returns the extension that a program is by its name; None if it is none. `path` is absolute, a file that may
-        be executed.
+        """Returns the extension of a program, by its name; None if it is not one. `path` is an absolute path of an
+        executable file.
 
         Raises:
             ManifestError: it cannot be used.
@@ -415,28 +414,28 @@ class ManifestReader:
         raise NotImplementedError
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem that was found; empty where the problem says it all."""
+        """Returns what to do about a problem; empty if the problem says it all."""
         return ""
 
 
 def normalize_id(name: str) -> str:
-    """Returns the name as an id, with what an id must not hold replaced or left out; empty where nothing is left."""
+    """Returns the name as an id, with invalid characters replaced or removed; empty if nothing is left."""
     letters = "".join(letter if letter in ID_LETTERS else "-" for letter in name.lower())
     return re.sub(r"\.{2,}", ".", letters).lstrip("._-")[:64]
 
 
 def is_id(text: str) -> bool:
-    """Returns whether a text may name an extension, and its folder for data."""
+    """Returns whether a text may name an extension, and its data folder."""
     return re.match(ID, text) is not None
 
 
 def is_below(path: str, root: str) -> bool:
-    """Returns whether a path is the root or lies in it; both without links. `data-evil` does not lie in `data`."""
+    """Returns whether a path is the root or inside it; both without links. `data-evil` is not inside `data`."""
     return path == root or path.startswith(root if root.endswith(os.sep) else root + os.sep)
 
 
 def list_named_files(folder: str, command: Sequence[str]) -> Iterator[str]:
-    """Yields the files in a folder that the words of a command name, and those that links among them lead to."""
+    """Yields the files in a folder that the arguments of a command name, and the targets of links among them."""
     for word in command:
         path = os.path.normpath(os.path.join(folder, word))
         if is_below(path, folder) and os.path.isfile(path):
@@ -452,7 +451,7 @@ class BecketToml(ManifestReader):
     file_names = (FILE_NAME,)
 
     def read(self, data: bytes, path: str) -> Manifest:
-        """Returns what the file says.
+        """Returns the content of the file.
 
         Raises:
             ManifestError: it cannot be used; all problems, each with its JSON pointer.
@@ -465,10 +464,10 @@ class BecketToml(ManifestReader):
 
 
 def parse_table(data: bytes, path: str) -> dict[str, Any]:
-    """Returns what a manifest in TOML says, before anybody has looked at it.
+    """Returns the unchecked content of a manifest in TOML.
 
     Raises:
-        ManifestError: it is no TOML.
+        ManifestError: it is not TOML.
     """
     try:
         return parse_toml(data, path)
@@ -512,7 +511,7 @@ def parse_manifest(table: dict[str, Any], path: str) -> Manifest:
 
 
 def find_format_problems(table: dict[str, Any]) -> list[Problem]:
-    """Returns that the format is another one, where it is: nothing else could be said about the file then."""
+    """Returns that the version of the format is another one: then nothing else can be checked."""
     given = table.get("manifest", FORMAT)
     if not isinstance(given, int) or isinstance(given, bool) or given == FORMAT:
         return []
@@ -542,11 +541,11 @@ PATTERN_MESSAGES: Final = {
 }
 
 
-# -- rules that types do not tell
+# -- rules beyond types
 
 
 def find_rule_problems(table: dict[str, Any]) -> Iterator[Problem]:
-    """Yields what is wrong in a table of any shape; what is of another shape than it should be is passed over."""
+    """Yields the rule violations of a table of any shape; members of a wrong type are skipped."""
     yield from find_permission_problems(table.get("permissions"), "/permissions")
     yield from find_duplicates(table.get("permissions"), "/permissions")
     yield from find_duplicates(table.get("after"), "/after")
@@ -563,7 +562,7 @@ def find_rule_problems(table: dict[str, Any]) -> Iterator[Problem]:
 
 
 def find_misspellings(table: dict[str, Any]) -> Iterator[Problem]:
-    """Yields names that a host looks at later, and that are near to a known one: all errors are reported together.
+    """Yields near misses of names that a host checks later, so that all errors are reported together.
 
     Alone they are no problem of a manifest, since a host may have permissions and dialects of its own."""
     for place, name in texts_of(table.get("permissions"), "/permissions"):
@@ -653,11 +652,11 @@ def find_config_problems(entry: dict[str, Any], pointer: str) -> Iterator[Proble
         yield f"{pointer}/choices", "only a string has choices"
 
 
-# -- what to do about it
+# -- hints
 
 
 def hint_for(problem: Problem) -> str:
-    """Returns what to do about a problem of a `becket.toml`, where more can be said than the problem itself says."""
+    """Returns what to do about a problem of a `becket.toml`, if that is more than the problem itself says."""
     pointer, message = problem
     if message == "is unknown":
         return hint_for_unknown(pointer.rpartition("/")[2])
@@ -677,7 +676,7 @@ HINTS: Final = {
 }
 
 
-# Values that are one of a few, and how their problems name one that is none of them.
+# Values that are one of a few, and how their problems name an invalid one.
 VALUES: Final = (*HookKind, *ConfigType, *RestartStrategy, *PERMISSIONS, *DIALECTS)
 MISSPELT: Final = re.compile(r"invalid enum value '(.*)'|is no (?:permission|dialect): (.*)")
 
@@ -689,7 +688,7 @@ def hint_for_unknown(name: str) -> str:
     return (
         f"did you mean `{nearest}` of {MEMBER_TABLES[nearest]}?"
         if nearest
-        else "what is yours alone stands under `[x]`"
+        else "put your own members under `[x]`"
     )
 
 

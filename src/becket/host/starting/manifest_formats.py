@@ -20,7 +20,7 @@ __all__ = ["MANIFEST_READERS", "LazyManifestReader"]
 
 
 class LazyManifestReader(ManifestReader):
-    """A reader of which only the names are known until the first file of one is found.
+    """A reader that is imported when the first file of it is found; until then only its names are known.
 
     The reader itself is `READER` of the module of the dialect's name."""
 
@@ -46,15 +46,15 @@ class LazyManifestReader(ManifestReader):
         return reader
 
     def read(self, data: bytes, path: str) -> Manifest | FoundExtension | None:
-        """Returns what a manifest says."""
+        """Returns the content of a manifest."""
         return self.reader.read(data, path)
 
     def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
-        """Returns what a file says of several extensions."""
+        """Returns the extensions that a file lists."""
         return self.reader.read_list(data, path, nearby)
 
     def read_program(self, path: str) -> Manifest | FoundExtension | None:
-        """Returns the extension that a program is by its name."""
+        """Returns the extension of a program, by its name."""
         return self.reader.read_program(path)
 
     def read_bundle(self, data: bytes) -> dict[str, dict[str, Any]]:
@@ -66,7 +66,7 @@ class LazyManifestReader(ManifestReader):
         return self.reader.list_bundle(table, prefix, nearby)
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem that was found."""
+        """Returns what to do about a problem."""
         return self.reader.hint_for(problem)
 
 
@@ -79,4 +79,4 @@ MANIFEST_READERS: Final[tuple[ManifestReader, ...]] = (
     LazyManifestReader("cigen", prefixes=("cigen-provider-",)),
     LazyManifestReader("mcp", list_names=(".mcp.json",), bundle_table="mcp_servers"),
 )
-"""In the order in which they are asked, where a folder has the files of several."""
+"""In order of precedence, if a folder has the files of several."""

@@ -1,7 +1,7 @@
 """Revocations that could not be written to `grants.toml`: a small file beside it that holds them until they are.
 
-`grants_file` reads it with the grants, so that a revocation survives the end of the host that made it, and `doctor`
-shows it. It is written as a whole or not at all; where not even that succeeds, the revocation is in memory alone.
+`grants_file` reads it with the grants, so that a revocation survives the end of its host, and `doctor` shows it. It is
+written atomically; if even that fails, the revocation is in memory alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Pending = dict[str, tuple[str, ...]]
 
 
 def load_pending(grants: str | os.PathLike[str]) -> Pending:
-    """Returns the revoked permissions by extension that the file of grants lacks; none where all were written.
+    """Returns the revoked permissions by extension that the grants file lacks; none if all were written.
 
     Raises:
-        BadFile: they cannot be read. What was revoked is unknown then, and nobody may hold anything.
+        BadFile: they cannot be read. The revocations are unknown then, and no extension may hold anything.
     """
     path = path_of(grants)
     try:
@@ -37,7 +37,7 @@ def load_pending(grants: str | os.PathLike[str]) -> Pending:
             return {}
         raise
     except msgspec.MsgspecError as error:
-        problem = f"is no list of revocations: {error} (see which permissions are meant, and remove the file)"
+        problem = f"is not a list of revocations: {error} (see which permissions are meant, and remove the file)"
         raise BadFile(quote_path(path), [("", problem)]) from error
 
 
@@ -52,7 +52,7 @@ def add_pending(grants: str | os.PathLike[str], extension: str, names: Iterable[
 
 
 def remove_pending(grants: str | os.PathLike[str], extension: str) -> None:
-    """Removes the revocations of an extension, which the file of grants has now.
+    """Removes the revocations of an extension, which the grants file has now.
 
     Raises:
         OSError, BadFile: they cannot be removed.

@@ -1,7 +1,7 @@
 """Resolves commands to absolute program paths, without a shell.
 
-There is no shell anywhere: a command is a list of words, and each is one argument of the program. What a manifest names
-must lie in the extension's folder, or in the folders that the host looks for programs in.
+A command is a list of a program and its arguments, never a shell line. What a manifest names must be in the extension's
+folder, or in the host's program folders.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MISSING: Final = "there is no such file"
 
 
 class NoSuchProgram(ExtensionRefused):
-    """There is no program where a command says."""
+    """A command names a program that does not exist."""
 
 
 def list_program_folders(path: str, more: Sequence[str] = ()) -> tuple[str, ...]:
-    """Returns the folders in which programs are looked for: those of a search path that are absolute, then `more`."""
+    """Returns the folders that are searched for programs: the absolute ones of a search path, then `more`."""
     return tuple(dict.fromkeys([*clean_path(path).split(os.pathsep), *more]))
 
 
@@ -69,15 +69,15 @@ def resolve_command(
     """Returns a command whose program is an absolute path, as are the arguments that name something in `folder`.
 
     A program without a slash is looked up in `folders`. One with a slash is a path in `folder`, the extension's own; an
-    absolute one must lie in one of the `folders`, unless the command `is_trusted`: it is the operator's, not that of a
-    manifest. One that `is_listed`, in a file such as `.mcp.json`, is written for this machine: its program may lie
+    absolute one must be in one of the `folders`, unless the command `is_trusted`: it is the operator's, not that of a
+    manifest. One that `is_listed`, in a file such as `.mcp.json`, is written for this machine: its program may be
     anywhere, such as in a virtual environment, and the consent prompt shows where. Arguments that name something in the
     extension's folder must not lead out of it. A command that loads code from its working directory keeps its
     arguments: it runs in that folder, and a module may have the name of a file.
 
     Raises:
         NoSuchProgram: there is no such program.
-        ExtensionRefused: it is none that this extension may run.
+        ExtensionRefused: this extension may not run it.
     """
 
     def refuse(what: str, because: str, kind: type[ExtensionRefused] = ExtensionRefused) -> ExtensionRefused:
@@ -117,19 +117,19 @@ def resolve_command(
 
 
 def path_in(word: str) -> str:
-    """Returns the part of an argument that may be a path: the value of `--config=a.toml`, else the whole word."""
+    """Returns the part of an argument that may be a path: the value of `--config=a.toml`, else the whole argument."""
     return word.partition("=")[2] if word.startswith("-") else word
 
 
 def place_argument(folder: str, word: str) -> str:
-    """Returns an argument that names a file or folder of an extension by its absolute path, and any other as it is.
+    """Returns an argument that names a file or folder of an extension by its absolute path, and any other unchanged.
 
-    A relative one would be opened wherever the program runs."""
+    A relative one would be resolved in the program's working directory."""
     path = path_in(word)
     named = os.path.join(folder, path)
     if not path or os.path.isabs(path) or not os.path.exists(named) or not is_inside(folder, named):
         return word
-    # With a link before it `..` is not what it looks like.
+    # After a link `..` is not what it looks like.
     named = os.path.realpath(named) if os.pardir in path.split(os.sep) else os.path.normpath(named)
     return word.removesuffix(path) + named
 
@@ -137,8 +137,7 @@ def place_argument(folder: str, word: str) -> str:
 def relocate_command(command: Sequence[str], folder: str, copy: str) -> tuple[str, ...]:
     """Returns a command in which every path into a folder leads to the same in its copy.
 
-    Relative paths stay: they begin in the folder that it runs in. A path may also stand behind a `=`, as in
-    `--config=/a/b`."""
+    Relative paths stay: they begin in its working directory. A path may also follow a `=`, as in `--config=/a/b`."""
 
     def move(word: str) -> str:
         name, sign, path = word.rpartition("=") if not os.path.isabs(word) else ("", "", word)
@@ -148,7 +147,7 @@ def relocate_command(command: Sequence[str], folder: str, copy: str) -> tuple[st
 
 
 def relocate_path(path: str, folder: str, copy: str) -> str:
-    """Returns a path that leads to the same in the copy of a folder; one that does not lead into it, as it is."""
+    """Returns a path that leads to the same in the copy of a folder; one outside of it is unchanged."""
     if not os.path.isabs(path):
         return path
     if path != folder and not path.startswith(folder + os.sep):
@@ -159,7 +158,7 @@ def relocate_path(path: str, folder: str, copy: str) -> str:
 
 
 def find_argument_problem(folder: str, word: str) -> str | None:
-    """Returns why an argument that names something by a relative path must not be used, None if nothing is wrong."""
+    """Returns why an argument with a relative path must not be used, None if it may."""
     path = os.path.join(folder, word)
     if os.path.isabs(word) or not os.path.lexists(path):
         return None

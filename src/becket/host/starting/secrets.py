@@ -1,10 +1,10 @@
-"""`secrets.json`: the values of configuration that manifests declare as secret, in a file for its owner alone.
+"""`secrets.json`: the configuration values that manifests declare as secret, in a file for its owner alone.
 
-They are kept out of the store, which is copied, backed up and looked into. There each secret key has `***` as its
-value, so that revisions, changes and lists of keys are the store's as for any other key.
+They are kept out of the store, which is copied, backed up and inspected. There each secret key has `***` as its value,
+so that revisions, changes and lists of keys are the store's as for any other key.
 
-The file says which keys are secret also where there is no value yet: commands that know no manifests hide them by it.
-One program at a time writes it, the one that has the store open.
+The file lists secret keys also without a value: commands without manifests hide them by it. One program at a time
+writes it, the one that has the store open.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Entries = dict[str, dict[str, str | None]]
 
 
 class Secrets:
-    """The secrets of all extensions of a host. Methods may be called from any thread.
+    """The secrets of all extensions of a host. Thread-safe.
 
     Raises:
-        BadFile: the file is there and cannot be read; nothing is guessed then.
+        BadFile: the file exists and cannot be read; defaults would be unsafe.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,20 +59,20 @@ class Secrets:
         return {key: value for key, value in self._entries.get(extension, {}).items() if value is not None}
 
     def expect(self, extension: str, keys: Iterable[str]) -> None:
-        """Takes these keys for secret, without writing that down."""
+        """Treats these keys as secret, without storing that."""
         with self.lock:
             known = self._entries.get(extension, {})
             self._entries = {**self._entries, extension: {**dict.fromkeys(keys), **known}}
 
     def declare(self, extension: str, keys: Iterable[str]) -> None:
-        """Notes that these keys are secret. Raises OSError where that cannot be written."""
+        """Stores that these keys are secret. Raises OSError if that cannot be written."""
         with self.lock:
             new = set(keys) - self.keys_of(extension)
             if new:
                 self._write(extension, {**dict.fromkeys(sorted(new)), **self._entries.get(extension, {})})
 
     def set(self, extension: str, key: str, value: str | None) -> None:
-        """Keeps a value, or removes it where it is None; on return that is on the disk.
+        """Stores a value, or removes it if it is None; on return that is on the disk.
 
         Raises:
             OSError: nothing was changed.
@@ -101,7 +101,7 @@ def load_entries(path: Path) -> Entries:
     try:
         return msgspec.json.decode(data, type=Entries)
     except JSON_ERRORS as error:
-        # What the decoder says may have a piece of the file in it.
+        # The decoder's message may quote the file.
         raise BadFile(quote_path(path), [("", "is not what a host has written: restore it, or remove it")]) from error
 
 
@@ -122,7 +122,7 @@ class SecretConfig:
         self._limits = limits
 
     def is_secret(self, extension: str, key: str) -> bool:
-        """Returns whether a key is secret: as it was said here, or as the secrets know."""
+        """Returns whether a key is secret: as declared here, or in the secrets."""
         return key in self._keys or key in self._secrets.keys_of(extension)
 
     def get_config(self, extension: str, key: str) -> ConfigValue:
@@ -131,7 +131,7 @@ class SecretConfig:
         return replace(found, value=self._reveal(extension, parse_config_key(key, self._limits), found.value))
 
     def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
-        """Keeps a value, as `Store.set_config` does; a secret outside of the store."""
+        """Stores a value, as `Store.set_config` does; a secret outside of the store."""
         key = parse_config_key(change.key, self._limits)
         if not self.is_secret(extension, key):
             return self._store.set_config(extension, change)
@@ -146,7 +146,7 @@ class SecretConfig:
         return self._swap(extension, key, None, if_revision)
 
     def _swap(self, extension: str, key: str, value: str | None, if_revision: int | None) -> ConfigSaved:
-        """Keeps a secret first and its revision second: who is told of a change finds the value."""
+        """Stores a secret first and its revision second: a subscriber to the change finds the value."""
         with self._secrets.lock:
             revision = self._store.get_config(extension, key).revision or 0
             if if_revision is not None and if_revision != revision:
@@ -170,7 +170,7 @@ class SecretConfig:
     def read_changes(
         self, extension: str, since: int, keys: tuple[str, ...] | None = None
     ) -> list[ConfigChanged] | None:
-        """Returns the changes, as `Store.read_changes` does; each of a secret with the value that it has now."""
+        """Returns the changes, as `Store.read_changes` does; each of a secret with its current value."""
         found = self._store.read_changes(extension, since, keys)
         if found is None:
             return None
@@ -179,17 +179,17 @@ class SecretConfig:
     def _reveal(self, extension: str, key: str, value: str | None) -> str | None:
         if value is None or not self.is_secret(extension, key):
             return value
-        # One that is not among the secrets was put into the store by somebody else, and is moved at the next start.
+        # One that is not among the secrets was put into the store by another program, and is moved at the next start.
         return self._secrets.values_of(extension).get(key, None if value == HIDDEN else value)
 
 
-# -- values that a store has from before
+# -- values in the store of an older version
 
 
 def move_secrets(store: Store, secrets: Secrets, extension: str, keys: Collection[str]) -> tuple[str, ...]:
     """Moves the values of secret keys out of a store, its record of changes included, and returns which there were.
 
-    It waits for the disk: not for a loop. Raises OSError or StoreError where it fails; then the values are in both."""
+    Blocking. Raises OSError or StoreError if it fails; then the values are in both."""
     found = store.read_config(extension, tuple(keys)).values
     moved = tuple(sorted(key for key, value in found.items() if value != HIDDEN))
     new = set(keys) - secrets.keys_of(extension)  # a store may remember values that were removed, too
@@ -199,7 +199,7 @@ def move_secrets(store: Store, secrets: Secrets, extension: str, keys: Collectio
     for key in sorted({*moved, *new}):
         if redact is not None:
             redact(extension, key, HIDDEN)
-        elif key in moved:  # a store of somebody else's: what it remembers of changes is its own
+        elif key in moved:  # a custom store: its record of changes is its own
             store.set_config(extension, ConfigSet(key, HIDDEN))
     secrets.declare(extension, keys)
     return moved

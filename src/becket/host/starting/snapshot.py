@@ -1,9 +1,8 @@
 """Digests and snapshots of extension folders: what was approved is what runs.
 
-It covers the names and the bytes of all files, which of them may be executed, and where links lead; not times, owners,
-what lies behind a link, or what Python has compiled: it does that anew where it is missing. Whoever starts an extension
-from its folder runs what is there then, which may not be what was there when the digest was made; whoever starts it
-from a copy runs the very bytes that the digest is of.
+A digest covers the names and the bytes of all files, which of them are executable, and the targets of links; not times,
+owners, files behind a link, or Python's bytecode. A start from the folder runs its current files, which may have
+changed since the digest was computed; a start from a snapshot runs the very bytes of the digest.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ __all__ = [
     "writing",
 ]
 
-MAX_DEPTH: Final = 64  # of folders within each other; each holds a descriptor open
+MAX_DEPTH: Final = 64  # of nested folders; each holds a descriptor open
 CHUNK: Final = 1024 * 1024
 LARGEST_CLONE: Final = 1024**3  # bytes of one call
 IGNORED_FOLDER: Final = "__pycache__"
@@ -51,13 +50,13 @@ def flags_of(*names: str) -> int:
 READ: Final = os.O_RDONLY | flags_of("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK")  # not through a link, not from a pipe
 LIST: Final = READ | flags_of("O_DIRECTORY")
 WRITE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | flags_of("O_CLOEXEC", "O_NOFOLLOW")
-DIGEST_HEADER: Final = b"becket folder 1\n"  # the form of what is hashed; another form has another beginning
+DIGEST_HEADER: Final = b"becket folder 1\n"  # the version of the hashed form
 
 
 class FolderDigest(Struct, frozen=True):
-    """What a folder holds: 64 hexadecimal digits, and how much went into them.
+    """The digest of a folder: 64 hexadecimal digits, and the amount of data.
 
-    `uncopyable` says why it cannot be copied, and is empty where it can."""
+    `uncopyable` is why it cannot be copied, empty if it can."""
 
     digest: str
     files: int
@@ -66,7 +65,7 @@ class FolderDigest(Struct, frozen=True):
 
 
 class FolderSnapshot(Struct, frozen=True):
-    """A copy of a folder that belongs to the host, and the digest of the bytes in it and of what a list says."""
+    """The host's copy of a folder, and the digest of its bytes and of its entry in a list."""
 
     folder: str
     digest: str
@@ -84,7 +83,7 @@ def digest_folder(
 ) -> FolderDigest:
     """Returns the digest of a folder. `without` are absolute paths in it that do not count, such as its data. `entries`
     gets the names in it, each with a short digest; with `names`, as `entries` has them, no others count. `listed` is
-    what a list elsewhere says of the extension, which counts too.
+    the extension's entry in a list elsewhere, which counts too.
 
     Raises:
         BadFile: something in it cannot be read, or there is too much; `path` says which.
@@ -101,8 +100,8 @@ def digest_files(
     limits: Limits = DEFAULT_LIMITS,
     entries: dict[str, str] | None = None,
 ) -> FolderDigest:
-    """Returns the digest of these files of a folder, for one that is not alone in it. Their paths are absolute, and of
-    a link it is where that leads which counts.
+    """Returns the digest of these files of a folder, for an extension that shares it. Their paths are absolute, and of
+    a link its target counts.
 
     Raises:
         BadFile: one of them cannot be read, or there is too much; `path` says which.
@@ -120,13 +119,12 @@ def create_snapshot(
 ) -> FolderSnapshot:
     """Copies a folder into one of the host's own, named by its digest, and returns where it is.
 
-    Each byte is read once, and hashed on its way into the copy: nobody can change it in between. A copy that is there
-    already is used again if it still is what it was, and replaced if not. A copy is read-only, but for what Python
-    compiles in it.
+    Each byte is read once, and hashed on its way into the copy: it cannot change in between. An existing copy is used
+    again if it is unchanged, and replaced if not. A copy is read-only, except for Python's bytecode.
 
     Raises:
-        BadFile: something in it cannot be read, there is too much, a link leads out of it by a relative way or into
-            it by an absolute one, or the copy cannot be written.
+        BadFile: something in it cannot be read, there is too much, a relative link leads out of it or an absolute one
+            into it, or the copy cannot be written.
     """
     with writing(copies):
         os.makedirs(copies, mode=0o700, exist_ok=True)
@@ -150,7 +148,7 @@ def create_snapshot(
 def clone_snapshot(snapshot: FolderSnapshot, target: str, *, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Copies a snapshot to `target`, where its owner may write; returns whether the copy has its digest.
 
-    The file system shares blocks between the two where it can (reflink), so that only what is written takes space.
+    The file system shares blocks between the two if it can (reflink), so that only changes take space.
 
     Raises:
         BadFile: something in it cannot be read, or the copy cannot be written.
@@ -164,7 +162,7 @@ def clone_snapshot(snapshot: FolderSnapshot, target: str, *, limits: Limits = DE
 def find_snapshot(
     copies: str | os.PathLike[str], digest: str, *, listed: bytes = b"", limits: Limits = DEFAULT_LIMITS
 ) -> FolderSnapshot | None:
-    """Returns the copy with this digest; None where there is none, or it is not what it was."""
+    """Returns the copy with this digest; None if there is none, or it was changed."""
     copy = FolderSnapshot(os.path.join(copies, digest), digest, listed)
     return copy if is_intact(copy, limits) else None
 
@@ -177,7 +175,7 @@ def is_intact(copy: FolderSnapshot, limits: Limits) -> bool:
 
 
 def remove_snapshots(copies: str | os.PathLike[str], keep: Collection[str]) -> None:
-    """Removes all copies but those with these digests, and what was left of copies that were never finished.
+    """Removes all copies but those with these digests, and unfinished ones.
 
     Raises:
         BadFile: one of them cannot be removed.
@@ -213,10 +211,10 @@ def remove_tree(path: str) -> None:
 
 
 class FolderHasher:
-    """One way through a folder: by descriptors, so that no link that appears meanwhile leads elsewhere.
+    """One walk through a folder: by descriptors, so that no link that appears meanwhile leads elsewhere.
 
-    A copy that it makes is read-only unless it `is_writable`. `entries` gets the names, each with a short digest. With
-    `names` it passes over all others."""
+    A copy that it creates is read-only unless it `is_writable`. `entries` gets the names, each with a short digest.
+    With `names` it skips all others."""
 
     def __init__(
         self,
@@ -242,7 +240,7 @@ class FolderHasher:
         self._uncopyable = ""
 
     def run(self, copy: str | None) -> FolderDigest:
-        """Goes through the folder, and copies what it hashes where a place for it is given."""
+        """Walks the folder, and copies what it hashes to `copy`, if given."""
         try:
             with open_fd(self._folder, LIST) as descriptor:
                 self._visit(descriptor, "", copy, 1)
@@ -251,7 +249,7 @@ class FolderHasher:
         return self._result()
 
     def run_files(self, files: Collection[str]) -> FolderDigest:
-        """Takes these files alone."""
+        """Hashes these files alone."""
         for path in sorted(files):
             name = os.path.relpath(path, self._folder)
             try:
@@ -305,7 +303,7 @@ class FolderHasher:
             self._hash_link(os.readlink(name, dir_fd=folder), path, copy)
         else:
             self._find_uncopyable(path, "is neither file, folder nor link, and cannot be copied", copy)
-            self._add(b"other", path, b"")  # a pipe or a socket can stand in the place of a file
+            self._add(b"other", path, b"")  # a pipe or a socket may replace a file
 
     def _names(self, folder: int, above: str) -> list[str]:
         names: list[str] = []
@@ -335,7 +333,7 @@ class FolderHasher:
                 with writing(copy), open_fd(copy, WRITE, mode=0o700 if may_run else 0o600) as target:
                     clone(file, target)
                     os.lseek(target, 0, os.SEEK_SET)
-                    for chunk in self._chunks(target, path):  # of the copy: nobody can change it in between
+                    for chunk in self._chunks(target, path):  # of the copy: it cannot change in between
                         content.update(chunk)
             else:
                 with writing(copy), open_fd(copy, WRITE, mode=0o500 if may_run else 0o400) as target:
@@ -357,7 +355,7 @@ class FolderHasher:
             if escapes_folder(path, target):
                 self._find_uncopyable(path, "is a link that leads out of the folder", copy)
         elif is_below(os.path.realpath(target), self._folder):
-            # In the copy it would lead back to these files, which may change after somebody has agreed to them.
+            # In the copy it would lead back to these files, which may change after their approval.
             self._find_uncopyable(path, "is a link into the folder by an absolute path: make it relative", copy)
         if copy is not None:
             with writing(copy):
@@ -370,7 +368,7 @@ class FolderHasher:
         self._uncopyable = self._uncopyable or str(error)
 
     def _add(self, kind: bytes, path: str, content: bytes) -> None:
-        """Hashes one entry; lengths stand before what varies, so that no two folders are the same bytes."""
+        """Hashes one entry; lengths precede variable parts, so that no two folders have the same bytes."""
         for part in (kind, os.fsencode(path), content):
             self._hash.update(b"%d:" % len(part))
             self._hash.update(part)
@@ -406,7 +404,7 @@ def clone(source: int, target: int) -> None:
     try:
         while os.copy_file_range(source, target, LARGEST_CLONE):
             pass
-    except (AttributeError, OSError):  # there is no such call for this system or file system; go on where it ended
+    except (AttributeError, OSError):  # not supported by this system or file system; continue where it ended
         while chunk := os.read(source, CHUNK):
             write_all(target, chunk)
 

@@ -1,8 +1,8 @@
 """Start check: inspects a candidate on this machine and decides whether it may start.
 
-`run_preflight` finds out what this machine has; `decide_start` is a pure function of that, the manifest and the grants.
-An outcome is data. Asking a person, writing the answer down and starting the process are the host's; what an extension
-may call once it runs is decided by `methods.permissions.Gate`.
+`run_preflight` inspects this machine; `decide_start` is a pure function of that, the manifest and the grants. An
+outcome is data. The host prompts the user, stores the response and starts the process; `permissions.Gate` decides what
+a running extension may call.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ EMPTY_ENTRY: GrantEntry = GrantEntry()
 UNKNOWN = ConsentChanges(is_known=False)
 
 
-# -- what this machine has
+# -- preflight
 
 
 class PreflightResult(Struct, frozen=True, kw_only=True):
-    """What there is of what an extension needs: its command with an absolute program, the digest of its folder (empty
-    where it has none), and all that keeps it from starting. `cwd` is its working directory where that is not the one
-    of its dialect, and `runs_in` whichever it is; `uncopyable` says why its folder cannot be copied. `programs` are
-    those that the host runs for its commands, by the names of these."""
+    """What this machine has for an extension: its command with an absolute program, the digest of its folder (empty if
+    it has none), and all problems. `cwd` is its working directory if that is not its dialect's, and `runs_in` the
+    effective one; `uncopyable` is why its folder cannot be copied. `programs` are those that the host runs for its
+    commands, by the names of these."""
 
     command: tuple[str, ...] = ()
     cwd: str | None = None
@@ -120,7 +120,7 @@ def run_preflight(
         cwd = choose_cwd(candidate, resolved)
         command = resolved
     except ExtensionRefused as error:
-        hint = f"look at `command` in {quote_path(candidate.manifest_path)}"
+        hint = f"check `command` in {quote_path(candidate.manifest_path)}"
         if isinstance(error, NoSuchProgram) and (script := find_setup(candidate)):
             hint = f"run its setup script, {quote_path(script)}, or {hint}"
         problems.append(
@@ -129,7 +129,7 @@ def run_preflight(
     try:
         digest = measure_candidate(candidate, without=data, approval=approval, limits=limits)
     except BadFile as error:
-        hint = "an extension that cannot be read whole cannot be agreed to"
+        hint = "an extension that cannot be read whole cannot be approved"
         problems.append(Diagnostic(code=ProblemCode.FOLDER_UNREADABLE, problem=f"its folder: {error}", hint=hint))
     path = quote_path(candidate.manifest_path)
     return PreflightResult(
@@ -144,14 +144,14 @@ def run_preflight(
 
 
 def list_programs(candidate: Candidate) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields the commands of an extension for which the host runs a program: the name and the words of each."""
+    """Yields the commands of an extension for which the host runs a program: the name and the arguments of each."""
     for one in getattr(candidate.extra, "host_commands", ()):
         if one.command is not None:
             yield one.name, (one.command, *one.args)
 
 
 def find_setup(candidate: Candidate) -> str | None:
-    """Returns the script that gets or builds the program of an extension, where its manifest names one."""
+    """Returns the script that installs or builds the program of an extension, if its manifest names one."""
     script: str | None = getattr(candidate.extra, "setup", None)
     return None if not script else os.path.normpath(os.path.join(candidate.folder, script))
 
@@ -159,10 +159,10 @@ def find_setup(candidate: Candidate) -> str | None:
 def choose_cwd(candidate: Candidate, command: Sequence[str]) -> str | None:
     """Returns the working directory of a candidate, None for the one of its dialect.
 
-    A command that loads code from there is started in the extension's folder, whose files somebody agrees to.
+    A command that loads code from there is started in the extension's folder, whose files are approved.
 
     Raises:
-        ExtensionRefused: it wants to run elsewhere, and would load code from there.
+        ExtensionRefused: it requests another one, and would load code from there.
     """
     loaded = find_code_from_cwd(command)
     if loaded is None or (candidate.cwd is None and works_in_root(candidate)):
@@ -190,7 +190,7 @@ def digest_candidate(
     approval: Approval | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> str:
-    """Returns the digest of all that an agreement is about: its files, and what a list elsewhere says of it.
+    """Returns the digest of all that an approval covers: its files, and its entry in a list elsewhere.
 
     Raises:
         BadFile: something cannot be read, or there is too much.
@@ -221,14 +221,14 @@ def measure_candidate(
 
 
 def encode_listed(candidate: Candidate) -> bytes:
-    """Returns what a list elsewhere says of a candidate; nothing where its manifest is among its files."""
+    """Returns a candidate's entry in a list elsewhere; empty if its manifest is among its files."""
     return msgspec.json.encode(candidate.manifest, order="deterministic") if candidate.is_listed else b""
 
 
 def list_files(
     candidate: Candidate, digest: str, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS
 ) -> dict[str, str]:
-    """Returns the names of the files that have this digest, each with a short one; none where there are others now."""
+    """Returns the names of the files that have this digest, each with a short one; none if the files have changed."""
     entries: dict[str, str] = {}
     try:
         found = measure_candidate(candidate, without=without, limits=limits, entries=entries)
@@ -240,7 +240,7 @@ def list_files(
 def find_missing(
     requires: Requirements, variables: Mapping[str, str], program_folders: Sequence[str]
 ) -> Iterator[Diagnostic]:
-    """Yields each requirement that is missing. A variable that is empty is missing too."""
+    """Yields each requirement that is missing. An empty variable is missing too."""
     for name in requires.bins:
         if find_program(name, program_folders) is None:
             yield Diagnostic(
@@ -261,12 +261,11 @@ def find_missing(
 
 
 class StartAllowed(Struct, frozen=True, kw_only=True):
-    """It may start, with these grants: never more than it asks for.
+    """It may start, with these grants: never more than it requests.
 
-    `undecided` was asked for, and neither given nor denied: a person is asked when it is first needed. `entry` is what
-    should stand in `grants.toml` for it from now on, None where nothing needs to. `bound_to` is the digest of the files
-    that were agreed to, where no others may start; `approved_digest` that of those, where others were found and start
-    all the same, in development."""
+    `undecided` was requested, and neither granted nor denied: its first use prompts. `entry` is what `grants.toml`
+    should hold for it from now on, None if nothing needs to. `bound_to` is the digest of the approved files, if no
+    others may start; `approved_digest` that of those, if others were found and start all the same, in development."""
 
     extension: str
     command: tuple[str, ...]
@@ -294,7 +293,7 @@ class StartRefused(Struct, frozen=True, kw_only=True):
 
     @property
     def error(self) -> ExtensionRefused:
-        """What whoever asked for this extension gets."""
+        """The error for callers of this extension."""
         because = "; ".join(reason.problem for reason in self.reasons)
         hints = dict.fromkeys(reason.hint for reason in self.reasons if reason.hint)
         codes = {reason.code for reason in self.reasons}
@@ -303,13 +302,12 @@ class StartRefused(Struct, frozen=True, kw_only=True):
 
 
 class NeedsConsent(Struct, frozen=True, kw_only=True):
-    """It may start if somebody agrees to it and to what it asks for: `permissions`, and `requested` variables.
+    """It may start after consent to it and to what it requests: `permissions`, and `requested` variables.
 
-    `held` are permissions that it has already, and `variables` all that it would see outside the base list. `programs`
-    are those that the host runs for its commands. `approved_digest` is that of the files that were agreed to before;
-    empty where it is new. `keeps_entry` says that what was agreed to before holds on, and this comes besides.
-    `fingerprint` is that of all that is asked for; it `is_refused` where a person has refused just this. `lines` are
-    the commands that the hint names."""
+    `held` are permissions that it has already, and `variables` all that it would get outside the base list. `programs`
+    are those that the host runs for its commands. `approved_digest` is that of the files approved before; empty if it
+    is new. `keeps_entry` means that the earlier approval stays, and this is added. `fingerprint` is that of the whole
+    request; it `is_refused` if the user has refused just this. `lines` builds the commands in the hint."""
 
     extension: str
     version: str
@@ -331,11 +329,11 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
 
     @property
     def prompt_text(self) -> str:
-        """What a person is asked, as text."""
+        """The prompt as text."""
         return describe_request(self.request())
 
     def request(self, changes: ConsentChanges | None = None) -> ConsentRequest:
-        """Returns what a person is asked. Without `changes` only whether the files are others is known."""
+        """Returns the consent request. Without `changes` only whether the files have changed is known."""
         return ConsentRequest(
             self.extension,
             START,
@@ -354,7 +352,7 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         )
 
     def approval(self, files: Mapping[str, str]) -> Approval:
-        """Returns what a consent is about, with the `files` of the extension."""
+        """Returns the approval that a consent gives, with the `files` of the extension."""
         return Approval.of(
             digest=self.digest,
             command=self.command,
@@ -365,28 +363,28 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         )
 
     def build_approval(self, permissions: Iterable[str] | None = None) -> GrantEntry:
-        """Returns what to write down for a yes: to all that it asks for, or to these permissions and no others."""
+        """Returns the entry to store after consent: to all that it requests, or to these permissions and no others."""
         given = self.permissions if permissions is None else tuple(permissions)
         denied = [name for name in self.permissions if name not in given]
-        # What was agreed to for other files is void.
+        # An approval of other files is void.
         before = self.entry if self.keeps_entry else replace(self.entry, allow=(), variables=())
         return before.with_grants(given, self.digest, self.requested).with_denials(denied)
 
     @property
     def build_refusal(self) -> StartRefused:
-        """What comes of it where nobody agrees."""
+        """Returns the refusal without consent."""
         wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.requested)])
-        changed = "its files have changed since they were agreed to" if self.approved_digest else ""
-        asked = f"it asks for what nobody has agreed to: {wanted}" if wanted else ""
+        changed = "its files have changed since they were approved" if self.approved_digest else ""
+        asked = f"it requests what was not approved: {wanted}" if wanted else ""
         problem = ", and ".join(filter(None, [changed, asked]))
-        problem = problem or "nobody has agreed to start it"
-        hint = f"look at it, then {self._describe_consent()}"
+        problem = problem or "its start was not approved"
+        hint = f"check it, then {self._describe_consent()}"
         if self.is_refused:
-            details = ", and ".join(filter(None, [changed, f"it asks for {wanted}" if wanted else ""]))
+            details = ", and ".join(filter(None, [changed, f"it requests {wanted}" if wanted else ""]))
             problem = f"consent was refused: {details}" if details else "consent was refused"
             if self.lines.keeps_consent:
                 grant, revoke = self.lines.grant(self.extension), self.lines.revoke(self.extension)
-                hint = f"`{grant}` gives it, `{revoke}` lets a host ask again"
+                hint = f"`{grant}` gives it, `{revoke}` lets a host prompt again"
         if self.held and self.permissions and self.lines.keeps_consent:
             hint += f"; `{self.lines.revoke(self.extension, self.permissions)}` starts it without"
         code = ProblemCode.CONSENT_REFUSED if self.is_refused else ProblemCode.CONSENT_MISSING
@@ -398,15 +396,15 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         if self.lines.keeps_consent:
             return f"run `{self.lines.grant(self.extension)}`"
         if self.lines.consent:
-            return f"run `{self.lines.consent}`: this host keeps no consent"
-        return "give consent by `ask` or by `grants` of the host, which keeps none without a data folder"
+            return f"run `{self.lines.consent}`: this host stores no consent"
+        return "give consent by `ask` or by `grants` of the host, which stores none without a data folder"
 
 
 StartDecision: TypeAlias = StartAllowed | StartRefused | NeedsConsent
 
 
 def refuse_uncopyable(extension: str, because: str) -> StartRefused:
-    """Returns the refusal of an extension that would have to run from a copy and cannot be copied."""
+    """Returns the refusal of an extension that must run from a copy and cannot be copied."""
     hint = f"replace it by a file, or set `in_place = true` under [extensions.{extension}] in the host's configuration"
     problem = f"its folder cannot be copied: {because}"
     return StartRefused(
@@ -433,13 +431,12 @@ def decide_start(
 ) -> StartDecision:
     """Returns whether an extension may start.
 
-    `entry` is what `grants.toml` says; it holds for the files with its digest, or for any if it has none. `given` is
-    what the host itself grants, which is for whatever files there are. What either denies is denied. `variables` are
-    those outside the base list, or those of the manifest alone; no grant of permissions is one of these. Where the host
-    `can_ask`, nothing starts that nobody has agreed to, even if it asks for nothing: it is a program all the same.
-    Where it cannot, nothing starts that asks for a permission which was neither given nor denied: nobody would decide.
-    A refusal holds until the files or what is asked for are others.
-    `known` are the permissions, and `dialects` the dialects that this host has."""
+    `entry` is its entry in `grants.toml`; it applies to the files with its digest, or to any if it has none. `given` is
+    what the host itself grants, for any files. What either denies is denied. `variables` are those outside the base
+    list, or those of the manifest alone; no grant of permissions is one of these. If the host `can_ask`, nothing starts
+    without approval, even if it requests nothing: it is a program all the same. If it cannot, nothing starts that
+    requests a permission which was neither granted nor denied: there would be no decision. A refusal holds until the
+    files or the request change. `known` are the permissions, and `dialects` the dialects of this host."""
     if not is_enabled:
         return StartRefused(
             extension=manifest.id,
@@ -457,7 +454,7 @@ def decide_start(
 
     written, host = entry or EMPTY_ENTRY, given or Grants()
     is_other = bool(written.digest) and written.digest != findings.digest
-    has_agreed = bool(written.allow or written.variables or written.digest)  # a denial agrees to nothing
+    has_agreed = bool(written.allow or written.variables or written.digest)  # a denial approves nothing
     counts = has_agreed and (in_development or not is_other)
     grants = effective_grants(manifest, written if counts else replace(written, allow=()), given)
     undecided = frozenset(manifest.permissions) - grants.allow - grants.deny
@@ -484,7 +481,7 @@ def decide_start(
             fingerprint=fingerprint,
             is_refused=is_refused,
         )
-    # What the host gives by itself is for any files; the rest was agreed to for these alone.
+    # The host's own grants are for any files; the rest was approved for these alone.
     rests_on_entry = given is None or bool(variables.requested or grants.allow - grants.deny - host.allow)
     return StartAllowed(
         extension=manifest.id,
@@ -502,13 +499,13 @@ def decide_start(
 def fingerprint_of(
     findings: PreflightResult, permissions: Sequence[str], requested: Sequence[str], variables: ExtensionVariables
 ) -> str:
-    """Returns a digest of the files of an extension and of all that it asks for: a refusal is of just these."""
+    """Returns a digest of the files of an extension and of its whole request: a refusal is of just these."""
     asked = [findings.digest, findings.command, findings.cwd, permissions, requested, sorted(variables.set.items())]
-    return sha256(ascii(asked).encode()).hexdigest()  # a path may be no text
+    return sha256(ascii(asked).encode()).hexdigest()  # a path may not be UTF-8
 
 
 def effective_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | None) -> Grants:
-    """Returns what an extension holds, by an entry that counts for its files and by what the host itself gives."""
+    """Returns the grants of an extension, from an entry that applies to its files and from the host itself."""
     written, host = entry or EMPTY_ENTRY, given or Grants()
     allow = host.allow | frozenset(written.allow)
     return Grants(allow & frozenset(manifest.permissions), host.deny | frozenset(written.deny))
@@ -520,7 +517,7 @@ def configured_variables(manifest: Manifest) -> tuple[str, ...]:
 
 
 def declared_environment(manifest: Manifest) -> Environment:
-    """Returns the variables that a manifest asks for and sets, also by the program `env` in its command."""
+    """Returns the variables that a manifest requests and sets, also by the program `env` in its command."""
     by_command = find_env_variables(manifest.command)
     declared = manifest.environment
     return replace(declared, set=declared.set | by_command) if by_command else declared
@@ -529,7 +526,7 @@ def declared_environment(manifest: Manifest) -> Environment:
 def find_unsatisfiable(
     manifest: Manifest, variables: ExtensionVariables, known: AbstractSet[str], dialects: AbstractSet[str] | None
 ) -> Iterator[Diagnostic]:
-    """Yields what no answer of anybody could make possible on this host."""
+    """Yields the problems that no consent can solve on this host."""
     for name in manifest.permissions:
         try:
             parse_permission(name, known)
@@ -544,18 +541,18 @@ def find_unsatisfiable(
         meant = did_you_mean(manifest.dialect, dialects)
         yield Diagnostic(
             code=ProblemCode.DIALECT_UNKNOWN,
-            problem=f"speaks `{quote_path(manifest.dialect)}`",
-            hint=meant or f"this host speaks: {shown}",
+            problem=f"uses the dialect `{quote_path(manifest.dialect)}`",
+            hint=meant or f"this host has: {shown}",
         )
     for name in sorted(set(manifest.environment.passed).difference(variables.given)):
         if is_dangerous_name(name):
-            # Its value would be whatever the host has at each start, which nobody can agree to beforehand.
-            problem = f"asks for the variable `{name}`, which can make programs load something else"
+            # Its value would be the host's at each start, which cannot be approved beforehand.
+            problem = f"requests the variable `{name}`, which can make programs load something else"
             hint = f"take it out of `environment.pass`, or add it to that of [extensions.{manifest.id}] in host.toml"
             yield Diagnostic(code=ProblemCode.VARIABLE_FORBIDDEN, problem=problem, hint=hint)
     for what, permission in needed_permissions(manifest):
         if permission not in manifest.permissions:
-            problem = f"{what} needs `{permission}`, and it does not ask for it"
+            problem = f"{what} needs `{permission}`, and it does not request it"
             yield Diagnostic(
                 code=ProblemCode.PERMISSION_NOT_REQUESTED,
                 problem=problem,

@@ -1,7 +1,7 @@
 """Start and stop order of extensions by their dependencies. Pure.
 
-One that needs another starts when that one is ready, and stops before it. What cannot be ordered is told, and the
-others are not held up by it.
+One that needs another starts when that one is ready, and stops before it. What cannot be ordered is reported, and does
+not delay the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["StartOrder", "build_start_order", "find_dependents"]
 class StartOrder(Struct, frozen=True):
     """Waves of extensions: those of one may start together, when those of the waves before are ready.
 
-    `excluded` cannot start, and `diagnostics` tells why."""
+    `excluded` cannot start, and `diagnostics` has the reasons."""
 
     waves: tuple[tuple[str, ...], ...]
     excluded: frozenset[str] = frozenset()
@@ -26,14 +26,14 @@ class StartOrder(Struct, frozen=True):
 
     @property
     def stop_waves(self) -> tuple[tuple[str, ...], ...]:
-        """Who stops together, and in which order: the last that started come first."""
+        """The waves of a shutdown: the last that started come first."""
         return tuple(tuple(reversed(wave)) for wave in reversed(self.waves))
 
 
 def build_start_order(after: Mapping[str, Collection[str]]) -> StartOrder:
     """Returns in which order extensions start, each given with those that must be ready before it.
 
-    One that needs an extension that is not there, or needs itself in the end, is left out with all that need it."""
+    One that needs a missing extension, or itself through others, is left out with all that need it."""
     waiting = {extension: set(needed) for extension, needed in after.items()}
     needed_by = invert_dependencies(after)
     waves: list[tuple[str, ...]] = []
@@ -69,7 +69,7 @@ def build_dependency_diagnostic(extension: str, needed: set[str], after: Mapping
         return Diagnostic(
             code=ProblemCode.DEPENDENCY_MISSING,
             extension=extension,
-            problem=f"needs {', '.join(missing)}, which is not there",
+            problem=f"needs {', '.join(missing)}, which is missing",
             hint="install and enable it, or take it out of `after`",
         )
     return Diagnostic(

@@ -1,4 +1,4 @@
-"""Folders that extensions must have because their own system says so; temporary ones where their host keeps no data."""
+"""Folders that extensions of some systems must have; temporary ones if their host has no data directory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["TemporaryFolders", "make_habitual_variables"]
 def make_habitual_variables(
     habits: HostDefaults, surroundings: EnvironmentContext, folders: TemporaryFolders
 ) -> dict[str, str]:
-    """Returns the variables that a host of the extension's own system would set, and makes the folders they name. One
-    that has no place is made among the temporary ones.
+    """Returns the variables that a host of the extension's own system would set, and creates the folders they name. One
+    without a path is created among the temporary ones.
 
     Raises:
-        OSError: such a folder cannot be made.
+        OSError: such a folder cannot be created.
     """
     variables = {} if habits.build_variables is None else dict(habits.build_variables(surroundings))
     for name in habits.directory_variables:
@@ -31,8 +31,8 @@ def make_habitual_variables(
 
 
 class TemporaryFolders:
-    """Folders by the id of an extension, in one that is made for the first of them. `close` removes them all; so do the
-    garbage collector and the end of the program."""
+    """Folders by the id of an extension, in one that is created for the first of them. `close` removes them all; so do
+    the garbage collector and the end of the program."""
 
     def __init__(self) -> None:
         self._root: str | None = None
@@ -52,13 +52,13 @@ class TemporaryFolders:
         return folder
 
     def close(self) -> None:
-        """Removes all that was made."""
+        """Removes all of them."""
         if self._remove is not None:
             self._remove()
         self._root = self._remove = None
 
     def close_before(self, more: Callable[[], object] | None) -> Callable[[], object]:
-        """Returns a function that closes them, and does more where there is more to do."""
+        """Returns a function that closes them, and then calls `more` if there is one."""
 
         def close() -> None:
             self.close()

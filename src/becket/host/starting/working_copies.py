@@ -2,8 +2,8 @@
 
 Each extension has numbered slots; the first is free unless a reload has two of its processes at once, or another host
 uses the same data folder. A slot is locked as long as its process runs. The system releases the lock of a host that
-dies, so that a crash leaves nothing that the next start does not discard. Discarding is a rename: to remove folders
-takes some file systems many times as long as to make them. Which files are approved is decided in `admitting`.
+dies, so that the next start discards what a crash leaves. Discarding is a rename: removing folders takes some file
+systems many times as long as creating them. `consent` decides which files are approved.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ DISCARDED: Final = ".discarded-"  # begins the names of folders that are to be r
 
 
 class WorkingCopy:
-    """A folder that one process may write to, held until `release`."""
+    """A folder that one process may write to, locked until `release`."""
 
     def __init__(self, folder: str, slot: Slot) -> None:
         self.folder = folder
         self._slot = slot
 
     def release(self) -> None:
-        """Lets the next start discard it. Twice is once."""
+        """Lets the next start discard it. May be called twice."""
         self._slot.unlock()
 
 
@@ -43,8 +43,8 @@ def open_working_copy(
 ) -> WorkingCopy | None:
     """Returns a fresh copy of approved files in a folder called `name`, by default as the extension.
 
-    What earlier starts have written is discarded, but for those whose process may still run: `remove_discarded` it
-    when there is time. Returns None where the files to copy are not the approved ones any more.
+    What earlier starts have written is discarded, except for processes that may still run: call `remove_discarded` when
+    there is time. Returns None if the files to copy are not the approved ones any more.
 
     Raises:
         BadFile: the copy cannot be written.
@@ -64,8 +64,8 @@ def open_working_copy(
 
 
 def remove_discarded(working: str | os.PathLike[str], extension: str) -> None:
-    """Removes what was discarded of an extension. What cannot be removed, since a process that was left behind still
-    writes there, is logged and tried again the next time.
+    """Removes what was discarded of an extension. If a process that still runs writes there, that is logged and tried
+    again the next time.
 
     Raises:
         BadFile: the folder cannot be read.
@@ -79,10 +79,10 @@ def remove_discarded(working: str | os.PathLike[str], extension: str) -> None:
 
 
 def remove_working_copies(working: str | os.PathLike[str], keep: Collection[str]) -> None:
-    """Removes the working copies of all extensions but these, and of none whose process may still run.
+    """Removes the working copies of all extensions but these, except for processes that may still run.
 
     Raises:
-        BadFile: the folder of them cannot be changed.
+        BadFile: their folder cannot be changed.
     """
     with writing(working):
         for extension in set(list_names(working)).difference(keep):
@@ -115,7 +115,7 @@ class Slot:
 
 
 def lock_free_slot(slots: str) -> Slot:
-    """Returns the first slot that is free; all that is in it is discarded. The other free ones are removed."""
+    """Returns the first free slot, emptied. The other free ones are removed."""
     number, slot = 1, None
     while slot is None:
         slot = lock_slot(os.path.join(slots, str(number)))
@@ -132,7 +132,7 @@ def lock_free_slot(slots: str) -> Slot:
 
 
 def lock_slot(folder: str) -> Slot | None:
-    """Returns a slot, made if need be; None where another process has it."""
+    """Returns a slot, created if needed; None if another process has it."""
     import fcntl  # not on Windows
 
     while True:
@@ -162,7 +162,7 @@ def is_at(descriptor: int, path: str) -> bool:
 
 
 def discard_slot(folder: str, to: str) -> None:
-    """Removes a slot, unless a process has it; what is in it is discarded."""
+    """Removes a slot, unless a process has it; its content is discarded."""
     slot = lock_slot(folder)
     if slot is not None:
         try:
@@ -173,7 +173,7 @@ def discard_slot(folder: str, to: str) -> None:
 
 
 def discard(folder: str, to: str) -> None:
-    """Moves what is in a folder to another, or renames it there, for `remove_discarded`."""
+    """Moves the content of a folder to another, or renames it there, for `remove_discarded`."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         if name.startswith(DISCARDED) and folder == to:
@@ -196,7 +196,7 @@ def remove_empty(folder: str) -> None:
     try:
         os.rmdir(folder)
     except OSError:
-        pass  # something is left in it, or has come into it meanwhile
+        pass  # it is not empty
 
 
 def list_names(folder: str | os.PathLike[str]) -> list[str]:
