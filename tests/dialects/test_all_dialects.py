@@ -251,9 +251,11 @@ class Load:
 async def test_extensions_of_all_dialects_run_at_once_and_crashes_affect_no_other(tmp_path: Path) -> None:
     ids = write_all(tmp_path)
     path = f"{os.path.dirname(shutil.which('python3') or '')}{os.pathsep}{os.environ['PATH']}"
-    care = SupervisionPolicy(restart=RestartPolicy(delay=0.02, longest_delay=0.02, jitter=0.0), heartbeat=None)
+    supervision = SupervisionPolicy(restart=RestartPolicy(delay=0.02, longest_delay=0.02, jitter=0.0), heartbeat=None)
     grants = {id: ["tools.register"] for id in ids}
-    async with Host([tmp_path], data=None, grants=grants, care=care, variables={**os.environ, "PATH": path}) as host:
+    async with Host(
+        [tmp_path], data=None, grants=grants, supervision=supervision, variables={**os.environ, "PATH": path}
+    ) as host:
         assert sorted(host) == ids
         assert {status.id.split("-")[0] for status in host.status()} == {*STARTS_AGAIN}
         assert all(status.dialect == status.id.split("-")[0] for status in host.status())

@@ -47,7 +47,7 @@ OPTIONS = {
     "watch": '`"report"` reports changed files, `"reload"` restarts the extension with them',
     "development": "changed files need no new consent",
     "audit": '`"usual"` counts allowed calls, `"full"` records each of them',
-    "care": "the supervision policy: restarts, breaker, heartbeat, drain",
+    "supervision": "the supervision policy: restarts, breaker, heartbeat, drain",
     "limits": "limits for all links",
     "timeouts": "timeouts of calls, by kind",
     "discovery": "depth of the search, ignored folders, whether symbolic links are followed",

@@ -40,7 +40,7 @@ GRANTS = {
 
 def open_host() -> Host:
     """Returns a host that calls no extension slow: on a busy machine the picture would be another one."""
-    return Host([EXTENSIONS], grants=GRANTS, data=None, only=SHOWN, care=SupervisionPolicy(heartbeat=None))
+    return Host([EXTENSIONS], grants=GRANTS, data=None, only=SHOWN, supervision=SupervisionPolicy(heartbeat=None))
 
 
 # -- becket run

@@ -238,7 +238,7 @@ def test_an_end_that_takes_too_long_is_cut_short(runtime: str, how: str) -> None
         else:
             process.send_signal(signal.SIGTERM)
         assert process.wait(15) == EXIT_STOP_TIMEOUT
-        assert b"the end took longer than 0.2 s" in stderr.read()
+        assert b"this program did not end within 0.2 s" in stderr.read()
 
 
 def test_a_function_that_never_returns_does_not_prevent_the_exit(runtime: str) -> None:
@@ -333,7 +333,7 @@ def test_the_notes_extension_explains_all_that_it_offers() -> None:
     os.close(theirs)
 
     assert ended.stdout.decode().split("Give a host")[0] == (
-        "notes 1.2.0 is an extension: a host program starts it, and speaks with it over stdin and stdout.\n\n"
+        "notes 1.2.0 is an extension: a host program starts it, and connects to it over stdin and stdout.\n\n"
         "Tools:\n  count: Counts the notes that contain a text.\n\n"
         "Commands:\n  reindex\n\n"
         "Providers:\n  local: small\n\n"

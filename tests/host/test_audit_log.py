@@ -375,7 +375,7 @@ def test_a_torn_end_shows_as_such_until_the_next_start(path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"seq":3,"time')
 
-    assert verify_audit(path) == [AuditProblem(str(path), 3, "the line was never finished", True)]
+    assert verify_audit(path) == [AuditProblem(str(path), 3, "the line is unfinished", True)]
     write(path)
     assert verify_audit(path) == []
 

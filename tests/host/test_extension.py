@@ -577,5 +577,5 @@ async def test_a_host_that_is_cancelled_while_it_says_goodbye_still_closes() -> 
 
 
 async def test_invalid_timeouts_are_refused_in_a_sentence() -> None:
-    with pytest.raises(TypeError, match=r"`timeouts` are such as `Timeouts\(tool=5\)`, and 5 are none"):
+    with pytest.raises(TypeError, match=r"`timeouts` must be a `Timeouts`, got int"):
         await connect_extension_over(Script(), id="notes", timeouts=5).__aenter__()  # type: ignore[arg-type]

@@ -189,7 +189,7 @@ async def test_the_problems_of_every_hook_are_in_the_verdict(tmp_path: Path) -> 
     guard(tmp_path, "forbidden", "from becket.contract.hooks import Inject; return Inject('hello')")
     guard(tmp_path, "well", "return Modify({'command': 'pwd'})")
     with anyio.fail_after(60):
-        async with host_of(tmp_path, care=ONCE) as host:
+        async with host_of(tmp_path, supervision=ONCE) as host:
             await host.settled()
 
             verdict = await host.run_hooks(BEFORE)
@@ -201,7 +201,7 @@ async def test_the_problems_of_every_hook_are_in_the_verdict(tmp_path: Path) -> 
 async def test_a_guard_that_must_not_be_skipped_blocks_when_it_has_crashed_for_good(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "os._exit(3)", required=True)
     with anyio.fail_after(60):
-        async with host_of(tmp_path, care=SupervisionPolicy(restart=RestartPolicy(most=0))) as host:
+        async with host_of(tmp_path, supervision=SupervisionPolicy(restart=RestartPolicy(most=0))) as host:
             await host.settled()
             for _ in range(3):  # while it runs, while it dies, and when it is gone
                 verdict = await host.run_hooks(BEFORE)

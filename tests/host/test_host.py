@@ -139,7 +139,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def host_of(root: Path, **options: Any) -> Host:
-    return Host([root], **{"data": None, "grants": {"notes": MEMORY, "guard": GUARDING}, "care": QUICK, **options})
+    return Host(
+        [root], **{"data": None, "grants": {"notes": MEMORY, "guard": GUARDING}, "supervision": QUICK, **options}
+    )
 
 
 class Told:
@@ -954,10 +956,10 @@ async def test_a_call_that_may_be_repeated_survives_a_kill(root: Path) -> None:
 
 async def test_a_process_that_hangs_is_killed_without_grace_and_started_again(root: Path) -> None:
     heartbeat = HeartbeatPolicy(every=0.05, slow_after=0.1, dead_after=1.5, stalled_after=60)
-    care = SupervisionPolicy(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
+    supervision = SupervisionPolicy(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
     patient = Limits(stdin_grace=3600, term_grace=3600)
     with anyio.fail_after(60):
-        async with host_of(root, care=care, limits=patient) as host:
+        async with host_of(root, supervision=supervision, limits=patient) as host:
             told = Told(host)
             await host.ready("notes")
             pid = host.status()[0].pid
@@ -986,10 +988,10 @@ async def test_a_tool_that_blocks_its_event_loop_is_ended_with_that_suspicion(tm
     """
     write_extension(tmp_path, "blocker", blocker, ["tools.register"])
     heartbeat = HeartbeatPolicy(every=0.1, slow_after=0.5, dead_after=2.0, stalled_after=60)
-    care = SupervisionPolicy(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
+    supervision = SupervisionPolicy(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
     said = "did not respond to a ping for 2 s and was ended: does it block its event loop?"
     with anyio.fail_after(60):
-        async with host_of(tmp_path, grants={"blocker": ["tools.register"]}, care=care) as host:
+        async with host_of(tmp_path, grants={"blocker": ["tools.register"]}, supervision=supervision) as host:
             told = Told(host)
             await host.ready("blocker")
             with pytest.raises(ConnectionLost) as lost:
@@ -1425,7 +1427,7 @@ async def test_a_broken_save_leaves_the_running_copy(root: Path) -> None:
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
             main.write_text("def broken(:\n", encoding="utf-8")
             await told.until(lambda: bool(told.of(ProblemFound)))
-            assert "those that run stay" in str(told.of(ProblemFound)[0])
+            assert "the running ones are kept" in str(told.of(ProblemFound)[0])
             assert await notes.call_tool("keep", {"text": "milk"}) == "2"
             main.write_text(f"{sound}# mended\n", encoding="utf-8")
             await told.until(lambda: bool(told.of(ExtensionReloaded)))

@@ -268,7 +268,7 @@ async def test_a_tool_of_the_extension_is_called_with_the_arguments_of_the_user(
             assert await invoke(host, "echo", "a", "b") == ([PlainText(text)], text)
             with pytest.raises(NotDeclared):
                 await invoke(host, "broken")
-            with pytest.raises(NotSupported, match="`input` is no object"):
+            with pytest.raises(NotSupported, match="`input` is not an object"):
                 await invoke(host, "odd")
 
 

@@ -137,7 +137,7 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
 
     arguments = load_host_config(write_config(tmp_path, text)).arguments()
 
-    assert arguments.pop("care").restart.strategy is RestartStrategy.NEVER
+    assert arguments.pop("supervision").restart.strategy is RestartStrategy.NEVER
     assert arguments.pop("limits").call_timeout == 20
     assert arguments.pop("extensions").keys() == {"notes", "guard"}
     assert arguments == {
@@ -378,6 +378,7 @@ def test_an_option_that_a_host_does_not_have_is_refused() -> None:
         Host(discover=None)  # type: ignore[call-arg]
 
 
-def test_the_option_mcp_is_taken_for_one_more_release() -> None:
-    with pytest.warns(DeprecationWarning, match="dialects"):
-        Host(mcp=None, data=None)  # type: ignore[call-arg]
+@pytest.mark.parametrize(("old", "new"), [("mcp", "dialects"), ("care", "supervision")])
+def test_an_option_of_0_1_is_accepted_for_one_more_release(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=new):
+        Host(data=None, **{old: None})  # type: ignore[arg-type]

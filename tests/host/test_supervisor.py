@@ -128,14 +128,16 @@ class Copy:
 class Stage:
     """A supervisor, the copies that it has started, and what it told."""
 
-    def __init__(self, care: SupervisionPolicy, start: Callable[[int], Any] | None, **options: Any) -> None:
+    def __init__(self, supervision: SupervisionPolicy, start: Callable[[int], Any] | None, **options: Any) -> None:
         self.copies: list[Copy] = []
         self.told: list[HostEvent] = []
         events = EventBus()
         events.subscribe(HostEvent, self._take)
         self._start = start
         self._news = anyio.Event()
-        self.supervisor = Supervisor("notes", self._open, events=events, care=care, chance=lambda: 0.0, **options)
+        self.supervisor = Supervisor(
+            "notes", self._open, events=events, supervision=supervision, chance=lambda: 0.0, **options
+        )
 
     async def _open(self) -> Extension:
         if self._start is not None:
@@ -159,9 +161,9 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    care: SupervisionPolicy = QUICK, start: Callable[[int], Any] | None = None, **options: Any
+    supervision: SupervisionPolicy = QUICK, start: Callable[[int], Any] | None = None, **options: Any
 ) -> AsyncGenerator[Stage, None]:
-    stage = Stage(care, start, **options)
+    stage = Stage(supervision, start, **options)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stage.supervisor.run)
@@ -381,8 +383,8 @@ async def test_a_copy_that_crashes_is_replaced_and_the_handle_continues() -> Non
 
 
 async def test_a_crash_loop_ends_where_the_policy_says() -> None:
-    care = SupervisionPolicy(restart=RestartPolicy(most=3, delay=0.0), heartbeat=None)
-    async with staged(care) as stage:
+    supervision = SupervisionPolicy(restart=RestartPolicy(most=3, delay=0.0), heartbeat=None)
+    async with staged(supervision) as stage:
         await stage.supervisor.start()
         for _ in range(4):
             await stage.until(lambda: stage.supervisor.state is ExtensionState.READY)
@@ -400,8 +402,8 @@ async def test_a_restart_that_fails_counts_as_one() -> None:
         if copies:
             raise StartFailed("notes", "gone")
 
-    care = SupervisionPolicy(restart=RestartPolicy(most=2, delay=0.0), heartbeat=None)
-    async with staged(care, start) as stage:
+    supervision = SupervisionPolicy(restart=RestartPolicy(most=2, delay=0.0), heartbeat=None)
+    async with staged(supervision, start) as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
         await stage.until(lambda: stage.supervisor.state is ExtensionState.FAILED)
@@ -411,8 +413,8 @@ async def test_a_restart_that_fails_counts_as_one() -> None:
 
 
 async def test_an_extension_that_is_never_restarted_fails_with_its_crash() -> None:
-    care = SupervisionPolicy(restart=RestartPolicy(strategy=RestartStrategy.NEVER), heartbeat=None)
-    async with staged(care) as stage:
+    supervision = SupervisionPolicy(restart=RestartPolicy(strategy=RestartStrategy.NEVER), heartbeat=None)
+    async with staged(supervision) as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
         await stage.until(lambda: stage.supervisor.state is ExtensionState.FAILED)
@@ -421,10 +423,10 @@ async def test_an_extension_that_is_never_restarted_fails_with_its_crash() -> No
 
 
 async def test_a_stop_while_a_restart_is_waited_for_ends_it() -> None:
-    care = SupervisionPolicy(
+    supervision = SupervisionPolicy(
         restart=RestartPolicy(delay=1000.0, longest_delay=1000.0, first_is_immediate=False), heartbeat=None
     )
-    async with staged(care) as stage:
+    async with staged(supervision) as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
         await stage.until(lambda: stage.supervisor.state is ExtensionState.RESTARTING)
@@ -622,8 +624,10 @@ async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_un
 
 
 async def test_a_new_copy_is_called_although_the_circuit_of_the_one_before_was_open() -> None:
-    care = SupervisionPolicy(restart=QUICK.restart, breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=None)
-    async with staged(care) as stage:
+    supervision = SupervisionPolicy(
+        restart=QUICK.restart, breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=None
+    )
+    async with staged(supervision) as stage:
         await stage.supervisor.start()
 
         async def time_out(_: Extension) -> None:

@@ -29,8 +29,11 @@ async def host_extensions(root: Path, fifo: str, cases: list[str]) -> None:
         text = f'id = "{case}"\nversion = "1.0.0"\n{command}\npermissions = ["tools.register"]\n'
         (root / case / "becket.toml").write_text(text, encoding="utf-8")
     grants = {case: ["tools.register"] for case in cases}
-    care = SupervisionPolicy(heartbeat=None)
-    async with Host([root], data=None, grants=grants, care=care) as host, anyio.create_task_group() as tasks:
+    supervision = SupervisionPolicy(heartbeat=None)
+    async with (
+        Host([root], data=None, grants=grants, supervision=supervision) as host,
+        anyio.create_task_group() as tasks,
+    ):
         for case in cases:
             extension = await host.ready(case)
             if case != "deaf":

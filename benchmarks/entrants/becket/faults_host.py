@@ -357,7 +357,7 @@ async def crowd() -> Values:
     with TemporaryDirectory() as folder:
         write_crowd(Path(folder), [*floods, "spin", *quiet])
         grants = {id: ["tools.register"] for id in [*floods, "spin", *quiet]}
-        async with Host([folder], grants=grants, data=None, care=SupervisionPolicy(heartbeat=None)) as host:
+        async with Host([folder], grants=grants, data=None, supervision=SupervisionPolicy(heartbeat=None)) as host:
             for id in host:
                 await host.ready(id)
             values = {"crowd_quiet": await call_all(host, quiet)}

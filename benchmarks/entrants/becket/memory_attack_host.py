@@ -62,7 +62,7 @@ async def attack(kind: str) -> Values:
             data=Path(folder, "data"),
             methods=methods,
             ask=answer_first if kind.startswith("consent") else None,
-            care=SupervisionPolicy(heartbeat=None),
+            supervision=SupervisionPolicy(heartbeat=None),
         )
         async with host:
             extension = await host.ready(ID)

@@ -30,7 +30,7 @@ from becket.host.starting.configuration import resolve_config
 from becket.host.starting.connect import DEFAULT_HOST_INFO, derive_id, find_extension_id_problem
 from becket.host.starting.environment import build_default_environment, prefer_own_python
 from becket.host.starting.manifest import CommandEntry, Environment, Manifest
-from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
 from becket.permissions.names import PERMISSIONS
 
 if TYPE_CHECKING:
@@ -188,18 +188,18 @@ class CheckRequest:
         if (problem := find_extension_id_problem(id)) is not None:
             raise click.UsageError(f"invalid id {id!r}: {problem} (give another one with --id)")
         variables = prefer_own_python(os.environ)
-        habits = DIALECTS[dialect].host_defaults
+        defaults = DIALECTS[dialect].host_defaults
         manifest = None if found is None else found.manifest
         return CheckSubject(
             command=self._command,
             id=id,
             env=build_default_environment(
                 id,
-                habits,
+                defaults,
                 variables,
                 Environment() if manifest is None else manifest.environment,
-                habitual=make_habitual_variables(
-                    habits, EnvironmentContext(id, DEFAULT_HOST_INFO, None, variables), self._folders
+                defaults_set=make_default_variables(
+                    defaults, EnvironmentContext(id, DEFAULT_HOST_INFO, None, variables), self._folders
                 ),
             ),
             cwd=self._folder,
@@ -207,7 +207,7 @@ class CheckRequest:
             timeout=DIALECTS[dialect].host_limits.handshake if self._timeout is None else self._timeout,
             manifest_id=None if found is None else found.id,
             permissions=PERMISSIONS if manifest is None else manifest.permissions,
-            config={} if manifest is None else resolve_check_config(id, manifest, variables, habits),
+            config={} if manifest is None else resolve_check_config(id, manifest, variables, defaults),
             call_timeout=CALL_TIMEOUT if self._timeout is None else self._timeout,
             extra=None if found is None else found.extra,
             calls_tools=self._calls_tools,
@@ -243,10 +243,10 @@ def folders_of(command: tuple[str, ...]) -> list[str]:
 
 
 def resolve_check_config(
-    id: str, manifest: Manifest, variables: Mapping[str, str], habits: HostDefaults
+    id: str, manifest: Manifest, variables: Mapping[str, str], defaults: HostDefaults
 ) -> Mapping[str, Any]:
     """Returns the configuration of an extension without stored values."""
-    return resolve_config(id, manifest.config, variables=variables, habits=habits).values
+    return resolve_config(id, manifest.config, variables=variables, defaults=defaults).values
 
 
 def find_manifest(folder: str, dialect: str) -> Candidate | None:

@@ -194,7 +194,7 @@ def variables_of(candidate: Candidate) -> ExtensionVariables:
         configured_variables(manifest),
         operator.environment,
         allowed=operator.allow_variables,
-        habits=STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults,
+        defaults=STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults,
     )
 
 

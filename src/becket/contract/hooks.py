@@ -142,7 +142,7 @@ class Inject(Struct, frozen=True, tag_field="action", tag="inject"):
 
 
 class Confirm(Struct, frozen=True, tag_field="action", tag="confirm"):
-    """Ask the user first; without a prompt it is a block."""
+    """Prompts the user first; without a prompt it is a block."""
 
     message: str
 
@@ -194,7 +194,7 @@ HOOK_HANDLE: Final[Method[HookEvent, HookResult]] = Method(
     HookResult,
     timeout=HANDLE_TIMEOUT,
     direction="to-extension",
-    summary="Asks an extension about something that the host is about to do or has done.",
+    summary="Consults an extension about something that the host is about to do or has done.",
 )
 
 

@@ -41,7 +41,7 @@ class CapabilityInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class ModelInfo(Struct, frozen=True, omit_defaults=True):
-    """A model that the extension knows, and whether it is installed."""
+    """A model of the extension, and whether it is installed."""
 
     id: str
     display_name: str | None = None

@@ -164,13 +164,13 @@ def tool_result(tool_use_id: str, content: str, *, is_error: bool = False) -> di
 
 
 class TextDelta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text"):
-    """A piece of the response text."""
+    """A part of the response text."""
 
     text: str = msgspec.field(name="delta")
 
 
 class ThinkingDelta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="thinking"):
-    """A piece of the model's reasoning."""
+    """A part of the model's reasoning."""
 
     text: str = msgspec.field(name="delta")
 

@@ -278,7 +278,7 @@ class StructureHooks:
             return model_hook(Union[(*members,)])
         names = ", ".join(f"`{format_type(member)}`" for member in members)
         if not all(is_attrs_or_dataclass(unwrap_annotation(member)) for member in members):
-            raise TypeError(f"JSON cannot tell apart {names}")
+            raise TypeError(f"JSON cannot distinguish {names}")
         shapes = [UnionCandidate(self, unwrap_annotation(member)) for member in members]
 
         def hook(value: Any, type: Any) -> Any:
@@ -477,7 +477,7 @@ def iter_problems(error: Any, pointer: str = "") -> Iterator[Problem]:
     """Yields the problems in an error of a hook.
 
     Raises:
-        Exception: raised by the class itself, unless it is an error that says that a value is wrong.
+        Exception: raised by the class itself, unless it is an error about a wrong value.
     """
     if isinstance(error, ConversionError):
         for inner, message in error.problems:

@@ -1,6 +1,6 @@
 """Finds dialects by name and imports adapters on first use.
 
-The records of other systems are imported when somebody asks for them by name: most programs speak one dialect.
+The records of other systems are imported by name at first use: most programs use one dialect.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DialectRegistry(Mapping[str, Dialect]):
         self._known[dialect.name] = dialect
 
     def replace(self, dialect: Dialect) -> None:
-        """Puts a dialect in the place of the one of its name: with other habits, say."""
+        """Replaces the dialect of this name, by one with other host defaults for example."""
         self._known[dialect.name] = dialect
 
     def __getitem__(self, name: str) -> Dialect:

@@ -12,7 +12,7 @@ __all__ = ["detect_dialect"]
 def detect_dialect(frame: bytes, framing: type) -> Dialect:
     """Returns the dialect of a host whose first frame, in this framing, is this one.
 
-    What no dialect recognises is taken for our own, which says best what is wrong with it."""
+    A frame that no dialect recognises is taken for native, which has the best error messages."""
     if is_native(frame):
         return NATIVE
     for dialect in DIALECTS.values():

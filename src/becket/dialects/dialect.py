@@ -83,7 +83,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     `extension_wire_format` is set. An invalid message gets an error response, or is only counted if
     `responds_to_invalid` is False. `load_mapping` returns the mapping of the extension contract (None: no mapping is
     needed). `load_host_support` returns what a host creates once for its extensions of this dialect; its protocol is
-    in `host.starting.launch`. `matches_first_frame` says whether the first frame of a host, with its framing, belongs
+    in `host.starting.launch`. `matches_first_frame` tests whether the first frame of a host, with its framing, belongs
     to this dialect. A response above the frame limit fails only its own call, unless `skips_oversize` is False. Links
     that share `ids` never use an id twice."""
 

@@ -21,7 +21,7 @@ __all__ = ["ClientHandshake", "HandshakeContext", "HandshakeResult", "ServerHand
 
 
 class HandshakeContext(Struct, frozen=True, kw_only=True):
-    """What a host knows of an extension, and sends about itself, at the start of the handshake.
+    """What a host has about an extension, and sends about itself, at the start of the handshake.
 
     `cwd` is the working directory of the extension if one was chosen; `host_cwd` is that of the host. `host_methods`
     are the names of the methods that the host adds to the contract. `extra` is what the dialect's manifest has beyond a

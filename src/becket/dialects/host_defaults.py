@@ -23,12 +23,12 @@ first of all, or the last entry of a list in the later root."""
 
 InheritedEnvironment = Literal["few", "harmless", "all"]
 """Which of a host's variables the hosts of a system let a program see: those that every program needs, all but those
-with the name of a secret, or all of them. Here that is done only where the operator asks for it.
+with the name of a secret, or all of them. becket does that only if the operator configures it.
 (No enum: to make one takes a starting extension a fifth of a millisecond.)"""
 
 
 class EnvironmentContext(Struct, frozen=True):
-    """What a host knows when it sets variables for a program: `data_dir` is the folder that it may write to."""
+    """The context in which a host sets variables for a program: `data_dir` is the folder that it may write to."""
 
     extension: str
     host: HostInfo
@@ -54,7 +54,7 @@ class HostDefaults(Struct, frozen=True, kw_only=True):
     and `{key}` in it. Without `has_typed_config` what is taken from a variable or from the store is text, and no value
     is held against its type. Where it `keeps_ids_across_restarts` no two copies of a program are called under one id.
     Where it `resends_hooks`, the next copy gets the hook that a program crashed at. `eof_exit_codes` are those with
-    which a program may end when its stdin has ended without a goodbye."""
+    which a program may end when its stdin has ended without a shutdown request."""
 
     limits: Mapping[str, Any] = {}
     host_limits: Mapping[str, Any] = {}

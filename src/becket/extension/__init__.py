@@ -1,6 +1,6 @@
 """Exports the kit for writing extensions: ExtensionServer, decorators, outputs and host clients.
 
-Each part is imported when it is first used: an extension pays at start only for what it declares.
+Each part is imported at first use: an extension pays at start only for what it declares.
 """
 
 from __future__ import annotations

@@ -147,12 +147,12 @@ def tool(
     read_only: bool = False,
     inline: bool = False,
 ) -> Any:
-    """Declares a tool: `@tool("Counts the notes.")`, or `@tool` where the docstring says it.
+    """Declares a tool: `@tool("Counts the notes.")`, or `@tool` if the docstring describes it.
 
     The names, types and defaults of the parameters are its input; `Args:` in the docstring describes them. A single
-    parameter that is a class of yours is the whole input. With `read_only` you say that it changes nothing outside of
-    its process: hosts may show that, and `becket check` calls it. A plain `def` runs in a worker, unless it is `inline`
-    and thereby promises to return within 50 ms.
+    parameter that is a class of yours is the whole input. With `read_only` it changes nothing outside of its process:
+    hosts may show that, and `becket check` calls it. A plain `def` runs in a worker, unless it is `inline` and thereby
+    promises to return within 50 ms.
 
     Raises:
         TypeError: it has no description, a parameter without a name, or an argument of the wrong type.
@@ -329,33 +329,31 @@ def check_not_reserved(method: str) -> None:
             f"@handles is for methods of your own, and {method!r} is the contract's: {RESERVED_METHODS[method]}"
         )
     if method.startswith(RESERVED_PREFIX):
-        raise TypeError(
-            f"@handles is for methods of your own, and {method!r} is none: `{RESERVED_PREFIX}*` is reserved"
-        )
+        raise TypeError(f"@handles is for methods of your own, and {method!r} is not: `{RESERVED_PREFIX}*` is reserved")
 
 
 def check_models(provider: str, models: Any) -> tuple[Any, ...]:
     from becket.contract.providers import Model
 
     if not hasattr(models, "__iter__"):
-        raise TypeError(f"the `models` of the provider {provider!r} are a list of `Model`, and not {models!r}")
+        raise TypeError(f"the `models` of the provider {provider!r} must be a list of `Model`, got {models!r}")
     offered = tuple(models)
     for model in offered:
         if not isinstance(model, Model):
-            raise TypeError(f"the `models` of the provider {provider!r} are each a `Model`, and not {model!r}")
+            raise TypeError(f"the `models` of the provider {provider!r} must be a list of `Model`, got {model!r} in it")
     return offered
 
 
 def copy_schema(given: Any, what: str) -> dict[str, Any] | None:
     if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"`{what}` is a JSON Schema, a mapping, and not {given!r}")
+        raise TypeError(f"`{what}` must be a JSON Schema, a mapping, got {given!r}")
     if given is None:
         return None
     schema: dict[str, Any] = {**given}
     try:
         encode_json(schema)
     except Unencodable as error:
-        raise TypeError(f"`{what}` is a JSON Schema, and has no JSON: {error}") from error
+        raise TypeError(f"`{what}` must be a JSON Schema, and cannot be encoded: {error}") from error
     return schema
 
 
@@ -378,7 +376,7 @@ def check_function(function: Any, decorator: str, *, inline: bool = False) -> No
         raise TypeError(f"@{decorator} must decorate a `def` of the class directly, got {describe_function(function)}")
     if code.co_flags & IS_GENERATOR:
         raise TypeError(
-            f"{describe_function(function)} yields: it returns one result, and puts out the rest with its `out`"
+            f"{describe_function(function)} yields: it must return one result, and write output to its `out`"
         )
     check_wrapper_is_async(function)
     if inline and is_async(function):
@@ -419,7 +417,7 @@ def check_named_parameters(function: Any) -> None:
 
 
 def check_arity(function: Any, names: tuple[str, ...], *, least: int) -> int:
-    """Returns how many of these arguments the function takes; what has a default of its own is left to it."""
+    """Returns how many of these arguments the function takes; further parameters must have defaults."""
     code = unwrap(function).__code__
     defaults = len(unwrap(function).__defaults__ or ())
     has_required_keywords = code.co_kwonlyargcount > len(unwrap(function).__kwdefaults__ or {})
@@ -431,7 +429,8 @@ def check_arity(function: Any, names: tuple[str, ...], *, least: int) -> int:
 
 
 def check_output_annotation(function: Any, kind: str) -> None:
-    """Refuses a plain function that asks for what must be awaited, and the reverse: neither would work in silence."""
+    """Raises TypeError for a plain function with an output that must be awaited, and the reverse: neither would
+    work."""
     target = unwrap(function)
     annotation = target.__annotations__.get(target.__code__.co_varnames[2])
     stated = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
@@ -461,11 +460,11 @@ def add_declaration(function: F, what: DeclaredItem, *, inline: bool = False) ->
     return function
 
 
-# -- what a class declares
+# -- the declarations of a class
 
 
 def collect_declarations(owner: type) -> tuple[Declaration, ...]:
-    """Returns all that a class and its bases declare, in the order of their definition.
+    """Returns the declarations of a class and its bases, in the order of their definition.
 
     Raises:
         TypeError: two functions declare the same name.
@@ -473,10 +472,10 @@ def collect_declarations(owner: type) -> tuple[Declaration, ...]:
     found: dict[str, list[Declaration]] = {}
     for kind in reversed(owner.__mro__):
         for attribute, value in vars(kind).items():
-            found.pop(attribute, None)  # who defines it again declares it again, or does not offer it any more
+            found.pop(attribute, None)  # a redefinition must declare it again, or it is not offered any more
             records = getattr(getattr(value, "__func__", value), "__dict__", {}).get(DECLARATIONS_ATTRIBUTE, ())
             if records and not hasattr(value, "__code__"):
-                raise TypeError(f"{owner.__name__}.{attribute} is declared and is no method: it has no `self`")
+                raise TypeError(f"{owner.__name__}.{attribute} is declared and is not a method: it has no `self`")
             if records:
                 found[attribute] = [Declaration(attribute, what, is_async(value), inline) for what, inline in records]
     declared = tuple(each for several in found.values() for each in several)
@@ -506,7 +505,7 @@ def declared_names(what: DeclaredItem) -> Iterator[tuple[str, str]]:
         case DeclaredMethod():
             yield "method", what.method if isinstance(what.method, str) else what.method.name
         case DeclaredHook():
-            pass  # an event may be of interest to several
+            pass  # an event may have several hooks
 
 
 # -- for type checkers

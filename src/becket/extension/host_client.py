@@ -1,8 +1,7 @@
 """Provides self.host: typed clients of the host's memory, configuration, log and methods.
 
-`HostClient` is for coroutines: its methods are awaited. `BlockingHostClient` offers the same to plain functions,
-which get the values themselves; it runs the methods of the other and adds nothing. Only `log` is the same for both: it
-never waits.
+`HostClient` is for coroutines: its methods are awaited. `BlockingHostClient` offers the same to plain functions: it
+runs the methods of the other and returns their values. Only `log` is the same for both: it never waits.
 """
 
 from __future__ import annotations
@@ -66,12 +65,12 @@ class HostClient:
 
     @property
     def extension(self) -> str:
-        """The id by which the host knows this extension."""
+        """The id that the host uses for this extension."""
         return self._session.extension_id
 
     @property
     def info(self) -> HostInfo | None:
-        """Which program the host is, where it has said so."""
+        """Name and version of the host, if it sent them."""
         return self._session.host_info
 
     @property
@@ -81,7 +80,7 @@ class HostClient:
 
     @property
     def memory(self) -> MemoryClient:
-        """What the host keeps for this extension, in the namespace that is its id."""
+        """The memory of this extension, in the namespace that is its id."""
         self._check_can_await("memory")
         return self._memory
 
@@ -124,14 +123,15 @@ class HostClient:
     @overload
     def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
     def notify(self, method: Any, params: Any = None) -> Coroutine[Any, Any, None]:
-        """Tells the host something, as `Peer.notify` does: a widget, say, or what a settings editor shows."""
+        """Sends a notification to the host, as `Peer.notify` does: a widget, for example, or the content of a
+        settings editor."""
         self._check_can_await("notify")
         return self._runtime.notify(method, params)
 
     def log(self, message: object, *, level: LogLevelName = "info", logger: str | None = None) -> None:
-        """Writes to the host's log: nothing is awaited. Where the host has no word for it, to stderr, in its form.
+        """Writes to the host's log without waiting; to stderr if the dialect has no log messages, in their form.
 
-        What is no text is written as `str` has it, an exception for one.
+        A message that is not a str, such as an exception, is converted with `str`.
 
         Raises:
             ValueError: there is no such level.
@@ -150,7 +150,7 @@ class HostClient:
 
 
 class MemoryClient:
-    """What the host keeps for this extension. Needs `memory.read` and `memory.write`."""
+    """The memory of this extension. Needs `memory.read` and `memory.write`."""
 
     def __init__(self, runtime: Runtime, host: HostClient) -> None:
         self._runtime = runtime
@@ -159,7 +159,7 @@ class MemoryClient:
     async def append(
         self, content: str, *, tags: Iterable[str] = (), meta: Any = None, idem: str | None = None
     ) -> Appended:
-        """Keeps a record and returns when it is safe. With the same `idem` again nothing is added.
+        """Appends a record and returns when it is safe. A second record with the same `idem` is not added.
 
         Raises:
             RemoteError: the host does not allow it, or the record is too large.
@@ -179,7 +179,7 @@ class MemoryClient:
         until_ms: int | None = None,
         limit: int | None = None,
     ) -> tuple[Record, ...]:
-        """Returns the records for which all conditions hold, the newest first, 50 of them unless `limit` says so.
+        """Returns the records for which all conditions hold, the newest first, at most `limit` (50 by default).
 
         Raises:
             RemoteError: the host does not allow it.
@@ -206,14 +206,14 @@ class ConfigClient:
         return (await self.read(key)).value
 
     async def read(self, key: str) -> ConfigValue:
-        """Returns a value with its revision, where the host tells it."""
+        """Returns a value with its revision, if the host sends one."""
         from becket.contract.config import CONFIG_GET, ConfigGet
 
         value: ConfigValue = await self._runtime.call(CONFIG_GET, ConfigGet(key), {})
         return value
 
     async def set(self, key: str, value: str, *, if_revision: int | None = None) -> ConfigSaved:
-        """Changes a value and returns when it is safe. With `if_revision` only if nobody has changed it since.
+        """Changes a value and returns when it is safe. With `if_revision` only if it has not changed since.
 
         Raises:
             RemoteError: the host does not allow it.
@@ -224,7 +224,7 @@ class ConfigClient:
         return saved
 
     async def subscribe(self, keys: Iterable[str] | None = None, *, since: int | None = None) -> ConfigSubscribed:
-        """Asks to be told of changes: of these keys, or all; after this revision, or after a snapshot.
+        """Subscribes to changes: of these keys, or all; after this revision, or after a snapshot.
 
         Raises:
             RemoteError: the host does not allow it.
@@ -236,15 +236,16 @@ class ConfigClient:
         return subscribed
 
     def on_change(self, function: F) -> F:
-        """Has a function called with each `ConfigChanged`, one after the other, in order; it may be `async def`.
+        """Registers a function, plain or `async def`, that is called with each `ConfigChanged`, one after another, in
+        order.
 
-        Give it before you subscribe. What is told is up to `subscribe`."""
+        Register it before you subscribe; `subscribe` selects the changes."""
         if is_async(function) and self._runtime.is_blocking:
             raise TypeError(f"{function.__qualname__} is `async def`: this extension runs without an event loop")
         if not self._change_handlers:
             from becket.contract.config import CONFIG_CHANGED
 
-            # Under a descriptor that requires nothing: the permission is this side's own, and the host asks for it.
+            # Under a descriptor without a permission: the host requires it of this extension, not the reverse.
             self._runtime.add_notification_handler(
                 Notification(CONFIG_CHANGED.name, CONFIG_CHANGED.params), self._on_config_changed
             )
@@ -270,17 +271,17 @@ class BlockingHostClient:
 
     @property
     def extension(self) -> str:
-        """The id by which the host knows this extension."""
+        """The id that the host uses for this extension."""
         return self._host.extension
 
     @property
     def info(self) -> HostInfo | None:
-        """Which program the host is, where it has said so."""
+        """Name and version of the host, if it sent them."""
         return self._host.info
 
     @property
     def memory(self) -> BlockingMemoryClient:
-        """What the host keeps for this extension, in the namespace that is its id."""
+        """The memory of this extension, in the namespace that is its id."""
         return self._memory
 
     @property
@@ -309,7 +310,7 @@ class BlockingHostClient:
     @overload
     def notify(self, method: str, params: object = None) -> None: ...
     def notify(self, method: Any, params: Any = None) -> None:
-        """Tells the host something, as `BlockingPeer.notify` does."""
+        """Sends a notification to the host, as `BlockingPeer.notify` does."""
         self._runtime.run(self._runtime.notify, method, params)
 
     def log(self, message: object, *, level: LogLevelName = "info", logger: str | None = None) -> None:
@@ -325,7 +326,7 @@ class BlockingMemoryClient:
         self._run = run
 
     def append(self, content: str, *, tags: Iterable[str] = (), meta: Any = None, idem: str | None = None) -> Appended:
-        """Keeps a record and returns when it is safe, as `MemoryClient.append` does."""
+        """Appends a record and returns when it is safe, as `MemoryClient.append` does."""
         return self._run(self._memory.append, content, tags=tags, meta=meta, idem=idem)
 
     def query(
@@ -360,7 +361,7 @@ class BlockingConfigClient:
         return self._run(self._config.get, key)
 
     def read(self, key: str) -> ConfigValue:
-        """Returns a value with its revision, where the host tells it."""
+        """Returns a value with its revision, if the host sends one."""
         return self._run(self._config.read, key)
 
     def set(self, key: str, value: str, *, if_revision: int | None = None) -> ConfigSaved:
@@ -368,9 +369,9 @@ class BlockingConfigClient:
         return self._run(self._config.set, key, value, if_revision=if_revision)
 
     def subscribe(self, keys: Iterable[str] | None = None, *, since: int | None = None) -> ConfigSubscribed:
-        """Asks to be told of changes, as `ConfigClient.subscribe` does."""
+        """Subscribes to changes, as `ConfigClient.subscribe` does."""
         return self._run(self._config.subscribe, keys, since=since)
 
     def on_change(self, function: F) -> F:
-        """Has a function called with each `ConfigChanged`, as `ConfigClient.on_change` does."""
+        """Registers a function for each `ConfigChanged`, as `ConfigClient.on_change` does."""
         return self._config.on_change(function)

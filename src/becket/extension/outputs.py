@@ -75,12 +75,12 @@ class CommandOutput:
 
     async def text(self, content: str) -> None:
         """Sends text for the user, in Markdown."""
-        check_str(content, "what a command puts out")
+        check_str(content, "the output of a command")
         await self._send_event(Text(content))
 
     async def system(self, content: str) -> None:
         """Sends a remark that is not part of the output."""
-        check_str(content, "what a command puts out")
+        check_str(content, "the output of a command")
         await self._send_event(SystemText(content))
 
     async def error(self, content: str) -> None:
@@ -91,7 +91,7 @@ class CommandOutput:
         """
         check_str(content, "an error")
         if not content:
-            raise ValueError("an error has a text")
+            raise ValueError("the text of an error must not be empty")
         await self._send_event(ErrorText(content))
 
     async def table(self, headers: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
@@ -258,13 +258,13 @@ class ProviderStream:
         return self._events is not None
 
     async def text(self, text: str) -> None:
-        """Sends the next piece of the text."""
-        check_str(text, "a piece of an answer")
+        """Sends the next part of the text."""
+        check_str(text, "the text of a completion")
         await self._send_event(TextDelta(text))
 
     async def thinking(self, text: str) -> None:
-        """Sends the next piece of the model's thinking."""
-        check_str(text, "a piece of what a model thinks")
+        """Sends the next part of the model's thinking."""
+        check_str(text, "the thinking of a model")
         await self._send_event(ThinkingDelta(text))
 
     async def tool_use(self, id: str, name: str, input: Mapping[str, Any]) -> None:
@@ -273,10 +273,10 @@ class ProviderStream:
         Raises:
             ValueError: the id or the name is empty.
         """
-        check_str(id, "the id of a tool that a model asks for")
-        check_str(name, "the name of a tool that a model asks for")
+        check_str(id, "the id of a tool use")
+        check_str(name, "the name of a tool use")
         if not id or not name:
-            raise ValueError("a tool that a model asks for has an id and a name")
+            raise ValueError("the id and the name of a tool use must not be empty")
         await self._send_event(ToolUse(id, name, dict(input)))
 
     async def usage(self, values: Mapping[str, Any]) -> None:
@@ -291,7 +291,7 @@ class ProviderStream:
         """
         check_str(message, "an error")
         if not message:
-            raise ValueError("an error has a message")
+            raise ValueError("the message of an error must not be empty")
         await self._send_event(ProviderFailed(message, code))
 
     async def done(self) -> None:
@@ -316,11 +316,11 @@ class BlockingProviderStream:
         return self._out.is_wanted
 
     def text(self, text: str) -> None:
-        """Sends the next piece of the text."""
+        """Sends the next part of the text."""
         self._run(self._out.text, text)
 
     def thinking(self, text: str) -> None:
-        """Sends the next piece of the model's thinking."""
+        """Sends the next part of the model's thinking."""
         self._run(self._out.thinking, text)
 
     def tool_use(self, id: str, name: str, input: Mapping[str, Any]) -> None:

@@ -55,7 +55,7 @@ EXIT_STOPPED: Final = 0  # the host sent shutdown, closed stdin, sent SIGTERM or
 EXIT_USAGE: Final = 2  # started in a terminal, or without a stdout: there is no host
 EXIT_PROTOCOL_ERROR: Final = 3  # the host broke the protocol
 # EXIT_STOP_TIMEOUT is 4: shutdown took too long
-EXIT_REFUSED: Final = 5  # this extension cannot serve the host; stderr says why
+EXIT_REFUSED: Final = 5  # this extension cannot serve the host; stderr has the reason
 
 STOP_GRACE: Final = 5.0  # seconds for shutdown; a becket host kills its extension after four
 STDIN: Final = 0
@@ -189,7 +189,7 @@ class ShutdownTrigger:
         start_new_thread(wait, ())
 
     def observe(self) -> Callable[[], bool]:
-        """Returns a function that later says whether a handler has prevented shutdown since."""
+        """Returns a function that reports later whether a handler has prevented shutdown since."""
         is_stuck = self._observe()
         return lambda: not self._is_ending and is_stuck()
 
@@ -226,7 +226,7 @@ def usage_text(extension: ExtensionServer) -> str:
     from shlex import join
 
     name = f"{extension.id} {extension.version}".strip()
-    lines = [f"{name} is an extension: a host program starts it, and speaks with it over stdin and stdout.", ""]
+    lines = [f"{name} is an extension: a host program starts it, and connects to it over stdin and stdout.", ""]
     for title, entries in describe_offers(extension).items():
         lines += [f"{title}:", *(f"  {entry}" for entry in entries), ""]
     return "\n".join([*lines, "Give a host this command to start it:", f"  {join([sys.executable, *sys.argv])}"])

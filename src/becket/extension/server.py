@@ -61,8 +61,8 @@ class ExtensionServer:
     """An extension: derive from it, give it an `id` and a `version`, decorate its methods, and `run()` it.
 
     Methods may be `async def` or plain `def`, mixed. In an `async def` write `await self.host.memory.query(...)`, in a
-    plain one `self.host.blocking.memory.query(...)`, which returns the value itself. Where all are plain, no event loop
-    is imported.
+    plain one `self.host.blocking.memory.query(...)`, which returns the value itself. If all are plain, no event loop is
+    imported.
     """
 
     id: str = ""
@@ -71,7 +71,7 @@ class ExtensionServer:
     """Further capabilities, of kinds that the extension defines."""
     schemas: SchemaMode = SchemaMode.OFF
     """Whether tool inputs are validated against their JSON Schemas here too, before they are decoded to the types of
-    the signature. becket hosts validate them anyway; use it for an `input_schema` that says more than that."""
+    the signature. becket hosts validate them anyway; use it for an `input_schema` that is stricter."""
 
     __becket__: ClassVar[ExtensionDefinition] = ExtensionDefinition((), frozenset(), True)
     _session: ExtensionSession | None = None
@@ -82,9 +82,9 @@ class ExtensionServer:
         for each in declared:
             if hasattr(ExtensionServer, each.attribute):
                 advice = f'name the function otherwise, and give the name: `@tool(..., name="{each.attribute}")`'
-                raise TypeError(f"{cls.__name__}.{each.attribute} would hide what every extension has: {advice}")
+                raise TypeError(f"{cls.__name__}.{each.attribute} would hide a member of `ExtensionServer`: {advice}")
         if not isinstance(cls.schemas, SchemaMode):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"{cls.__name__}.schemas is a `SchemaMode`, and not {cls.schemas!r}")
+            raise TypeError(f"{cls.__name__}.schemas must be a `SchemaMode`, got {cls.schemas!r}")
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
         for name in overridden:
             check_override(cls, name)
@@ -116,7 +116,7 @@ class ExtensionServer:
         """
         params = self._require_session().params
         if params is None:
-            raise LocalProtocolError(f"{self.id}: the host has not said initialize yet: there is no configuration")
+            raise LocalProtocolError(f"{self.id}: the host has not sent `initialize` yet: there is no configuration")
         return params.config
 
     @property
@@ -127,9 +127,7 @@ class ExtensionServer:
 
     def _require_session(self) -> ExtensionSession:
         if self._session is None:
-            raise LocalProtocolError(
-                f"{self.id or type(self).__name__} has no host yet: it is there from `on_start` on"
-            )
+            raise LocalProtocolError(f"{self.id or type(self).__name__} has no host yet: use it from `on_start` on")
         return self._session
 
     # -- methods that authors may override, as `async def` or plain `def`
@@ -220,7 +218,7 @@ class ExtensionServer:
 
     def _attach_session(self, session: ExtensionSession) -> None:
         if self._session is not None:
-            raise LocalProtocolError(f"{self.id} serves a host already: make another object for another one")
+            raise LocalProtocolError(f"{self.id} serves a host already: create another object for another one")
         self._session = session
 
     def _detach_session(self) -> None:
@@ -386,14 +384,14 @@ def no_op() -> None:
 
 def check_id(extension: ExtensionServer) -> None:
     if not extension.id.strip():
-        raise TypeError(f"{type(extension).__name__} has no `id`: give it one, by which hosts will know it")
+        raise TypeError(f"{type(extension).__name__} has no `id`: hosts need one")
 
 
 def check_override(cls: type[ExtensionServer], name: str) -> None:
     """Raises TypeError if an overridable method is no function with the expected parameters."""
     written = next(vars(kind)[name] for kind in cls.__mro__ if name in vars(kind))
     if not callable(getattr(cls, name)):
-        raise TypeError(f"{cls.__name__}.{name} is a function, and not {written!r}")
+        raise TypeError(f"{cls.__name__}.{name} must be a function, got {written!r}")
     if isinstance(written, FunctionType):  # other callables are not inspected
         check_override_signature(written, OVERRIDABLE[name])
 
@@ -429,7 +427,7 @@ def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declaration, 
 
 def check_capability_types(cls: type[ExtensionServer]) -> None:
     if not hasattr(cls.capabilities, "__iter__"):
-        raise TypeError(f"{cls.__name__}.capabilities is a list of `DeclaredCapability`, and not {cls.capabilities!r}")
+        raise TypeError(f"{cls.__name__}.capabilities must be a list of `DeclaredCapability`, got {cls.capabilities!r}")
     for each in cls.capabilities:
         if not isinstance(each, DeclaredCapability):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"{cls.__name__}.capabilities holds `DeclaredCapability`s, and not {each!r}")
+            raise TypeError(f"{cls.__name__}.capabilities must be a list of `DeclaredCapability`, got an item {each!r}")

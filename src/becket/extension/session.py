@@ -1,7 +1,7 @@
 """Tracks one extension session with its host from initialize to shutdown.
 
 Requests before `initialize` and during shutdown get the error "not ready". `on_start` and `on_stop` run once each. The
-session neither reads nor writes, and knows no process.
+session does no I/O.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ExtensionDefinition(Struct, frozen=True, eq=False):
 class SessionState:
     """States, each with the text for a request at the wrong time. No enum: that takes 0.2 ms of the start."""
 
-    NEW = "the host has not said initialize yet"
+    NEW = "the host has not sent `initialize` yet"
     STARTING = "it is starting"
     READY = "it has been initialized already"
     STOPPING = "it is ending"

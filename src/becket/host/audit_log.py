@@ -245,9 +245,7 @@ class AuditFile:
                 parse_record(end.torn, end.link)
             except BadMessage:
                 os.ftruncate(self._fd, end.size)
-                warn(
-                    "%s: removed an unfinished last line, %d bytes", self._path, len(end.torn)
-                )
+                warn("%s: removed an unfinished last line, %d bytes", self._path, len(end.torn))
             else:
                 os.write(self._fd, b"\n")
             end = read_chain_end(self._fd)

@@ -35,12 +35,12 @@ class CommandLines(Struct, frozen=True, kw_only=True):
         """Returns a command such as `doctor` on all extensions of this host."""
         return self._join(command, *self.roots)
 
-    def keep(self, *words: str) -> str:
+    def keep(self, *arguments: str) -> str:
         """Returns a command on the host's data, such as `memory list notes`."""
-        return self._join(*words)
+        return self._join(*arguments)
 
-    def _join(self, *words: str) -> str:
-        return shlex.join(["becket", *words, *self.options])
+    def _join(self, *arguments: str) -> str:
+        return shlex.join(["becket", *arguments, *self.options])
 
 
 NO_OPTIONS = CommandLines()

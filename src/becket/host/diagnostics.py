@@ -121,8 +121,8 @@ class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __str__(self) -> str:
         """Returns one line: what happened, to what, and what to do."""
         where = ": ".join(part for part in (self.extension, self.path) if part)
-        said = f"{where}: {self.problem}" if where else self.problem
-        return f"{said} ({self.hint})" if self.hint else said
+        text = f"{where}: {self.problem}" if where else self.problem
+        return f"{text} ({self.hint})" if self.hint else text
 
 
 def without_id(id: str, text: str) -> str:

@@ -452,8 +452,8 @@ class Extension:
             NotSupported: the manifest declares it as a skill.
             StartFailed, CommandFailed: its program cannot be started, or has failed.
         """
-        words = args if isinstance(args, str) else [*args]  # needed again for a second run
-        own = None if self._open_command is None else self._open_command(self, name, words, options)
+        arguments = args if isinstance(args, str) else [*args]  # needed again for a second run
+        own = None if self._open_command is None else self._open_command(self, name, arguments, options)
         if own is not None:
             async with own as run:
                 yield run
@@ -463,11 +463,11 @@ class Extension:
             if not await self._source.replace_failed(failed, error):
                 return None
             connection = await connections.enter_async_context(self._source.acquire())
-            return self._build_command_run(connection, name, words, options)
+            return self._build_command_run(connection, name, arguments, options)
 
         async with AsyncExitStack() as connections:
             connection = await connections.enter_async_context(self._source.acquire())
-            run = self._build_command_run(connection, name, words, options)
+            run = self._build_command_run(connection, name, arguments, options)
             if self._source.restarts_on_errors:
                 run.resend_with(partial(resend, connection))
             yield await connections.enter_async_context(run)
@@ -610,7 +610,7 @@ async def send_hook(event: HookEvent, connection: ExtensionConnection) -> HookOu
     client = connection.client
     client.check_supported(HOOK_HANDLE)
     try:
-        answer: Any = await connection.revocable_calls.call(
+        result: Any = await connection.revocable_calls.call(
             HOOK_HANDLE.name,
             HOOKS[event.kind].permission,
             partial(client.call, HOOK_HANDLE, event, returns=Raw, timeout=connection.timeouts.hook),
@@ -625,7 +625,7 @@ async def send_hook(event: HookEvent, connection: ExtensionConnection) -> HookOu
             timed_out=isinstance(error, CallTimeout),
             is_lost=isinstance(error, ConnectionLost),
         )
-    outcome = decode_any_result(answer) if isinstance(answer, Raw) else HookOutcome(answer)
+    outcome = decode_any_result(result) if isinstance(result, Raw) else HookOutcome(result)
     may_transform = connection.gate.allows(TRANSFORM_PERMISSION)
     outcome = judge_reading(outcome, event.kind, may_transform=may_transform, limits=connection.limits)
     if outcome.problem is not None:

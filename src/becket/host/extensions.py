@@ -146,40 +146,40 @@ class ExtensionSet:
             except ExtensionRefused as error:
                 self._refuse(id, error)
 
-    def _add_extension(self, guest: ManagedExtension) -> None:
+    def _add_extension(self, managed: ManagedExtension) -> None:
         """Adds the handle of an extension, which may be approved later."""
-        id, manifest = guest.id, guest.candidate.manifest
+        id, manifest = managed.id, managed.candidate.manifest
         supervisor = Supervisor(
             id,
-            lambda: self._start_copy(guest),
+            lambda: self._start_copy(managed),
             events=self._events,
-            care=build_supervision_policy(guest.candidate, self._settings),
-            command=redact_command(guest.decision.command),  # events report it
+            supervision=build_supervision_policy(managed.candidate, self._settings),
+            command=redact_command(managed.decision.command),  # events report it
             version=manifest.version,
             stagger=self._stagger,
-            renew=lambda: self._prepare_reload(guest),
+            renew=lambda: self._prepare_reload(managed),
             heartbeats=self._heartbeats,
             clock=self._clock,
         )
-        extension = self.extensions[id] = Extension(supervisor, guest.gate, self._open_command)
+        extension = self.extensions[id] = Extension(supervisor, managed.gate, self._open_command)
         supervisor.add_initializer(lambda copy: self._register(self.candidates[id], extension, copy))
         self._start_attempted[id] = anyio.Event()
-        if not guest.needs_consent:
-            self._expect(guest.candidate, extension)
+        if not managed.needs_consent:
+            self._expect(managed.candidate, extension)
 
-    async def _start_copy(self, guest: ManagedExtension) -> ExtensionConnection:
-        extension = await self._launch(guest)
-        if writes_in_root(guest.candidate):
-            self._tasks.start_soon(self._clean_up, self._consent.remove_discarded, guest.id)
+    async def _start_copy(self, managed: ManagedExtension) -> ExtensionConnection:
+        extension = await self._launch(managed)
+        if writes_in_root(managed.candidate):
+            self._tasks.start_soon(self._clean_up, self._consent.remove_discarded, managed.id)
         return extension
 
-    async def _prepare_reload(self, guest: ManagedExtension) -> None:
+    async def _prepare_reload(self, managed: ManagedExtension) -> None:
         """Prepares an extension so that its next start uses the current files."""
-        candidate = await self._consent.approve_reload(guest)
-        self.candidates[guest.id] = candidate
-        supervisor = self.extensions[guest.id].supervisor
-        care = build_supervision_policy(candidate, self._settings)
-        supervisor.reconfigure(care, command=supervisor.command, version=candidate.manifest.version)
+        candidate = await self._consent.approve_reload(managed)
+        self.candidates[managed.id] = candidate
+        supervisor = self.extensions[managed.id].supervisor
+        supervision = build_supervision_policy(candidate, self._settings)
+        supervisor.reconfigure(supervision, command=supervisor.command, version=candidate.manifest.version)
 
     def _refuse(self, id: str, error: ExtensionRefused) -> None:
         code = ProblemCode(error.code)
@@ -488,14 +488,14 @@ class ExtensionSet:
 
     async def retry_refused(self, id: str) -> None:
         """Starts a refused extension, if it may start now, and then those that were excluded because of it."""
-        guest = self._consent.extensions.get(id)
+        managed = self._consent.extensions.get(id)
         if id in self._in_start_check:
             self._granted_in_start_check.add(id)
             return
-        if id not in self._refused or guest is None:
+        if id not in self._refused or managed is None:
             return
         try:
-            if not await self._consent.recheck(guest):
+            if not await self._consent.recheck(managed):
                 return
         except ExtensionRefused:
             return  # unchanged; the reason was reported
@@ -539,7 +539,7 @@ class ExtensionSet:
         return tuple(sorted([*found, *refused], key=lambda status: status.id))
 
     def _status_of(self, id: str, extension: Extension, now: float) -> ExtensionStatus:
-        guest, supervisor = self._consent.extensions[id], extension.supervisor
+        managed, supervisor = self._consent.extensions[id], extension.supervisor
         process = None if extension.is_closed else extension.peer.process
         hooks = self._hooks.status(id, now)
         because = silent_hooks(hooks) if supervisor.failure is None else str(supervisor.failure)
@@ -552,8 +552,8 @@ class ExtensionSet:
             extension.restarts,
             supervisor.in_flight,
             len(extension.tools),
-            "waiting for consent" if guest.needs_consent else because,
-            supervisor.metrics(guest.gate.calls),
+            "waiting for consent" if managed.needs_consent else because,
+            supervisor.metrics(managed.gate.calls),
             self.candidates[id].manifest.dialect,
             self._consent.unwritten_revocations(id),
             hooks,

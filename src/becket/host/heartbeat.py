@@ -86,14 +86,14 @@ class Heartbeat:
             self._next_check = now + self._policy.slow_after
         return HeartbeatDecision(Liveness.SLOW if self._is_slow else Liveness.ALIVE, is_due, self._next_check, stalled)
 
-    def _discount_stall(self, asked_at: float, stalled: float, now: float) -> float:
+    def _discount_stall(self, pinged_at: float, stalled: float, now: float) -> float:
         """Discounts the time of the stall, and leaves enough for a response that waits to be read."""
         policy = self._policy
-        return max(asked_at + stalled, now - policy.dead_after + min(policy.every, policy.dead_after))
+        return max(pinged_at + stalled, now - policy.dead_after + min(policy.every, policy.dead_after))
 
-    def _check_reply(self, asked_at: float, now: float, stalled: float) -> HeartbeatDecision:
-        slow_at = asked_at + self._policy.slow_after
-        dead_at = asked_at + self._policy.dead_after
+    def _check_reply(self, pinged_at: float, now: float, stalled: float) -> HeartbeatDecision:
+        slow_at = pinged_at + self._policy.slow_after
+        dead_at = pinged_at + self._policy.dead_after
         if now >= dead_at:
             return HeartbeatDecision(Liveness.DEAD, False, now)
         if now >= slow_at and not stalled:

@@ -87,15 +87,15 @@ class TrackedHeartbeat(Struct, eq=False):
     take: Callable[[HeartbeatDecision], None]
     on_dead: Callable[[], object]
     every: float
-    heard_at: float
+    received_at: float
     next_look: float
     is_dead: bool = False
 
     def look(self, now: float) -> None:
-        heard_at = self.peer.last_received_at
-        if heard_at > self.heard_at:
-            self.heard_at = heard_at
-            self.heart.on_receive(heard_at)
+        received_at = self.peer.last_received_at
+        if received_at > self.received_at:
+            self.received_at = received_at
+            self.heart.on_receive(received_at)
         beat = self.heart.check(now)
         self.next_look = min(beat.next_check, now + self.every)  # a response may arrive before the next check
         self.take(beat)

@@ -29,7 +29,7 @@ from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 
 __all__ = ["HookDeclaration", "HookSettings", "HookStatus", "Hooks", "describe_order", "narrow_hooks", "order_hooks"]
 
-MOST_ASKED: Final = 128  # extensions at one hook: they are consulted one after the other
+MAX_CONSULTED: Final = 128  # extensions at one hook: they are consulted one after the other
 BREAKER: Final = BreakerPolicy(failures=3, open_for=60.0, longest_open=600.0, successes=1)
 """Three times without a response are no accident; then an event costs nothing more, except for one trial a minute."""
 
@@ -149,7 +149,7 @@ class Hooks:
             if not allows(rule.permission):
                 diagnostics.append(lacking(extension, rule.permission, declaration.hook))
             elif self._is_full(declaration.hook, extension) and not must:
-                problem = f"{MOST_ASKED} extensions are consulted at `{declaration.hook}` already: this one is not"
+                problem = f"{MAX_CONSULTED} extensions are consulted at `{declaration.hook}` already: this one is not"
                 hint = "disable extensions with this hook that are not needed"
                 diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem, hint))
             else:
@@ -164,7 +164,8 @@ class Hooks:
     def _is_full(self, hook: str, extension: str) -> bool:
         others = [declarations for other, declarations in self._declarations.items() if other != extension]
         return (
-            sum(any(declaration.hook == hook for declaration in declarations) for declarations in others) >= MOST_ASKED
+            sum(any(declaration.hook == hook for declaration in declarations) for declarations in others)
+            >= MAX_CONSULTED
         )
 
     def _forget_breakers(self, extension: str) -> None:

@@ -60,7 +60,7 @@ SEARCHED_INLINE: Final = MIB  # bytes searched for texts of filters without a th
 YES_ANSWERS: Final = ("yes", "y")
 CONTEXT_TAG: Final = "extension-context"
 SENT_ONCE_MORE: Final = "the verdict is that of its next copy"
-NOBODY_RESPONDED: Final = "it has not responded lately, and is not consulted for a while"
+NO_RESPONSE: Final = "it has not responded lately, and is not consulted for a while"
 
 CallHook: TypeAlias = Callable[[str, HookEvent], Awaitable[HookOutcome]]
 """Consults one extension about an event."""
@@ -202,9 +202,9 @@ class Chain:
         """Prompts for the confirmations that extensions require, and returns the combined result."""
         by = self._by
         for extension, message in self._questions.items():
-            answer = await prompt_user(extension, message, confirm, timeout)
-            if isinstance(answer, Block):
-                return self._verdict(answer, extension)
+            response = await prompt_user(extension, message, confirm, timeout)
+            if isinstance(response, Block):
+                return self._verdict(response, extension)
             by = by or extension
         result = self._change or (Inject("\n\n".join(self._injected)) if self._injected else Continue())
         return self._verdict(result, by)
@@ -234,7 +234,7 @@ class Consultation:
         """Returns an extension's response, or why there is none."""
         ticket = self._hooks.admit(extension, event.kind, anyio.current_time())
         if ticket is None:
-            return HookOutcome(Continue(), NOBODY_RESPONDED)
+            return HookOutcome(Continue(), NO_RESPONSE)
         outcome = CallOutcome.UNKNOWN  # the caller has left
         try:
             reading = await self._wait(extension, event)
@@ -264,22 +264,22 @@ class Consultation:
 
 async def prompt_user(extension: str, message: str, confirm: ConfirmHook | None, timeout: float) -> Continue | Block:
     assert confirm is not None  # else the first confirmation has blocked
-    answer: str | None = None
+    response: str | None = None
     try:
         with anyio.move_on_after(timeout):
-            answer = await confirm(extension, shown(message))
+            response = await confirm(extension, shown(message))
     except Exception as error:
         return Block(f"it needs a confirmation, and the prompt failed ({type(error).__name__}): {shown(message)}")
-    return Continue() if is_yes(answer) else Block(f"it was not confirmed: {shown(message)}")
+    return Continue() if is_yes(response) else Block(f"it was not confirmed: {shown(message)}")
 
 
 def shown(message: str) -> str:
     return escape(message[:MAX_PROMPT_CHARS])
 
 
-def is_yes(answer: str | None) -> bool:
+def is_yes(response: str | None) -> bool:
     """Returns whether a person has confirmed. Everything but `yes` and `y` denies."""
-    return answer is not None and answer.strip().lower() in YES_ANSWERS
+    return response is not None and response.strip().lower() in YES_ANSWERS
 
 
 # -- injected text

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from signal import Signals
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
+from warnings import warn
 
 import anyio
 import anyio.to_thread
@@ -153,7 +154,7 @@ class HostKeywords(TypedDict, total=False):
     watch: WatchMode | None
     development: bool
     audit: AuditMode | str
-    care: SupervisionPolicy | None
+    supervision: SupervisionPolicy | None
     limits: Limits
     timeouts: Timeouts
     discovery: DiscoverySettings
@@ -230,7 +231,7 @@ class Host:
         self._watch: WatchMode | None = options.get("watch")
         self._is_development = options.get("development", False)
         self._audit_mode = AuditMode(options.get("audit", AuditMode.USUAL))
-        self._supervision = options.get("care") or SupervisionPolicy()
+        self._supervision = options.get("supervision") or SupervisionPolicy()
         self._limits = options.get("limits", DEFAULT_LIMITS)
         self._timeouts = options.get("timeouts", DEFAULT_TIMEOUTS)
         self._discovery = options.get("discovery", DEFAULT_SETTINGS)
@@ -276,18 +277,18 @@ class Host:
             StoreUnavailable: the store cannot be read.
         """
         report = self.discover()
-        kept = open_persistence(
+        persistence = open_persistence(
             self.data_dir, self._configured_store, limits=self._limits, read_only=True, known=self._known
         )
         try:
-            door = self._build_consent(kept, self._build_settings(kept))
+            door = self._build_consent(persistence, self._build_settings(persistence))
             admissions = {one.id: door.decide(one) for one in report.candidates}
             order = order_hooks(self.hooks.settings, priorities_of(one for one in report.candidates if has_hooks(one)))
             problems = self.hooks.expect(priorities_of(report.candidates))
             variables = {one.id: door.list_variables(one) for one in report.candidates}
             return HostSurvey(report, admissions, variables, order, tuple(problems))
         finally:
-            kept.close()
+            persistence.close()
 
     # -- lifecycle
 
@@ -366,19 +367,19 @@ class Host:
         )
         await self._extension_set.add_candidates(self.report.candidates)
 
-    async def _launch(self, guest: ManagedExtension) -> ExtensionConnection:
+    async def _launch(self, managed: ManagedExtension) -> ExtensionConnection:
         """Starts a process of an extension from its approved files."""
-        way = await self._consent.resolve_launch(guest)
+        way = await self._consent.resolve_launch(managed)
         try:
-            await self._move_secrets(guest.candidate)
-            candidate, settings = guest.candidate, self._settings
+            await self._move_secrets(managed.candidate)
+            candidate, settings = managed.candidate, self._settings
             support = self._support_of(candidate)
             if support is not None:
-                candidate, settings = support.prepare_launch(candidate, guest.gate.grants, settings)
-            configured = self._config.get(guest.id)
-            restarts = self._extensions.extensions[guest.id].restarts
+                candidate, settings = support.prepare_launch(candidate, managed.gate.grants, settings)
+            configured = self._config.get(managed.id)
+            restarts = self._extensions.extensions[managed.id].restarts
             return await launch_extension(
-                candidate, way, guest.gate, settings, configured=configured, restarts=restarts, ids=guest.ids
+                candidate, way, managed.gate, settings, configured=configured, restarts=restarts, ids=managed.ids
             )
         except BaseException:
             if way.working is not None:
@@ -416,10 +417,10 @@ class Host:
                 )
             )
 
-    def _build_settings(self, kept: Persistence) -> LaunchSettings:
+    def _build_settings(self, persistence: Persistence) -> LaunchSettings:
         return LaunchSettings(
-            store=kept.store,
-            audit=kept.audit,
+            store=persistence.store,
+            audit=persistence.audit,
             data_dir=self.data_dir,
             ask=self._ask,
             policy=self._policy,
@@ -435,15 +436,15 @@ class Host:
             require_parent=self._requires_parent,
             wrap=self._wrap,
             events=self.events,
-            secrets=kept.secrets,
+            secrets=persistence.secrets,
             budget=SharedBudget(self._limits.host_inbound_bytes, "bytes held for all extensions"),
             guard=find_guarding_problem() is None,
             on_link=None if self._traffic is None else self._traffic.add,
         )
 
-    def _build_consent(self, kept: Persistence, settings: LaunchSettings) -> ConsentController:
+    def _build_consent(self, persistence: Persistence, settings: LaunchSettings) -> ConsentController:
         return ConsentController(
-            kept,
+            persistence,
             settings,
             given=self._configured_grants,
             configured=self._config,
@@ -526,7 +527,7 @@ class Host:
         if self._host_commands is None:
             assert self._loop is not None
             self._host_commands = HostCommands(
-                self._loop, self._settings, self.hooks, call_tool=self.call_tool, ask=self.run_hooks
+                self._loop, self._settings, self.hooks, call_tool=self.call_tool, consult=self.run_hooks
             )
         return self._host_commands.open(
             command, candidate, extension, check_strs(args, "the arguments of a command"), options
@@ -943,13 +944,14 @@ class Host:
 
 
 def check_options(options: HostKeywords) -> None:
-    """Raises TypeError for a keyword that `Host` does not have. Accepts `mcp`, which was one in 0.1."""
+    """Raises TypeError for a keyword that `Host` does not have. Accepts `mcp` and `care`, which were some in 0.1."""
     given = cast("dict[str, Any]", options)
     if "mcp" in given:
-        from warnings import warn
-
         warn("`Host(mcp=...)` is `Host(dialects={'mcp': ...})` since becket 0.2", DeprecationWarning, stacklevel=3)
         given["dialects"] = {**(given.get("dialects") or {}), "mcp": given.pop("mcp")}
+    if "care" in given:
+        warn("`Host(care=...)` is `Host(supervision=...)` since becket 0.2", DeprecationWarning, stacklevel=3)
+        given["supervision"] = given.pop("care")
     for name in sorted(given.keys() - HostKeywords.__annotations__.keys()):
         meant = did_you_mean(name, HostKeywords.__annotations__)
         raise TypeError(f"`Host` has no option `{name}`" + (f": {meant}" if meant else ""))
@@ -985,8 +987,8 @@ def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:
 def has_hooks(candidate: Candidate) -> bool:
     """Returns whether an extension may have hooks: its manifest names some, or requests a permission of hooks."""
     manifest = candidate.manifest
-    asks = not HOOK_PERMISSIONS.isdisjoint(manifest.permissions)
-    return bool(asks or manifest.hooks or getattr(candidate.extra, "hooks", ()))
+    requests_hooks = not HOOK_PERMISSIONS.isdisjoint(manifest.permissions)
+    return bool(requests_hooks or manifest.hooks or getattr(candidate.extra, "hooks", ()))
 
 
 def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:

@@ -74,18 +74,18 @@ def find_host_command(candidate: Candidate, name: str) -> HostCommand | None:
 
 
 class HostCommands:
-    """Runs the commands of one host. `call_tool` runs a tool between its hooks; `ask` consults the hooks of a program.
+    """Runs the commands of one host. `call_tool` runs a tool between its hooks, `consult` the hooks of a program.
 
     `hooks` returns whether there are any: without them a program's output is shown while it runs."""
 
     def __init__(
-        self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallTool, ask: RunHooks
+        self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallTool, consult: RunHooks
     ) -> None:
         self._loop = loop
         self._settings = settings
         self._hooks = hooks
         self._call_tool = call_tool
-        self._ask = ask
+        self._consult = consult
         self._runs: dict[str, ExtensionStreams] = {}
 
     def open(
@@ -104,7 +104,7 @@ class HostCommands:
             NotSupported: it is a skill, or the input of its tool is not an object.
         """
         if command.command is not None:
-            run = ProgramRun(self._settings, self._hooks, self._ask, command, candidate, extension)
+            run = ProgramRun(self._settings, self._hooks, self._consult, command, candidate, extension)
 
             async def produce(emit: Emit[CommandEvent]) -> Any:
                 return await run.produce(args, emit)
@@ -128,10 +128,10 @@ class HostCommands:
             timeout=options.get("timeout"),
             idle_timeout=options.get("idle_timeout"),
         )
-        spoken = MappedStream[CommandEvent, Any](
+        mapped = MappedStream[CommandEvent, Any](
             stream, COMMAND_INVOKE, CommandInvoke(command.name, args, "-"), identity
         )
-        return ExtensionStream(self._runs_of(extension), spoken, is_marked=True)
+        return ExtensionStream(self._runs_of(extension), mapped, is_marked=True)
 
     def _runs_of(self, extension: Extension) -> ExtensionStreams:
         if extension.id not in self._runs:
@@ -147,14 +147,14 @@ def refuse_skill(command: HostCommand, candidate: Candidate) -> NotSupported:
     return NotSupported(f"the command `{command.name}` of {candidate.id}", because)
 
 
-def fill_in(value: Any, words: str) -> Any:
+def fill_in(value: Any, arguments: str) -> Any:
     """Returns the input of a tool with the user's arguments filled in."""
     if isinstance(value, str):
-        return value.replace(ARGS, words)
+        return value.replace(ARGS, arguments)
     if is_array(value):
-        return [fill_in(part, words) for part in value]
+        return [fill_in(part, arguments) for part in value]
     if is_object(value):
-        return {name: fill_in(part, words) for name, part in value.items()}
+        return {name: fill_in(part, arguments) for name, part in value.items()}
     return value
 
 
@@ -168,14 +168,14 @@ class ProgramRun:
         self,
         settings: LaunchSettings,
         hooks: Hooks,
-        ask: RunHooks,
+        consult: RunHooks,
         command: HostCommand,
         candidate: Candidate,
         extension: Extension,
     ) -> None:
         self._settings = settings
         self._hooks = hooks
-        self._ask = ask
+        self._consult = consult
         self._command = command
         self._candidate = candidate
         self._extension = extension
@@ -207,7 +207,7 @@ class ProgramRun:
             ended.append(await self._run(input, collected.emit))
             return collected.text
 
-        outcome = await run_tool(self._describe(), given, call, self._ask, limits=self._settings.limits)
+        outcome = await run_tool(self._describe(), given, call, self._consult, limits=self._settings.limits)
         text = outcome.unwrap()
         if text:
             await emit(PlainText(text))
@@ -250,8 +250,8 @@ class ProgramRun:
                 limits=settings.limits,
                 guard=settings.guard,
             ) as output:
-                async for piece in output:
-                    await emit(piece)
+                async for part in output:
+                    await emit(part)
             if output.dropped:
                 await emit(SystemText(f"({output.dropped} lines of stderr were dropped)"))
             return output
@@ -261,10 +261,10 @@ class ProgramRun:
         directory.
 
         Those of the manifest must not lead out of the folder; those of the user may be anything."""
-        words = (self._command.command or "", *self._command.args)
+        arguments = (self._command.command or "", *self._command.args)
         folders = list_program_folders(self._settings.variables.get("PATH", ""))
         try:
-            program, *_ = resolve_command(self._candidate.id, words, folder, folders)
+            program, *_ = resolve_command(self._candidate.id, arguments, folder, folders)
         except ExtensionRefused as error:
             because = error.because
             if isinstance(error, NoSuchProgram) and (script := find_setup(self._candidate)):
@@ -288,10 +288,10 @@ class Collected:
         if not isinstance(event, PlainText):
             await self._emit(event)
             return
-        kept = event.content[: max(0, self._limit - self._size)]
-        self._parts.append(kept)
-        self._size += len(kept)
-        self.left_out += len(event.content) - len(kept)
+        held = event.content[: max(0, self._limit - self._size)]
+        self._parts.append(held)
+        self._size += len(held)
+        self.left_out += len(event.content) - len(held)
 
     @property
     def text(self) -> str:

@@ -182,7 +182,7 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
             "discovery": self.discovery,
             "audit": self.audit,
             "watch": None if self.watch == "off" else self.watch,
-            "care": SupervisionPolicy(restart=self.restart.apply_to(RestartPolicy())),
+            "supervision": SupervisionPolicy(restart=self.restart.apply_to(RestartPolicy())),
             "limits": self.limits.apply_to(DEFAULT_LIMITS).but(host_inbound_bytes=self.host_inbound_bytes),
             "grants": {id: grants for id, grants in granted.items() if grants is not None},
             "config": {id: extension.config for id, extension in self.extensions.items() if extension.config},

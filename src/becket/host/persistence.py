@@ -268,9 +268,11 @@ def open_persistence(
     try:
         file = AuditFile(places.audit, rotate_at=audit_bytes)
         ends.append(file.close)
-        kept = Persistence(places, store, AuditLog(file.write, now=now_ms, mode=audit), ends, release_reserve, known)
-        kept.resume_revocations()
-        return kept
+        persistence = Persistence(
+            places, store, AuditLog(file.write, now=now_ms, mode=audit), ends, release_reserve, known
+        )
+        persistence.resume_revocations()
+        return persistence
     except BaseException:
         for end in ends:
             end()

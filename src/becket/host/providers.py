@@ -256,10 +256,10 @@ async def take_turns(
         if not uses:
             return result
         if turn < most_turns:  # else the results of the tools would be lost
-            kept = without_excess(result.content, limits.model_tool_calls)
+            remaining = without_excess(result.content, limits.model_tool_calls)
             results = await run_tools(uses, use_tool, limits)
-            said = (Message("assistant", kept), Message("user", results))
-            request = replace(request, messages=(*request.messages, *said))
+            turns = (Message("assistant", remaining), Message("user", results))
+            request = replace(request, messages=(*request.messages, *turns))
     raise TooManyTurns(extension, most_turns)
 
 
@@ -297,14 +297,14 @@ class ToolRunner:
         self,
         tools: ToolRegistry,
         call: CallTool,
-        ask: RunHooks | None = None,
+        run_hooks: RunHooks | None = None,
         *,
         most_output: int = MAX_TOOL_OUTPUT,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._tools = tools
         self._call = call
-        self._run_hooks = ask
+        self._run_hooks = run_hooks
         self._max_output = most_output
         self._limits = limits
 

@@ -29,11 +29,11 @@ TOKEN: Final = re.compile(
 )
 
 
-def redact_command(words: Iterable[str]) -> tuple[str, ...]:
+def redact_command(arguments: Iterable[str]) -> tuple[str, ...]:
     """Returns a command with `***` in the place of each secret."""
     redacted: list[str] = []
     is_value = False  # the option before has the name of a secret, and its value follows
-    for word in words:
+    for word in arguments:
         redacted.append(HIDDEN if is_value and not OPTION.match(word) else redact_option(word))
         option = OPTION.fullmatch(word)
         is_value = option is not None and is_secret(option["name"])
@@ -65,17 +65,17 @@ def hide_json_member(member: re.Match[str]) -> str:
 
 def hide_members(text: str) -> str:
     """Hides the values of `name=value`, alone, in a query or in a connection string."""
-    pieces: list[str] = []
+    parts: list[str] = []
     position = 0
     while (member := MEMBER.search(text, position)) is not None:
-        pieces.append(text[position : member.end()])
+        parts.append(text[position : member.end()])
         position = member.end()  # the value of a harmless name may have members itself: a URL with a query
         if is_secret(member["name"]):
             value = VALUE.match(text, position)
             assert value is not None  # it may be empty
-            pieces.append(HIDDEN)
+            parts.append(HIDDEN)
             position = value.end()
-    return "".join([*pieces, text[position:]])
+    return "".join([*parts, text[position:]])
 
 
 def is_secret(name: str) -> bool:

@@ -85,15 +85,15 @@ def connect_sidecar(
         VersionMismatch: its version is too old.
         HandshakeFailed: no hello in time, or a line that is too long.
     """
-    words = normalize_command(command)
-    label = os.path.basename(words[0]) if name is None else name
+    arguments = normalize_command(command)
+    label = os.path.basename(arguments[0]) if name is None else name
     first = {"type": "init", "config": {**(config or {}), "protocol_version": SIDECAR_VERSION}}
 
     async def connect() -> Sidecar:
         loop = await current_loop()
         try:
             child, pipes = open_child(
-                words,
+                arguments,
                 env=env,
                 inherit_env=inherit_env,
                 cwd=cwd,

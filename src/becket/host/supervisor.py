@@ -115,7 +115,7 @@ class Supervisor:
         start: Callable[[], Awaitable[ExtensionConnection]],
         *,
         events: EventBus,
-        care: SupervisionPolicy | None = None,
+        supervision: SupervisionPolicy | None = None,
         command: tuple[str, ...] = (),
         version: str | None = None,
         stagger: Stagger | None = None,
@@ -125,7 +125,7 @@ class Supervisor:
         clock: Callable[[], float] = loop_time,
     ) -> None:
         self.id = id
-        self.supervision = care or SupervisionPolicy()
+        self.supervision = supervision or SupervisionPolicy()
         self.command = command
         self.version = version
         self.failure: BecketError | None = None
@@ -175,9 +175,9 @@ class Supervisor:
         """How many calls are pending."""
         return sum(self._calls.values())
 
-    def metrics(self, asked: int = 0) -> ExtensionMetrics:
+    def metrics(self, inbound: int = 0) -> ExtensionMetrics:
         """Returns how often it is called, and its latencies; it has called its host `inbound` times."""
-        return self._metrics.snapshot(self._clock(), asked)
+        return self._metrics.snapshot(self._clock(), inbound)
 
     def health(self) -> Health:
         """Returns its health, in one word."""
@@ -228,10 +228,10 @@ class Supervisor:
     def _request_start(self) -> None:
         if self._is_closing:
             raise NotRunning(self.id, self.state, "its host closes")
-        means = ON_START[ExtensionState.STOPPING if self._is_stopping() else self.state]
-        if means is RequestAction.REFUSE:
+        action = ON_START[ExtensionState.STOPPING if self._is_stopping() else self.state]
+        if action is RequestAction.REFUSE:
             raise NotRunning(self.id, self.state, "enable it first")
-        if means in (RequestAction.BEGIN, RequestAction.BEGIN_AFTER):
+        if action in (RequestAction.BEGIN, RequestAction.BEGIN_AFTER):
             self.was_stopped = False
             self.failure = None
             self._history = self._history.cleared()
@@ -290,16 +290,16 @@ class Supervisor:
         """
         await self._exchange(Intent.REPLACE)
 
-    async def _exchange(self, wish: Intent) -> None:
+    async def _exchange(self, intent: Intent) -> None:
         await self._wait_while(lambda: self._starting is not None)  # one that is starting may have the previous files
         if self.state not in RUNNING_STATES or self._is_stopping():
             await self.start()
             return
-        self._intent, self._not_reloaded = wish, None
+        self._intent, self._not_reloaded = intent, None
         self._notify_waiters()
         await self._wait_while(
             lambda: (
-                (self._intent is wish or self._is_draining)
+                (self._intent is intent or self._is_draining)
                 and self.state in (*RUNNING_STATES, ExtensionState.RESTARTING)
             )
         )
@@ -359,11 +359,11 @@ class Supervisor:
         is_dead = self._extension is None or self._extension.peer.close_reason is not None
         return self.state in (*STARTING_STATES, ExtensionState.STOPPING) or (is_dead and self.state in RUNNING_STATES)
 
-    def reconfigure(self, care: SupervisionPolicy, *, command: tuple[str, ...], version: str | None) -> None:
+    def reconfigure(self, supervision: SupervisionPolicy, *, command: tuple[str, ...], version: str | None) -> None:
         """Changes the supervision policy from the next start on."""
-        if care.breaker != self.supervision.breaker:
-            self._breaker = Breaker(self.id, care.breaker)
-        self.supervision, self.command, self.version = care, command, version
+        if supervision.breaker != self.supervision.breaker:
+            self._breaker = Breaker(self.id, supervision.breaker)
+        self.supervision, self.command, self.version = supervision, command, version
 
     def add_initializer(self, arrangement: Callable[[ExtensionConnection], object]) -> None:
         """Calls a function with the running connection, and with each later one from its first moment."""
@@ -501,15 +501,15 @@ class Supervisor:
         self._transition(ExtensionState.READY)
         self._events.publish(ExtensionStarted(self.id, self._pid(), self._clock() - began, self.version))
         while self.state is not ExtensionState.STOPPED and self.state is not ExtensionState.FAILED:
-            ending = await self._wait_for_exit_or_intent()
-            if ending.intent is Intent.STOP:
+            cause = await self._wait_for_exit_or_intent()
+            if cause.intent is Intent.STOP:
                 await self._stop_instance()
-            elif ending.intent is Intent.RELOAD:
+            elif cause.intent is Intent.RELOAD:
                 await self._reload_copy()
-            elif ending.intent is Intent.REPLACE:
+            elif cause.intent is Intent.REPLACE:
                 await self._replace_instance()
             else:
-                await self._restart_or_fail(ending)
+                await self._restart_or_fail(cause)
 
     async def _start_instance(self) -> bool:
         """Starts a process; returns False if it is to stop meanwhile. Raises failures."""
@@ -606,13 +606,13 @@ class Supervisor:
             self._transition(ExtensionState.READY)
             self._events.publish(ExtensionRecovered(self.id))
 
-    async def _restart_or_fail(self, ending: ExitCause) -> None:
+    async def _restart_or_fail(self, cause: ExitCause) -> None:
         """Restarts a process that has ended by itself, or is dead, if the policy allows it."""
-        lost = ending.lost
+        lost = cause.lost
         ended_at = self._clock()
-        await self._close_instance(hung_because=ending.reason if ending.is_hung else "")
+        await self._close_instance(hung_because=cause.reason if cause.is_hung else "")
         self._events.publish(build_exit_event(self.id, lost, expected=False))
-        because: BecketError = lost or ConnectionLost(DisconnectReason.LOCAL_CLOSE, ending.reason)
+        because: BecketError = lost or ConnectionLost(DisconnectReason.LOCAL_CLOSE, cause.reason)
         while True:
             decision = decide_restart(self.supervision.restart, self._history, now=self._clock(), random=self._random)
             self._history = decision.history
@@ -700,7 +700,7 @@ class Supervisor:
             await self._wait_while(lambda: self.in_flight > 0 and self._intent is not Intent.STOP)
         cut_off = self.in_flight
         self._replaced = self._extension
-        await self._close_instance(is_asked=True)
+        await self._close_instance(is_requested=True)
         if self._intent is Intent.STOP:
             await self._stop_instance()
             return
@@ -720,20 +720,20 @@ class Supervisor:
     async def _stop_instance(self) -> None:
         self._transition(ExtensionState.STOPPING)
         extension = self._extension
-        await self._close_instance(is_asked=True)
+        await self._close_instance(is_requested=True)
         if extension is not None:
             self._events.publish(build_exit_event(self.id, extension.peer.close_reason, expected=True))
         self._intent = Intent.NONE
         self._transition(ExtensionState.STOPPED)
         self._events.publish(ExtensionStopped(self.id))
 
-    async def _close_instance(self, *, is_asked: bool = False, hung_because: str = "") -> None:
+    async def _close_instance(self, *, is_requested: bool = False, hung_because: str = "") -> None:
         extension, self._extension = self._extension, None
         self._notify_waiters()
         if extension is not None:
             if hung_because and extension.peer.process is not None:
                 extension.peer.process.kill()  # it does not read: it would ignore the end of its stdin and SIGTERM
-            if is_asked:
+            if is_requested:
                 await extension.shutdown(self._stop_reason)
             else:
                 await extension.aclose(hung_because and f"{self.id} {hung_because}")
@@ -741,8 +741,8 @@ class Supervisor:
     def _fail(self, error: BecketError, because: str = "") -> None:
         self.failure = error
         self._wants_running = False
-        said = without_id(self.id, str(error))
-        text = f"{because}: {said}" if because else said
+        text_of_error = without_id(self.id, str(error))
+        text = f"{because}: {text_of_error}" if because else text_of_error
         self._transition(ExtensionState.FAILED)
         tail = error.stderr_tail if isinstance(error, PeerCrashed | StartFailed) else ""
         self._events.publish(ExtensionFailed(self.id, text, stderr_tail=tail))

@@ -52,7 +52,7 @@ async def run_tool(
     tool: RegisteredTool,
     input: Any,
     call: CallTool,
-    ask: RunHooks | None = None,
+    consult: RunHooks | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ToolOutcome:
@@ -62,8 +62,8 @@ async def run_tool(
     Raises:
         ToolBlocked: a hook has blocked the call. The tool has not run.
     """
-    if ask is not None:
-        before = await ask(HookEvent.before_tool_call(tool.name, input, runtime_name=tool.runtime_name))
+    if consult is not None:
+        before = await consult(HookEvent.before_tool_call(tool.name, input, runtime_name=tool.runtime_name))
         if isinstance(before.result, Block):
             raise ToolBlocked(tool.name, before.result.reason, before.by)
         if isinstance(before.result, Modify):
@@ -72,10 +72,10 @@ async def run_tool(
         outcome = ToolOutcome(tool.name, await call(tool, input))
     except Exception as error:
         outcome = ToolOutcome(tool.name, error=error)
-    if ask is None:
+    if consult is None:
         return outcome
     event = HookEvent.after_tool_call(tool.name, input, outcome.text, runtime_name=tool.runtime_name, limits=limits)
-    after = await ask(event)
+    after = await consult(event)
     if not isinstance(after.result, Replace):
         return outcome
     return ToolOutcome(tool.name, outcome.result, outcome.error, after.result.output)

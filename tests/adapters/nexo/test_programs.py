@@ -242,10 +242,10 @@ async def test_a_host_finds_and_runs_them_unchanged(tmp_path: Path, monkeypatch:
 
 async def test_a_crashed_program_is_started_again(tmp_path: Path) -> None:
     folder = lay_out(tmp_path / "extensions", "weather")
-    care = SupervisionPolicy(restart=RestartPolicy(delay=0.01, first_is_immediate=True, jitter=0.0))
+    supervision = SupervisionPolicy(restart=RestartPolicy(delay=0.01, first_is_immediate=True, jitter=0.0))
     restarts: list[ExtensionRestarted] = []
     with fail_after(60):
-        async with host_of(folder, care=care) as host:
+        async with host_of(folder, supervision=supervision) as host:
             host.events.subscribe(ExtensionRestarted, restarts.append)
             weather = await host.ready("weather")
             with pytest.raises(ConnectionError):

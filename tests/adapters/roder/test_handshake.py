@@ -373,7 +373,7 @@ def test_a_first_request_that_cannot_be_read_is_refused(given: object) -> None:
 
 
 def test_a_host_that_requests_another_extension_is_refused() -> None:
-    with pytest.raises(RpcError, match='its manifest is of "demo", and the host asks for "other"'):
+    with pytest.raises(RpcError, match='its manifest is of "demo", and the host requests "other"'):
         SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"extensionId": "other"}, state())
 
 

@@ -84,7 +84,7 @@ async def test_a_hook_is_sent_twice_at_most(tmp_path: Path) -> None:
 
 async def test_a_hook_fails_open_where_no_copy_follows_the_crash(tmp_path: Path) -> None:
     with anyio.fail_after(PATIENCE):
-        async with host_of(tmp_path, care=SupervisionPolicy(restart=RestartPolicy(most=0, delay=0.01))) as host:
+        async with host_of(tmp_path, supervision=SupervisionPolicy(restart=RestartPolicy(most=0, delay=0.01))) as host:
             guard = await host.ready("guard")
 
             reading = await guard.consult_hook(BEFORE)
@@ -95,7 +95,7 @@ async def test_a_hook_fails_open_where_no_copy_follows_the_crash(tmp_path: Path)
 
 async def test_the_operator_may_let_a_crashed_hook_be(tmp_path: Path) -> None:
     with anyio.fail_after(PATIENCE):
-        async with host_of(tmp_path, care=SupervisionPolicy(resends_hooks=False)) as host:
+        async with host_of(tmp_path, supervision=SupervisionPolicy(resends_hooks=False)) as host:
             await host.ready("guard")
 
             assert (await host.run_hooks(BEFORE)).result == Continue()
@@ -115,7 +115,7 @@ async def test_a_tool_call_is_sent_once_more_where_the_operator_wants_restarts_o
     tmp_path: Path, fail: str
 ) -> None:
     with anyio.fail_after(PATIENCE):
-        async with host_of(tmp_path, fail, care=RESTARTS) as host:
+        async with host_of(tmp_path, fail, supervision=RESTARTS) as host:
             await host.ready("guard")
 
             assert await host.call_tool("guard:t", hooks=False) == "done"
@@ -124,7 +124,7 @@ async def test_a_tool_call_is_sent_once_more_where_the_operator_wants_restarts_o
 
 async def test_a_tool_call_is_sent_twice_at_most(tmp_path: Path) -> None:
     with anyio.fail_after(PATIENCE):
-        async with host_of(tmp_path, always=True, care=RESTARTS) as host:
+        async with host_of(tmp_path, always=True, supervision=RESTARTS) as host:
             await host.ready("guard")
 
             with pytest.raises(PeerCrashed):
@@ -136,7 +136,7 @@ async def test_a_command_is_run_once_more_where_the_operator_wants_restarts_on_e
     tmp_path: Path, fail: str
 ) -> None:
     with anyio.fail_after(PATIENCE):
-        async with host_of(tmp_path, fail, care=RESTARTS) as host:
+        async with host_of(tmp_path, fail, supervision=RESTARTS) as host:
             guard = await host.ready("guard")
 
             async with guard.invoke_command("go") as run:
@@ -147,7 +147,7 @@ async def test_a_command_is_run_once_more_where_the_operator_wants_restarts_on_e
 
 async def test_one_task_takes_the_events_of_a_resent_command_while_another_waits_for_its_result(tmp_path: Path) -> None:
     with anyio.fail_after(PATIENCE):
-        async with host_of(tmp_path, care=RESTARTS) as host:
+        async with host_of(tmp_path, supervision=RESTARTS) as host:
             guard = await host.ready("guard")
             async with guard.invoke_command("go") as run, anyio.create_task_group() as tasks:
 
@@ -173,7 +173,7 @@ async def test_a_command_is_not_run_again_by_default(tmp_path: Path, fail: str) 
 
 async def test_a_command_that_fails_twice_fails(tmp_path: Path) -> None:
     with anyio.fail_after(PATIENCE):
-        async with host_of(tmp_path, always=True, care=RESTARTS) as host:
+        async with host_of(tmp_path, always=True, supervision=RESTARTS) as host:
             guard = await host.ready("guard")
 
             async with guard.invoke_command("go") as run:

@@ -123,7 +123,7 @@ def test_a_text_becomes_a_value_of_its_type(type: str, text: str, value: object)
 def test_text_that_is_not_a_value_of_its_type_is_a_problem_that_does_not_repeat_it(type: str, text: str) -> None:
     resolved = resolve_one(ConfigEntry(type=ConfigType(type), default=1), text)
 
-    assert resolved.problems == (("/mode", f"has a value that is no {type}, from the variable"),)
+    assert resolved.problems == (("/mode", f"has a value that is not a {type}, from the variable"),)
     assert resolved.values == {}  # a wrong value is not passed over for a later one
 
 
@@ -131,7 +131,7 @@ def test_text_that_is_not_a_value_of_its_type_is_a_problem_that_does_not_repeat_
 def test_a_value_of_the_host_must_be_of_its_type_already(type: str, value: object) -> None:
     resolved = resolve_one(ConfigEntry(type=ConfigType(type)), configured={"mode": value})
 
-    assert resolved.problems == (("/mode", f"has a value that is no {type}, from the host"),)
+    assert resolved.problems == (("/mode", f"has a value that is not a {type}, from the host"),)
 
 
 def test_a_value_must_be_one_of_the_choices() -> None:

@@ -772,7 +772,7 @@ async def test_of_an_approval_without_a_copy_only_the_digest_is_known(root: Path
         await setup.evaluate_and_approve()
 
     assert setup.requests[1].changes == ConsentChanges(is_known=False)
-    assert "its files have changed since they were agreed to" in setup.prompts[1].splitlines()
+    assert "its files have changed since they were approved" in setup.prompts[1].splitlines()
 
 
 async def test_a_prompt_that_fails_is_a_refusal_and_reported(root: Path, data: Path) -> None:
@@ -818,7 +818,7 @@ async def test_files_that_change_at_every_look_are_refused(root: Path, data: Pat
     async with consent_setup(root, data, edit, on_find=edit) as setup:
         with pytest.raises(ExtensionRefused) as refused:
             await setup.evaluate_and_approve()
-        assert "change all the time" in refused.value.because
+        assert "keep changing" in refused.value.because
         assert len(setup.prompts) == 3
 
 

@@ -190,7 +190,7 @@ def test_a_root_within_an_extension_adds_nothing_and_is_reported(tmp_path: Path)
     for roots in ([tmp_path, outer / "deep"], [outer / "deep", tmp_path]):
         report = discover_extensions(roots)
         assert ids_of(report) == ["outer"]
-        problem = f"lies in the folder of another extension: {outer}"
+        problem = f"is in the folder of another extension: {outer}"
         assert reported(report) == [(str(inner / "becket.toml"), problem, Severity.NOTE)]
 
 
@@ -217,7 +217,7 @@ def test_of_two_extensions_with_one_id_the_later_root_wins_and_the_other_is_repo
     report = discover_extensions([tmp_path / "system", tmp_path / "user"])
 
     assert [candidate.folder for candidate in report.candidates] == [str(second)]
-    problem = f"has the same id as {second / 'becket.toml'}, which is taken"
+    problem = f"has the same id as {second / 'becket.toml'}, which is used"
     assert reported(report) == [(str(first / "becket.toml"), problem, Severity.WARNING)]
 
 
@@ -287,7 +287,7 @@ def test_a_link_to_a_folder_is_not_followed_and_noted(tmp_path: Path) -> None:
     report = discover_extensions([tmp_path / "root"])
 
     assert ids_of(report) == []
-    assert reported(report) == [(str(tmp_path / "root" / "notes"), "is a link: not looked into", Severity.NOTE)]
+    assert reported(report) == [(str(tmp_path / "root" / "notes"), "is a link: not searched", Severity.NOTE)]
 
 
 def test_a_followed_link_gives_the_real_folder(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_link_to_a_folder_whose_name_is_not_text_is_not_followed(tmp_path: Pat
 
     report = discover_extensions([tmp_path], settings=DiscoverySettings(follow_links=True))
 
-    assert only_note(report).problem == "its name is no UTF-8: not looked into"
+    assert only_note(report).problem == "its name is not UTF-8: not searched"
 
 
 def test_a_manifest_that_is_a_link_is_read_only_where_links_are_followed(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def test_the_limit_of_a_manifest_can_be_set(tmp_path: Path) -> None:
     assert discover_extensions([tmp_path], limits=Limits(manifest=10)).invalid == 1
 
 
-# -- folders that cannot be looked into
+# -- folders that cannot be read
 
 
 def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_found() -> None:
@@ -428,7 +428,7 @@ def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_found() ->
         (root / "locked").chmod(0o700)
 
     assert ids_of(report) == ["good"]
-    assert reported(report) == [(str(root / "locked"), "cannot be looked into: Permission denied", Severity.WARNING)]
+    assert reported(report) == [(str(root / "locked"), "cannot be read: Permission denied", Severity.WARNING)]
 
 
 def test_a_manifest_that_may_not_be_read_is_reported() -> None:
@@ -456,7 +456,7 @@ def test_a_path_that_is_too_long_is_reported(tmp_path: Path) -> None:
                 os.rmdir("d" * 255, dir_fd=descriptors[depth - 1])
             os.close(descriptors[depth])
 
-    assert only_note(report).problem == "cannot be looked into: File name too long"
+    assert only_note(report).problem == "cannot be read: File name too long"
 
 
 def test_names_that_are_not_text_are_reported_and_skipped(tmp_path: Path) -> None:

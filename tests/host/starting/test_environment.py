@@ -26,7 +26,7 @@ from becket.host.starting.environment import (
     prefer_own_python,
 )
 from becket.host.starting.manifest import Environment
-from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
 
 HARMLESS = {
     "PATH": "/usr/bin:/bin",
@@ -218,12 +218,12 @@ def test_a_value_that_a_table_sets_overrides_the_one_that_it_passes(tables: tupl
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))
 def test_no_dialect_gives_a_program_more_than_its_base_list(dialect: str) -> None:
-    habits = DIALECTS[dialect].host_defaults
+    defaults = DIALECTS[dialect].host_defaults
 
-    found = build_environment(ALL, policy=build_variable_policy(habits))
+    found = build_environment(ALL, policy=build_variable_policy(defaults))
 
     assert found.keys() <= HARMLESS.keys() | ({"XDG_RUNTIME_DIR"} if dialect == "synaps" else set())
-    assert list_variables(Environment(), available=ALL, habits=habits).names == ()
+    assert list_variables(Environment(), available=ALL, defaults=defaults).names == ()
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,10 @@ def test_no_dialect_gives_a_program_more_than_its_base_list(dialect: str) -> Non
 def test_the_operator_restores_what_the_hosts_of_a_system_pass_on_and_all_of_it_is_named(
     dialect: str, seen: dict[str, str]
 ) -> None:
-    habits = DIALECTS[dialect].host_defaults
+    defaults = DIALECTS[dialect].host_defaults
 
-    found = build_environment(ALL, policy=build_variable_policy(habits, inherits=True))
-    listed = list_variables(Environment(), available=ALL, habits=habits, inherits=True)
+    found = build_environment(ALL, policy=build_variable_policy(defaults, inherits=True))
+    listed = list_variables(Environment(), available=ALL, defaults=defaults, inherits=True)
 
     assert found == HARMLESS | seen
     assert listed.inherited == listed.names == tuple(sorted(seen))
@@ -258,8 +258,8 @@ def test_variables_of_the_operator_need_no_consent_unless_they_load_code() -> No
     declared = Environment(passed=("A", "B", "C"), set={"RUST_LOG": "info", "LD_X": "1", "LD_Y": "1"})
     given = Environment(passed=("A",), set={"LD_Y": "2"})
 
-    habits = DIALECTS["morphir"].host_defaults
-    listed = list_variables(declared, (), given, available={"C": "1"}, habits=habits, inherits=True)
+    defaults = DIALECTS["morphir"].host_defaults
+    listed = list_variables(declared, (), given, available={"C": "1"}, defaults=defaults, inherits=True)
 
     assert listed.requested == ("B", "LD_X")
     assert list_variables(declared, (), given, allowed=("B", "C", "D")).requested == ("LD_X",)
@@ -346,7 +346,7 @@ def test_only_the_absolute_parts_of_a_search_path_are_used(path: str, clean: str
 
 def test_a_program_without_a_hosts_files_gets_its_base_list_and_its_name() -> None:
     declared = Environment(passed=("EDITOR",), set={"A": "1"})
-    found = build_default_environment("notes", STANDARD_HOST_DEFAULTS, ALL, declared, habitual={})
+    found = build_default_environment("notes", STANDARD_HOST_DEFAULTS, ALL, declared, defaults_set={})
 
     own = {"BECKET_EXTENSION_ID": "notes", "PYTHONDONTWRITEBYTECODE": "1"}
     assert found == HARMLESS | {"EDITOR": ALL["EDITOR"], "A": "1"} | own
@@ -355,16 +355,16 @@ def test_a_program_without_a_hosts_files_gets_its_base_list_and_its_name() -> No
 def test_a_system_sets_variables_of_its_own_by_what_the_host_knows() -> None:
     known: list[EnvironmentContext] = []
 
-    def set_variables(surroundings: EnvironmentContext) -> dict[str, str]:
-        known.append(surroundings)
+    def set_variables(context: EnvironmentContext) -> dict[str, str]:
+        known.append(context)
         return {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1"}
 
-    surroundings = EnvironmentContext("notes", HostInfo("becket", "1.0"), None, ALL)
-    habits = HostDefaults(inherited_variables=("HOME",), build_variables=set_variables)
-    habitual = make_habitual_variables(habits, surroundings, TemporaryFolders())
-    found = build_default_environment("notes", habits, ALL, habitual=habitual)
+    context = EnvironmentContext("notes", HostInfo("becket", "1.0"), None, ALL)
+    defaults = HostDefaults(inherited_variables=("HOME",), build_variables=set_variables)
+    defaults_set = make_default_variables(defaults, context, TemporaryFolders())
+    found = build_default_environment("notes", defaults, ALL, defaults_set=defaults_set)
 
-    assert known == [surroundings]
+    assert known == [context]
     own = {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     assert found == {"HOME": "/home/ada", "PATH": "/usr/local/bin:/usr/bin:/bin"} | own
 

@@ -334,7 +334,7 @@ def test_the_reader_knows_its_file_and_its_hints() -> None:
         (("/permission", "is unknown"), "did you mean `permissions` of the manifest itself?"),
         (("/bins", "is unknown"), "`bins` belongs to `[requires]`"),
         (("/config/a/secrets", "is unknown"), "did you mean `secret` of an entry of `[config]`?"),
-        (("/zzzzzz", "is unknown"), "what is yours alone stands under `[x]`"),
+        (("/zzzzzz", "is unknown"), "put your own members under `[x]`"),
         (("/manifest", "is version 2 …"), "get a version of the extension and of the host that fit together"),
         (("/version", "is missing"), 'give it a version: `version = "0.1.0"`'),
         (("/name", "expected `str`, got `int`"), ""),

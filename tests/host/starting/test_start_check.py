@@ -166,9 +166,7 @@ def test_a_folder_that_cannot_be_read_whole_is_a_problem(candidate: Candidate) -
     found = run_preflight(candidate, variables={}, program_folders=SYSTEM, limits=Limits(digest_files=1))
 
     assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its folder"]
-    assert [problem.hint for problem in found.problems] == [
-        "an extension that cannot be read whole cannot be agreed to"
-    ]
+    assert [problem.hint for problem in found.problems] == ["an extension that cannot be read whole cannot be approved"]
     assert [problem.code for problem in found.problems] == [ProblemCode.FOLDER_UNREADABLE]
     assert found.digest == ""
 
@@ -240,7 +238,7 @@ def test_a_program_that_is_not_there_may_come_of_the_setup_script_of_its_extensi
         replace(lacking, extra=Particulars(setup="./bin/../setup.sh")), variables={}, program_folders=SYSTEM
     )
 
-    usual = f"look at `command` in {candidate.manifest_path}"
+    usual = f"check `command` in {candidate.manifest_path}"
     assert [problem.hint for problem in plain.problems] == [usual]
     assert [problem.hint for problem in scripted.problems] == [
         f"run its setup script, {candidate.folder}/setup.sh, or {usual}"
@@ -256,7 +254,7 @@ def test_the_setup_script_does_not_allow_a_command_that_is_not_allowed(candidate
 
     [problem] = run_preflight(outside, variables={}, program_folders=SYSTEM).problems
 
-    assert problem.hint == f"look at `command` in {candidate.manifest_path}"
+    assert problem.hint == f"check `command` in {candidate.manifest_path}"
 
 
 def test_programs_that_the_host_runs_for_its_commands_are_named(candidate: Candidate) -> None:
@@ -312,8 +310,8 @@ def test_a_disabled_extension_is_skipped() -> None:
     ("members", "problem"),
     [
         ({"permissions": ["acme.fly"]}, "Unknown extension permission: acme.fly"),
-        ({"dialect": "klingon"}, "speaks `klingon`"),
-        ({"environment": {"pass": ["LD_PRELOAD"]}}, "asks for the variable `LD_PRELOAD`"),
+        ({"dialect": "klingon"}, "uses the dialect `klingon`"),
+        ({"environment": {"pass": ["LD_PRELOAD"]}}, "requests the variable `LD_PRELOAD`"),
         ({"hooks": [{"hook": "on_session_end"}]}, "its hook `on_session_end` needs `session.lifecycle`"),
         (
             {"capabilities": [{"kind": "k", "name": "Ears", "permissions": ["audio.input"]}]},
@@ -339,9 +337,11 @@ def test_all_reasons_are_reported_together_and_become_one_error() -> None:
     assert len(admission.reasons) == 2
     assert isinstance(admission.error, ExtensionRefused)
     assert admission.error.id == "notes"
-    assert admission.error.because == "needs the program `rg`; speaks `klingon`"
-    assert admission.error.hint == "install it; this host speaks: native"
-    assert admission.because == "needs the program `rg` (install it); speaks `klingon` (this host speaks: native)"
+    assert admission.error.because == "needs the program `rg`; uses the dialect `klingon`"
+    assert admission.error.hint == "install it; this host has: native"
+    assert (
+        admission.because == "needs the program `rg` (install it); uses the dialect `klingon` (this host has: native)"
+    )
 
 
 def test_a_known_requested_permission_is_no_reason() -> None:
@@ -445,7 +445,7 @@ def test_an_extension_without_requests_is_prompted_for_where_there_is_a_prompt()
 
     assert (admission.permissions, admission.requested, admission.approved_digest) == ((), (), "")
     assert "it asks for no permission" in admission.prompt_text
-    assert "nobody has agreed" in admission.build_refusal.because
+    assert "was not approved" in admission.build_refusal.because
     entry = admission.build_approval()
     assert entry == GrantEntry(digest=THESE)
     assert admitted(decide_start(QUIET, FOUND, entry=entry, can_ask=True)).bound_to == THESE
@@ -468,7 +468,7 @@ def test_an_extension_with_requests_needs_consent_to_all_of_them() -> None:
 
     assert admission.permissions == ("memory.read", "memory.write")
     assert (admission.digest, admission.approved_digest) == (THESE, "")
-    assert "nobody has agreed to: memory.read, memory.write" in admission.build_refusal.because
+    assert "not approved: memory.read, memory.write" in admission.build_refusal.because
     assert "becket grant notes" in admission.build_refusal.because
 
 
@@ -568,7 +568,7 @@ def test_the_prompt_names_every_variable_outside_the_base_list_and_no_value_of_t
         ("GITHUB_TOKEN",),
         Environment(passed=("GIVEN",)),
         available=available,
-        habits=DIALECTS["morphir"].host_defaults,
+        defaults=DIALECTS["morphir"].host_defaults,
         inherits=True,
     )
 
@@ -786,7 +786,7 @@ def test_the_prompt_shows_the_whole_command_escaped() -> None:
     assert question.splitlines() == [
         "notes 1.0.0 wants to run: /usr/bin/python3 -c 'print('\\x1b[2J')\\nagree? yes' ''",
         "it runs in the folder '/srv/my notes\\n', and loads code from there: -c",
-        "its files have changed since they were agreed to",
+        "its files have changed since they were approved",
         "it asks for the permission memory.read",
         "it asks for the variable MY_TOKEN, which looks like a secret",
         "agree?",

@@ -35,7 +35,7 @@ def test_an_extension_with_a_missing_requirement_is_left_out_with_all_that_need_
     assert order.waves == (("c",),)
     assert order.excluded == {"a", "b"}
     assert [found.extension for found in order.diagnostics] == ["a", "b"]
-    assert order.diagnostics[0].problem == "needs missing, which is not there"
+    assert order.diagnostics[0].problem == "needs missing, which is missing"
     assert "needs a, which cannot start" in order.diagnostics[1].problem
     assert all(found.hint for found in order.diagnostics)
 

@@ -1,6 +1,6 @@
 """Adapter for cigen plugins: lazy exports of the dialect, its methods and its messages.
 
-A host asks `extension.peer.call(cigen.PLAN, PlanRequest(...))`, then `cigen.GENERATE`; an extension has methods marked
+A host calls `extension.peer.call(cigen.PLAN, PlanRequest(...))`, then `cigen.GENERATE`; an extension has methods marked
 `@handles(cigen.PLAN)` and `@handles(cigen.GENERATE)`. Names are loaded at first use.
 """
 

@@ -88,7 +88,7 @@ class CigenCodec:
     def _decode_response(self, frame: bytes) -> Success:
         exchange = get_exchange(self._sent_requests - 1)
         if self._pending_id == NULL_ID:
-            raise BadMessage(f"a message after the {proto_name(exchange.response_type)}, and nothing was asked")
+            raise BadMessage(f"a message after the {proto_name(exchange.response_type)}, without a request")
         id, self._pending_id = self._pending_id, NULL_ID
         return Success(id, get_codec(exchange.response_type).decode(frame, self._limits))
 

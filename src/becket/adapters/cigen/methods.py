@@ -21,5 +21,5 @@ CIGEN_PROTOCOL_VERSION: Final = 1  # must be equal on both peers
 HELLO: Final = Method(
     "hello", CigenHello, PluginInfo, summary="Opens the conversation: who the core is, and the plugin."
 )
-PLAN: Final = Method("plan", PlanRequest, PlanResult, summary="Asks what there is to be built.")
-GENERATE: Final = Method("generate", GenerateRequest, GenerateResult, summary="Asks for the files, after a plan.")
+PLAN: Final = Method("plan", PlanRequest, PlanResult, summary="Returns what is to be built.")
+GENERATE: Final = Method("generate", GenerateRequest, GenerateResult, summary="Returns the files, after a plan.")

@@ -1,6 +1,6 @@
 """Decodes $/progress: work-done reports and partial results, matched to calls by token.
 
-A request asks for both with tokens in its params. The readers match notifications to calls by these tokens and convert
+A request enables both with tokens in its params. The readers match notifications to calls by these tokens and convert
 them to events; a notification with another token belongs to work that the server has started itself.
 """
 

@@ -60,10 +60,10 @@ logger = lsp_logger()
 class LanguageServerState(Enum):
     """State of a language server; decides which messages it accepts."""
 
-    NEW = "the client has not said `initialize` yet"
+    NEW = "the client has not sent `initialize` yet"
     STARTING = "`initialize` has not been answered yet"
     READY = "it is at work"
-    SHUT_DOWN = "the client has said `shutdown`"
+    SHUT_DOWN = "the client has sent `shutdown`"
 
 
 class PyglsBridge:
@@ -160,7 +160,7 @@ class PyglsBridge:
     def _check_state(self, method: str) -> None:
         if method == types.INITIALIZE:
             if self._state is not LanguageServerState.NEW:
-                raise InvalidRequest("`initialize` is said once")
+                raise InvalidRequest("`initialize` was sent already")
         elif self._state in (LanguageServerState.NEW, LanguageServerState.STARTING):
             raise RpcError(Meaning.NOT_READY, f"not ready: {self._state.value}")
         elif self._state is LanguageServerState.SHUT_DOWN:

@@ -47,7 +47,7 @@ class McpFirstParams(Struct, rename="camel"):
     protocol_version: str = ""
 
 
-# Allowed before the handshake; `server/discover` asks for protocols without a handshake.
+# Allowed before the handshake; `server/discover` is for protocols without a handshake.
 METHODS_BEFORE_INITIALIZE = frozenset({"ping", "server/discover"})
 
 

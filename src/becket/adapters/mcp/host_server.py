@@ -121,7 +121,7 @@ class McpHostServer:
 
     def _check_ready(self) -> None:
         if not self._is_ready:
-            raise RpcError(Meaning.NOT_READY, "the client has not said initialize yet")
+            raise RpcError(Meaning.NOT_READY, "the client has not sent `initialize` yet")
 
     def _handle_list_tools(self, params: PaginatedParams | None) -> ListToolsResult:
         self._check_ready()

@@ -65,8 +65,8 @@ class MorphirSettings(Struct, frozen=True, kw_only=True):
 
 
 INITIALIZE: Final[Method[Any, Any]] = Method("initialize", Any, Any, summary="Opens the conversation.")
-CAPABILITIES: Final[Method[None, Any]] = Method("capabilities", None, Any, summary="Asks which methods there are.")
+CAPABILITIES: Final[Method[None, Any]] = Method("capabilities", None, Any, summary="Returns the extension's methods.")
 HEALTH_CHECK: Final = Method(
-    "health_check", None, MorphirHealth, summary="Asks how the extension is; many do not know it."
+    "health_check", None, MorphirHealth, summary="Returns the health of the extension; many do not define it."
 )
 LOG: Final = "log"

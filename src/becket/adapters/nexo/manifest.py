@@ -30,7 +30,7 @@ class NexoManifest(Struct, frozen=True, kw_only=True):
 
 
 class NexoExtra(Struct, frozen=True, kw_only=True):
-    """What a host knows of a connection after the handshake. `agent_id` is the default agent of calls."""
+    """The state of a connection after the handshake. `agent_id` is the default agent of calls."""
 
     agent_id: str
     server_version: str | None = None

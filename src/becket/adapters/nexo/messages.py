@@ -68,7 +68,7 @@ INITIALIZE: Final = Method(
     NexoInitializeResult,
     timeout=10.0,
     direction="to-extension",
-    summary="Opens the conversation: who asks, and which tools and hooks there are.",
+    summary="Performs the handshake: the caller, and the tools and hooks of the extension.",
 )
 
 # -- tools
@@ -92,7 +92,7 @@ TOOLS_LIST: Final[Method[dict[str, Any], NexoToolList | tuple[NexoTool, ...]]] =
     dict[str, Any],
     NexoToolList | tuple[NexoTool, ...],
     direction="to-extension",
-    summary="Asks for the tools once more; `tools_of` reads either form of the answer.",
+    summary="Returns the tools again; `tools_of` decodes either form of the response.",
 )
 TOOLS_CALL: Final[Method[NexoToolCallParams, Any]] = Method(
     "tools/call", NexoToolCallParams, Any, direction="to-extension", summary="Runs a tool of the extension."
@@ -183,5 +183,5 @@ class NexoShutdownParams(Struct, frozen=True):
 
 
 SHUTDOWN: Final[Method[NexoShutdownParams, Any]] = Method(
-    "shutdown", NexoShutdownParams, Any, direction="to-extension", summary="Asks the extension to end."
+    "shutdown", NexoShutdownParams, Any, direction="to-extension", summary="Requests the extension to end."
 )

@@ -325,7 +325,7 @@ def decode_initialize(given: Any, state: LinkState) -> Initialize:
     if side.has_file:
         if params.extension_id != manifest.id:
             own, requested = format_text(manifest.id), format_text(params.extension_id)
-            text = f"its manifest is of {own}, and the host asks for {requested}"
+            text = f"its manifest is of {own}, and the host requests {requested}"
             raise RpcError(Meaning.INCOMPATIBLE, f"{state.extension}: {text}")
         check_matches_class(manifest, state)
     state.extra = side

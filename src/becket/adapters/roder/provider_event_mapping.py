@@ -202,7 +202,7 @@ def to_inference_event(event: ProviderEvent) -> InferenceEvent | None:
 
 
 def to_token_usage(values: Block) -> TokenUsage | ProviderMetadata:
-    """Returns the token counts that Roder knows; if they are missing, all values as metadata."""
+    """Returns the token counts of Roder; if they are missing, all values as metadata."""
     prompt = find_count(values, "prompt_tokens", "input_tokens")
     completion = find_count(values, "completion_tokens", "output_tokens")
     if prompt is None or completion is None:

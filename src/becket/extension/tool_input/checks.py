@@ -1,9 +1,9 @@
 """Walks a tool input beside its schema: finds unknown members, turns 3.0 into 3 for integers.
 
-msgspec ignores members that a class does not have. A model that calls a tool has to learn that it made a name up, so
-the input is compared with the schema that was made of the signature. In JSON Schema 3.0 is an integer, and the host
-accepts it; Python has two types, so it becomes an `int` where the schema wants one. Imported when an input did not fit,
-or holds classes.
+msgspec ignores members that a class does not have. A model that calls a tool with an invented name must get an error,
+so the input is compared with the schema of the signature. In JSON Schema 3.0 is an integer, and the host accepts it;
+Python has two types, so it becomes an `int` where the schema wants one. Imported when an input did not fit, or holds
+classes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def find_unknown_members(value: object, schema: Json, pointer: str) -> list[Problem]:
-    """Returns what nobody knows in a value, each with its JSON pointer below `pointer`, and no more than a page."""
+    """Returns the unknown members of a value, each with its JSON pointer below `pointer`, at most a page of them."""
     return list(islice(iter_unknown_members(value, schema, pointer), MAX_PROBLEMS))
 
 
@@ -53,7 +53,7 @@ def is_container(value: object) -> bool:
 
 
 def select_schema(value: Any, schema: Json, definitions: Json) -> Json:
-    """Returns the schema that describes a value itself, behind references and unions; an empty one if nobody knows."""
+    """Returns the schema of a value itself, after references and unions; an empty one if it is unknown."""
     while True:
         if "$ref" in schema:
             schema = resolve_reference(schema, definitions)
@@ -65,7 +65,7 @@ def select_schema(value: Any, schema: Json, definitions: Json) -> Json:
         elif "anyOf" in schema:
             wanted = "object" if is_object(value) else "array"
             fitting = [part for part in schema["anyOf"] if can_have_type(wanted, part, definitions)]
-            schema = fitting[0] if len(fitting) == 1 else {}  # among several classes cattrs has looked by itself
+            schema = fitting[0] if len(fitting) == 1 else {}  # among several classes cattrs has checked by itself
         else:
             return schema
 
@@ -85,7 +85,7 @@ def resolve_reference(schema: Json, definitions: Json) -> Json:
 
 
 def coerce_integers(value: object, schema: Json, definitions: Json) -> Any:
-    """Returns a value with an integer wherever the schema takes one and a number without a fraction stands."""
+    """Returns a value in which numbers without a fraction are integers wherever the schema wants one."""
     root = [value]
     waiting: list[tuple[Any, Any, list[Json]]] = [(root, 0, flatten_alternatives([schema], definitions))]
     for holder, place, known in waiting:  # it grows: values may be nested more deeply than functions may call
@@ -105,7 +105,8 @@ def coerce_integers(value: object, schema: Json, definitions: Json) -> Any:
 
 
 def flatten_alternatives(schemas: Iterable[Json], definitions: Json) -> list[Json]:
-    """Returns what a value may be, each once, behind references and unions: else there were more at each level."""
+    """Returns the alternatives of a value, each once, after references and unions: else they would multiply at each
+    level."""
     found: dict[int, Json] = {}
     waiting = list(schemas)
     for schema in waiting:

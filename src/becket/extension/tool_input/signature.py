@@ -1,10 +1,10 @@
 """Builds a tool's input from its function's signature and decodes JSON into arguments.
 
-Types, defaults and `Annotated[..., Meta(...)]` say what is allowed, the section `Args:` of the docstring says what it
-means. A function with a single parameter that is a class of the author's takes that class as its whole input. Values
-are read strictly, and all that is wrong with them is told at once; the signature is the check at run time. Members that
-a class does not know are wrong, at any depth and whatever kind of class it is. Only whole numbers have two forms: 3.0
-is an integer in JSON Schema, and becomes one.
+Types, defaults and `Annotated[..., Meta(...)]` define what is allowed, and the section `Args:` of the docstring
+describes it. A function with a single parameter that is a class of the author's takes that class as its whole input.
+Values are decoded strictly, and all problems are reported at once; the signature is the check at run time. Unknown
+members of a class are problems, at any depth and for any kind of class. Only whole numbers have two forms: 3.0 is an
+integer in JSON Schema, and becomes one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 DEFINITIONS_PREFIX: Final = "#/$defs/"
-INPUT_POINTER: Final = "/input"  # where the input stands in the params of `tool.call`
+INPUT_POINTER: Final = "/input"  # the position of the input in the params of `tool.call`
 CONTEXT_CLASSES: Final = ("Context", "BlockingContext")
 
 ValueDecoder = Callable[[Any], Any]
@@ -69,7 +69,7 @@ class Parameter(Struct, frozen=True, eq=False):
 
 
 class ToolInput:
-    """What a tool takes: `schema` tells others, `decode` turns an input into the arguments of its function."""
+    """The input of a tool: `schema` describes it, `decode` turns it into the arguments of its function."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class ToolInput:
         self._parameters = parameters
         self._whole_parameter = whole
         self._definitions: dict[str, Any] = derived.get("$defs", {})
-        # A schema that is given may allow more than there are parameters; a class knows all of its members.
+        # A given schema may allow more than the parameters; a class has all of its members.
         self._known_schema = known = (
             derived if given is None or whole is not None else allow_declared_properties(derived, given)
         )
@@ -135,7 +135,7 @@ class ToolInput:
 
 
 def allow_declared_properties(derived: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of the parameters with the names beside them that a schema which was given allows."""
+    """Returns the schema of the parameters with the further names that a given schema allows."""
     ours: dict[str, Any] = derived["properties"]
     if given.get("additionalProperties") is not False or "patternProperties" in given:
         return {**derived, "additionalProperties": {}}
@@ -164,7 +164,7 @@ def decode_parameter(
 
 
 def read_tool_input(function: Any, given_schema: Any = None) -> ToolInput:
-    """Returns what a method of a class takes as a tool, `self` excepted. A schema that is given replaces our own.
+    """Returns the tool input of a method, without `self`. A given schema replaces the derived one.
 
     Raises:
         TypeError: JSON cannot become the type of a parameter, or an annotation names nothing.
@@ -209,7 +209,7 @@ def parameter_annotation(name: str, target: Any, function: Any) -> Any:
 
 
 def is_context(kind: Any) -> bool:
-    # By name: importing the class of the other face would cost what this one saves.
+    # By name: importing the class of the other runtime would cost what this one saves.
     return isinstance(kind, type) and kind.__name__ in CONTEXT_CLASSES and kind.__module__.startswith("becket.peer.")
 
 
@@ -242,10 +242,10 @@ def explain_type_error(function: Any, kind: Any, ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except (TypeError, NotImplementedError, RecursionError) as error:
-        # In one line, which a host shows of a failed start: in those before it msgspec tells of its own options.
+        # The last line alone, which a host shows of a failed start: the others are about msgspec's own options.
         because = str(error).strip().rpartition("\n")[2]
         reason = (
-            f"no input of a tool can be a `{format_type(kind)}`, as {describe_function(function)} asks for: {because}"
+            f"the input of a tool cannot be a `{format_type(kind)}`, as in {describe_function(function)}: {because}"
         )
         raise TypeError(reason) from error
 
@@ -254,7 +254,7 @@ def explain_type_error(function: Any, kind: Any, ask: Callable[[], Any]) -> Any:
 
 
 class ToolSchemaBuilder:
-    """The schemas of one tool, with all classes that they name in one place."""
+    """The schemas of one tool, with one set of definitions."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -294,7 +294,7 @@ class ToolSchemaBuilder:
         return self._with_definitions(schema)
 
     def of_result(self, kind: Any) -> dict[str, Any]:
-        """Returns the schema of a result that is no object with members of its own."""
+        """Returns the schema of a result that is not an object with members of its own."""
         return self._with_definitions(self.build(kind))
 
     def _with_definitions(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -319,7 +319,7 @@ class ToolSchemaBuilder:
 
             explain_type_error(
                 self.function, kind, lambda: check_type(kind)
-            )  # it holds a class that it would not build
+            )  # it holds a class that msgspec does not build
         if origin in UNIONS:
             return {"anyOf": [self.build(part) for part in parts]}
         if origin is tuple and parts[-1] is not ...:
@@ -360,13 +360,13 @@ class ToolSchemaBuilder:
         return {"$ref": DEFINITIONS_PREFIX + self._names[kind]}
 
     def _of_model(self, kind: Any) -> dict[str, Any]:
-        """Returns a reference to a pydantic model, which says itself what it takes."""
+        """Returns a reference to a pydantic model, which has its own schema."""
         from becket.conversion.pydantic_models import find_model
 
         schema: dict[str, Any] = explain_type_error(self.function, kind, lambda: find_model(kind).schema("validation"))
         for name, definition in schema.pop("$defs", {}).items():
             self._define(name, closed(definition))
-        if "$ref" in schema:  # it holds itself, and stands among the definitions
+        if "$ref" in schema:  # it is recursive, and is among the definitions
             return schema
         name = format_type(kind)
         self._define(name, closed(schema))
@@ -383,7 +383,7 @@ class ToolSchemaBuilder:
 
         try:
             return self.build(converter_input_type(field.converter, kind))
-        except TypeError:  # what the converter takes is its own affair
+        except TypeError:  # the converter defines what it accepts
             return {}
 
     def _define(self, name: str, definition: Any) -> None:
@@ -393,12 +393,13 @@ class ToolSchemaBuilder:
 
 def check_not_raw(kind: Any) -> None:
     if any(part is Raw for part in walk_annotation(kind, into_members=True)):
-        raise TypeError("JSON that nobody has looked into is no input: use `Any`")
+        raise TypeError("undecoded JSON cannot be an input: use `Any`")
 
 
 def simple_schema(kind: Any) -> dict[str, Any] | None:
-    """Returns the schema of a text, a number, a boolean, and of a list of such or `None`; msgspec would say the same.
-    To ask it takes the start of an extension three milliseconds, and most tools take nothing else."""
+    """Returns the schema of a text, a number, a boolean, and of a list of such or `None`, as msgspec would.
+
+    Importing that part of msgspec adds three milliseconds to the start, and most tools need nothing else."""
     if isinstance(kind, type):
         name = SIMPLE_TYPES.get(kind)
         return None if name is None else {"type": name}
@@ -420,23 +421,23 @@ def add_default(schema: dict[str, Any], default: Any) -> None:
         plain = msgspec.to_builtins(default, str_keys=True)
         encode_json(plain)
     except (TypeError, ValueError, Unencodable):
-        return  # what JSON cannot say is the function's own affair
+        return  # a default without a JSON form is left to the function
     schema.setdefault("default", plain)
 
 
 def class_description(kind: Any) -> dict[str, str]:
-    """Returns the docstring of a class as a part of its schema; what a dataclass writes for itself is none."""
+    """Returns the docstring of a class as a part of its schema, unless a dataclass has generated it."""
     made: Any = get_origin(kind) or kind
     text = (made.__doc__ or "").strip()
     if not text or text.startswith(f"{made.__name__}("):
         return {}
-    from inspect import cleandoc  # which whoever makes such classes has imported
+    from inspect import cleandoc  # such classes have imported it
 
     return {"description": cleandoc(made.__doc__)}
 
 
 def closed(definition: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a class without room for members that it does not know, unless it says otherwise."""
+    """Returns the schema of a class without unknown members, unless it allows them."""
     is_open = "properties" in definition and "additionalProperties" not in definition
     return {**definition, "additionalProperties": False} if is_open else definition
 
@@ -451,7 +452,7 @@ def contains_reference(schema: Any, reference: str) -> bool:
 
 
 def parse_parameter_docs(docstring: str) -> dict[str, str]:
-    """Returns what the section `Args:` of a docstring says of each parameter."""
+    """Returns the description of each parameter in the section `Args:` of a docstring."""
     lines = docstring.expandtabs().splitlines()
     start = next((at for at, line in enumerate(lines) if line.strip().lower() in PARAMETER_SECTIONS), None)
     if start is None:

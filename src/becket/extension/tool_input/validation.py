@@ -1,6 +1,6 @@
-"""Validates tool inputs against their JSON Schemas inside the extension, where it asks for that.
+"""Validates tool inputs against their JSON Schemas inside the extension.
 
-Imported only where an extension wants that. A schema is compiled when its tool is called for the first time.
+Imported only if an extension enables it. A schema is compiled when its tool is called for the first time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from becket.json_schema.validator import SchemaMode, Validator, compile_schema
 
 __all__ = ["InputSchemaValidator"]
 
-INPUT_POINTER = "/input"  # where the input stands in the params of `tool.call`
+INPUT_POINTER = "/input"  # the position of the input in the params of `tool.call`
 
 
 class InputSchemaValidator:
@@ -26,12 +26,12 @@ class InputSchemaValidator:
         self._validators: dict[str, Validator | None] = {}
 
     def check(self, tool: str, schema: dict[str, Any], given: object) -> None:
-        """Looks at an input before its tool runs.
+        """Validates an input before its tool runs.
 
         Raises:
             InvalidParams: it does not fit, and the mode is to enforce; all problems, each with its pointer into the
                 params of the call.
-            BadSchema: the schema is none, and the mode is to enforce it.
+            BadSchema: the schema is invalid, and the mode is to enforce it.
         """
         if tool not in self._validators:
             self._validators[tool] = self._compile(tool, schema)

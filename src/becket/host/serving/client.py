@@ -60,12 +60,12 @@ class ContractClient:
     With `kills_at_once` no shutdown is requested."""
 
     def __init__(
-        self, peer: Peer, speech: ContractMapping | None, scene: LinkState, *, kills_at_once: bool = False
+        self, peer: Peer, mapping: ContractMapping | None, link_state: LinkState, *, kills_at_once: bool = False
     ) -> None:
         self._skips_shutdown = kills_at_once
         self.peer = peer
-        self.mapping = speech
-        self.link_state = scene
+        self.mapping = mapping
+        self.link_state = link_state
 
     def supports(self, method: Method[Any, Any]) -> bool:
         """Returns whether the extension's dialect defines the method."""
@@ -89,10 +89,10 @@ class ContractClient:
             wanted = method.result if returns is None else returns
             result: R = await self.peer.call(method.name, params, returns=wanted, timeout=timeout)
             return result
-        phrase = self.mapping.get_method(method.name)
-        saying = phrase.encode_request(params, self.link_state)
-        answer = await self.send_request(saying, timeout)
-        read: R = phrase.decode_result(answer, saying, self.link_state)
+        method_mapping = self.mapping.get_method(method.name)
+        request = method_mapping.encode_request(params, self.link_state)
+        response = await self.send_request(request, timeout)
+        read: R = method_mapping.decode_result(response, request, self.link_state)
         return read
 
     def attach_meta(self, call: ToolCall, meta: Mapping[str, Any] | None) -> ToolCall:
@@ -108,16 +108,16 @@ class ContractClient:
             raise NotSupported("`meta` of a tool's call", f"the dialect `{name}` has no field for it")
         return call
 
-    async def send_request(self, saying: WireRequest, timeout: float | Unset | None = UNSET) -> Any:
+    async def send_request(self, request: WireRequest, timeout: float | Unset | None = UNSET) -> Any:
         """Sends a request in the dialect's messages; of a stream, only the result matters."""
-        if isinstance(saying.method, Stream):
-            return await self._run_stream(saying, timeout)
-        return await self.peer.call(saying.method, saying.params, timeout=timeout)
+        if isinstance(request.method, Stream):
+            return await self._run_stream(request, timeout)
+        return await self.peer.call(request.method, request.params, timeout=timeout)
 
-    async def _run_stream(self, saying: WireRequest, timeout: float | Unset | None) -> Any:
-        method: Any = saying.method
+    async def _run_stream(self, request: WireRequest, timeout: float | Unset | None) -> Any:
+        method: Any = request.method
         options: StreamOptions = {} if isinstance(timeout, Unset) else {"timeout": timeout}
-        async with self.peer.stream(method, saying.params, **options) as stream:
+        async with self.peer.stream(method, request.params, **options) as stream:
             return await stream.result()
 
     def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> MappedStream[E, R]:
@@ -128,25 +128,25 @@ class ContractClient:
         """
         if self.mapping is None:
             return MappedStream(self.peer.stream(method, params, **options), method, params, identity)
-        phrase = self.mapping.get_method(method.name)
-        saying = phrase.encode_request(params, self.link_state)
-        own: Any = saying.method
+        method_mapping = self.mapping.get_method(method.name)
+        request = method_mapping.encode_request(params, self.link_state)
+        own: Any = request.method
         return MappedStream(
-            self.peer.stream(own, saying.params, **options),
+            self.peer.stream(own, request.params, **options),
             own,
-            saying.params,
-            lambda answer: phrase.decode_result(answer, saying, self.link_state),
+            request.params,
+            lambda response: method_mapping.decode_result(response, request, self.link_state),
         )
 
     async def request_shutdown(self, timeout: float | None) -> None:
         """Requests the extension to end, and waits a moment for its response; many end without one."""
         if self.peer.is_closed or self._skips_shutdown:
             return
-        saying = self._build_shutdown()
-        if saying is None:
+        request = self._build_shutdown()
+        if request is None:
             return
         try:
-            await self.peer.call(saying.method.name, saying.params, timeout=timeout)
+            await self.peer.call(request.method.name, request.params, timeout=timeout)
             if self.mapping is not None and self.mapping.encode_exit is not None:
                 word = self.mapping.encode_exit(self.link_state)
                 await self.peer.notify(word.method, word.params)

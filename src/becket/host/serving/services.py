@@ -202,18 +202,18 @@ class ConfigSubscription:
         if not self._ends:
             self._ends = [store.watch(self._on_store_changed), self._gate.subscribe(self._on_revoked)]
         if wanted.since is not None and await use(config.read_changes, wanted.since, keys) is not None:
-            answer = ConfigSubscribed(True, wanted.since)
+            response = ConfigSubscribed(True, wanted.since)
             begins = wanted.since
         else:
             snapshot = await use(config.read_config, keys)
-            answer = ConfigSubscribed(True, snapshot.revision, snapshot.values)
+            response = ConfigSubscribed(True, snapshot.revision, snapshot.values)
             begins = snapshot.revision
             self._sent_keys.update(snapshot.values)
         self._check_room(keys)  # again: others may have subscribed meanwhile
         self._peer = peer
         self._add(keys, begins)
         self._services.loop.call_soon(self._schedule_send)  # after the response, which is sent first
-        return answer
+        return response
 
     def _check_room(self, keys: tuple[str, ...] | None) -> None:
         """Raises QuotaExceeded if these would be too many keys. A subscription to all keys counts as none."""
@@ -266,31 +266,31 @@ class ConfigSubscription:
             self._is_sending = False
 
     async def _send_change(self, change: ConfigChanged) -> None:
-        told = self._send(change)
+        sent = self._send(change)
         self._position = max(self._position, change.revision)
-        await told
+        await sent
 
     async def _send_snapshot(self) -> None:
         """Sends the current values: the store no longer has the changes that led to them."""
         snapshot = await self._services.run_store_call(self._services.config.read_config)
         values: dict[str, str | None] = dict.fromkeys(self._sent_keys - snapshot.values.keys())
         values.update(snapshot.values)
-        told: Awaitable[None] = READY
+        sent: Awaitable[None] = READY
         for key, value in values.items():
-            told = self._send(ConfigChanged(key, value, snapshot.revision))
+            sent = self._send(ConfigChanged(key, value, snapshot.revision))
         self._position = max(self._position, snapshot.revision)
-        await told
+        await sent
 
     def _send(self, change: ConfigChanged) -> Awaitable[None]:
         """Sends a change if it is subscribed; the returned awaitable waits while the send queue is full."""
         if self._peer is None or not self._matches(change):
             return READY
-        told = self._peer.notify(CONFIG_CHANGED, change)
+        sent = self._peer.notify(CONFIG_CHANGED, change)
         if change.value is None:
             self._sent_keys.discard(change.key)
         else:
             self._sent_keys.add(change.key)
-        return told
+        return sent
 
     # -- the end
 

@@ -55,8 +55,8 @@ READERS: Final[Mapping[str, EventReader[Any]]] = MappingProxyType(
     {
         **TASK_READERS,
         **{
-            told.name: EventReader(get_result_decoder(told.params), (told.params,))
-            for told in (
+            notification.name: EventReader(get_result_decoder(notification.params), (notification.params,))
+            for notification in (
                 SETTINGS_EDITOR_RENDER,
                 SETTINGS_EDITOR_COMMITTED,
                 SETTINGS_EDITOR_CLOSE,
@@ -108,7 +108,7 @@ class ExtensionStream(Generic[E, R]):
     def __init__(
         self,
         runs: ExtensionStreams,
-        spoken: MappedStream[E, R],
+        mapped: MappedStream[E, R],
         *,
         is_marked: bool,
         permission: str | None = None,
@@ -119,7 +119,7 @@ class ExtensionStream(Generic[E, R]):
         self._ended = ended
         self._resend: Callable[[BecketError], Awaitable[ExtensionStream[E, R] | None]] | None = None
         self._resending = anyio.Lock()
-        self._adopt(runs, spoken, is_marked)
+        self._adopt(runs, mapped, is_marked)
         self._is_entered = False
         self._is_open = False
         self._has_turn = False
@@ -134,18 +134,18 @@ class ExtensionStream(Generic[E, R]):
         self._lost = 0
         self._unread = 0
 
-    def _adopt(self, runs: ExtensionStreams, spoken: MappedStream[E, R], is_marked: bool) -> None:
-        self._call = runs, spoken, is_marked
+    def _adopt(self, runs: ExtensionStreams, mapped: MappedStream[E, R], is_marked: bool) -> None:
+        self._call = runs, mapped, is_marked
         self._runs = runs
-        self._stream = spoken.stream
-        self._method = method = spoken.method
-        self._params = spoken.params
-        self._read = spoken.read
-        is_answered_last = method.gather is None  # else the last event ends it, and nothing can come after that
+        self._stream = mapped.stream
+        self._method = method = mapped.method
+        self._params = mapped.params
+        self._read = mapped.read
+        ends_with_response = method.gather is None  # else the last event ends it, and nothing can come after that
         is_addressed = any(reader.belongs is not None for reader in method.events.values())
-        self._is_untagged = is_answered_last and not is_marked
+        self._is_untagged = ends_with_response and not is_marked
         self._takes_turns = self._is_untagged and not is_addressed
-        self._may_trail = is_answered_last and (is_addressed or self._is_untagged)
+        self._may_trail = ends_with_response and (is_addressed or self._is_untagged)
 
     @property
     def dropped(self) -> int:
@@ -190,11 +190,11 @@ class ExtensionStream(Generic[E, R]):
             self._runs.permitted.remove(self._permission, self)
         self._runs.open.discard(self)
         was_open, self._is_open = self._is_open, False
-        is_answered = was_open and self._stream.done()
+        has_response = was_open and self._stream.done()
         ended, self._ended = self._ended, None
         if ended is not None:
-            await self._call_ended(ended, is_answered)
-        if was_open and self._has_turn and not is_answered:
+            await self._call_ended(ended, has_response)
+        if was_open and self._has_turn and not has_response:
             # The extension does not notice that the run was left, and goes on: its events are not for the next one.
             self._error = self._error or LocalProtocolError(f"{self._method.name}: left before its response arrived")
             self._runs.loop.spawn(self._drain_abandoned())
@@ -226,8 +226,8 @@ class ExtensionStream(Generic[E, R]):
         if self._is_open:
             self._runs.loop.spawn(self._stream.__aexit__())
 
-    async def _call_ended(self, ended: Callable[[R | None, BecketError | None], None], is_answered: bool) -> None:
-        if self._error is not None or not is_answered:
+    async def _call_ended(self, ended: Callable[[R | None, BecketError | None], None], has_response: bool) -> None:
+        if self._error is not None or not has_response:
             ended(None, self._error or LocalProtocolError("left before its response arrived"))
             return
         try:
@@ -358,10 +358,10 @@ class ExtensionStream(Generic[E, R]):
             raise
 
     async def _dispatch(self, event: E | Gap) -> None:
-        for kinds, listener in self._handlers:
+        for kinds, handler in self._handlers:
             if isinstance(event, kinds):
-                outcome = listener.function(*((event,) if listener.arity else ()))
-                if listener.is_async:
+                outcome = handler.function(*((event,) if handler.arity else ()))
+                if handler.is_async:
                     await outcome
 
     # -- events after the response
@@ -429,10 +429,10 @@ class ExtensionNotifications:
         except JSON_ERRORS:
             self.skipped += 1
             return
-        for kinds, listener in tuple(self._handlers):
+        for kinds, handler in tuple(self._handlers):
             if isinstance(event, kinds):
                 try:
-                    listener.function(*((event,) if listener.arity else ()))
+                    handler.function(*((event,) if handler.arity else ()))
                 except Exception:  # the others receive it all the same
                     host_logger().exception("a function for `%s` failed", type(event).__name__)
 

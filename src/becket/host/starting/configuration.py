@@ -77,7 +77,7 @@ def resolve_config(
     stored: Mapping[str, str] | None = None,
     secrets: Mapping[str, str] | None = None,
     configured: Mapping[str, object] | None = None,
-    habits: HostDefaults = STANDARD_HOST_DEFAULTS,
+    defaults: HostDefaults = STANDARD_HOST_DEFAULTS,
     without: Collection[str] = (),
 ) -> ResolvedConfig:
     """Returns the values of all keys that a manifest names; a key without a value is left out.
@@ -88,12 +88,12 @@ def resolve_config(
     sources: dict[str, ConfigSource] = {}
     problems: list[Problem] = []
     for key, entry in entries.items():
-        system = system_variable_for(extension, key, habits)
+        system = system_variable_for(extension, key, defaults)
         named = (variable_for(extension, key), None if system in without else system, entry.env)
         names = [name for name in named if name]
         was_set = (secrets if entry.secret else stored) or {}
         for source, given in candidate_values(key, entry, names, variables, was_set, configured or {}):
-            is_typed = habits.has_typed_config
+            is_typed = defaults.has_typed_config
             value = read_value(entry.type, given) if source in TEXT_SOURCES and is_typed else given
             problem = find_value_problem(entry, value) if is_typed else None
             if problem is not None:
@@ -118,10 +118,10 @@ def resolve_config(
 TEXT_SOURCES: Final = (ConfigSource.VARIABLE, ConfigSource.SECRETS, ConfigSource.STORE)
 
 
-def system_variable_for(extension: str, key: str, habits: HostDefaults) -> str | None:
+def system_variable_for(extension: str, key: str, defaults: HostDefaults) -> str | None:
     """Returns the variable that hosts of the extension's system read for a key; another extension's may be the same."""
     id, name = (part.upper().replace("-", "_") for part in (extension, key))
-    return habits.config_variable_template.format(id=id, key=name) or None
+    return defaults.config_variable_template.format(id=id, key=name) or None
 
 
 def candidate_values(

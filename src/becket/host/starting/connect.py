@@ -38,7 +38,7 @@ from becket.host.slices import Slices
 from becket.host.starting.environment import build_default_environment, build_variable_policy, prefer_own_python
 from becket.host.starting.handshake import last_stderr_line, probe_info, run_dialect_handshake, run_native_handshake
 from becket.host.starting.secrets import Secrets
-from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.json_schema.validator import SchemaMode, is_ready, preload
 from becket.jsonrpc.budget import SharedBudget
@@ -130,25 +130,25 @@ def connect_extension(
         StartFailed: the program cannot be started, or ended before it was ready.
         HandshakeFailed: no response, another version, or invalid declarations.
     """
-    words = normalize_command(command)
-    id = check_id(derive_id(words) if id is None else id)
+    arguments = normalize_command(command)
+    id = check_id(derive_id(arguments) if id is None else id)
     log = ExtensionLog(id, options.get("on_log"))
-    habits = find_dialect(options.get("dialect", "native")).host_defaults
-    works_in = options.get("root") if cwd is None and habits.runs_in_root else cwd
+    defaults = find_dialect(options.get("dialect", "native")).host_defaults
+    works_in = options.get("root") if cwd is None and defaults.runs_in_root else cwd
     if "variables" not in options:
         seen = {**(os.environ if inherit_env else {}), **(env or {})}
-        options["variables"] = [name for name in sorted(seen) if not build_variable_policy(habits).allows(name)]
-    if env is None and inherit_env is False and habits != STANDARD_HOST_DEFAULTS:
+        options["variables"] = [name for name in sorted(seen) if not build_variable_policy(defaults).allows(name)]
+    if env is None and inherit_env is False and defaults != STANDARD_HOST_DEFAULTS:
         folders, available = TemporaryFolders(), prefer_own_python(os.environ)
         options["on_end"] = folders.close_before(options.get("on_end"))
-        surroundings = EnvironmentContext(id, options.get("host", DEFAULT_HOST_INFO), None, available)
-        habitual = make_habitual_variables(habits, surroundings, folders)
-        env = build_default_environment(id, habits, available, habitual=habitual)
+        context = EnvironmentContext(id, options.get("host", DEFAULT_HOST_INFO), None, available)
+        defaults_set = make_default_variables(defaults, context, folders)
+        env = build_default_environment(id, defaults, available, defaults_set=defaults_set)
         inherit_env = None
 
     def connect(loop: Loop, peer_options: PeerOptions) -> PeerConnector:
         return Peer.connect_process(
-            words,
+            arguments,
             loop=loop,
             env=env,
             inherit_env=inherit_env,
@@ -159,7 +159,7 @@ def connect_extension(
             **peer_options,
         )
 
-    start = ExtensionStartup(id, connect, log, tuple(words), options, env, None if cwd is None else os.fspath(cwd))
+    start = ExtensionStartup(id, connect, log, tuple(arguments), options, env, None if cwd is None else os.fspath(cwd))
     return ExtensionConnector(start.run)
 
 
@@ -237,9 +237,9 @@ class ExtensionStartup:
         self._gate = self._build_gate()
         self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
         self._dialect = find_dialect(options.get("dialect", "native"))
-        habits = self._dialect.host_defaults
+        defaults = self._dialect.host_defaults
         self._limits = options.get("limits") or self._dialect.host_limits
-        self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **habits.timeouts)
+        self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **defaults.timeouts)
         if not isinstance(self._timeouts, Timeouts):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`timeouts` must be a `Timeouts`, got {type(self._timeouts).__name__}")
         self._mapping = None if self._dialect.load_mapping is None else self._dialect.load_mapping()
@@ -278,17 +278,17 @@ class ExtensionStartup:
         self, loop: Loop, permitted: RevocableCalls, ends: list[Callable[[], object]]
     ) -> ExtensionConnection:
         runs = ExtensionStreams(permitted, loop, patience=self._timeouts.idle)
-        told = ExtensionNotifications(runs)
+        notifications = ExtensionNotifications(runs)
         secrets = self._options.get("secrets")
         services = ExtensionServices(self._choose_store(ends), self._gate, loop, self._limits, secrets)
         ends.insert(0, services.close)
-        scene = LinkState(self._id, extra=self._options.get("extra"))
+        link_state = LinkState(self._id, extra=self._options.get("extra"))
         async with self._slices:
             peer = await self._connect(
                 loop,
                 {
                     "dialect": self._dialect,
-                    "methods": self._build_registry(services, told, scene),
+                    "methods": self._build_registry(services, notifications, link_state),
                     "limits": self._limits,
                     "gate": self._gate,
                     "ask": self._options.get("ask"),
@@ -301,35 +301,35 @@ class ExtensionStartup:
         waits_for_schemas = self._schemas is not SchemaMode.OFF and not is_ready()
         if waits_for_schemas:
             loop.spawn(self._slices.prepare(preload))  # while the extension starts
-        voice = ContractClient(
-            peer, self._mapping, scene, kills_at_once=self._dialect.host_defaults.kills_before_shutdown
+        client = ContractClient(
+            peer, self._mapping, link_state, kills_at_once=self._dialect.host_defaults.kills_before_shutdown
         )
         try:
-            greeted = await self._run_handshake(voice)
+            result = await self._run_handshake(client)
             if waits_for_schemas:
                 await self._slices.prepare(preload)
             async with self._slices:
                 inputs = await compile_inputs(
                     self._id,
-                    greeted.capabilities.tools,
+                    result.capabilities.tools,
                     self._schemas,
                     self._slices,
-                    is_tolerant=greeted.allows_invalid_schemas,
+                    is_tolerant=result.allows_invalid_schemas,
                 )
             if inputs.disabled:
                 usable = tuple(
-                    tool for tool in greeted.capabilities.tools if strip_whitespace(tool.name) not in inputs.disabled
+                    tool for tool in result.capabilities.tools if strip_whitespace(tool.name) not in inputs.disabled
                 )
-                voice.link_state.capabilities = replace(greeted.capabilities, tools=usable)
-                greeted = replace(greeted, capabilities=voice.link_state.capabilities)
-            if greeted.info is None:
-                about = await probe_info(voice, self._id, greeted.capabilities, self._timeouts.info)
-                greeted = replace(greeted, info=about)
+                client.link_state.capabilities = replace(result.capabilities, tools=usable)
+                result = replace(result, capabilities=client.link_state.capabilities)
+            if result.info is None:
+                about = await probe_info(client, self._id, result.capabilities, self._timeouts.info)
+                result = replace(result, info=about)
             await self._slices.take_turn()  # the caller's work on the new connection comes next
         except BaseException as error:
             try:
                 if isinstance(error, BadCapabilities):  # it is healthy and waits for the first call
-                    await voice.request_shutdown(self._timeouts.shutdown)
+                    await client.request_shutdown(self._timeouts.shutdown)
             finally:
                 await peer.aclose()
             if isinstance(error, HandshakeFailed) and isinstance(error.__cause__, RemoteError):
@@ -337,12 +337,12 @@ class ExtensionStartup:
                 raise HandshakeFailed(self._id, error.because + last_stderr_line(peer)) from error.__cause__
             raise
         return ExtensionConnection(
-            voice,
+            client,
             self._gate,
-            greeted,
+            result,
             revocable_calls=permitted,
             streams=runs,
-            notifications=told,
+            notifications=notifications,
             tool_inputs=inputs,
             timeouts=self._timeouts,
             limits=self._limits,
@@ -353,39 +353,41 @@ class ExtensionStartup:
             on_end=self._options.get("on_end"),
         )
 
-    def _build_registry(self, services: ExtensionServices, told: ExtensionNotifications, scene: LinkState) -> Registry:
+    def _build_registry(
+        self, services: ExtensionServices, notifications: ExtensionNotifications, link_state: LinkState
+    ) -> Registry:
         """Returns the handlers of all methods that the extension may call, under the names of its dialect."""
         # Most extensions of a host call it seldom or never: their handlers are built with the first call.
-        methods = Registry(partial(register_all, (services, told, self._log)))
+        methods = Registry(partial(register_all, (services, notifications, self._log)))
         if self._mapping is not None:
             from becket.peer.dialect_handlers import map_handlers
 
-            methods = map_handlers(methods, self._mapping, scene)
+            methods = map_handlers(methods, self._mapping, link_state)
         own = self._options.get("methods")
         return methods.including(own) if own else methods
 
-    async def _run_handshake(self, voice: ContractClient) -> HandshakeResult:
+    async def _run_handshake(self, client: ContractClient) -> HandshakeResult:
         timeout = self._limits.handshake
         if self._mapping is None:
-            words = self._build_initialize()
-            answer = await run_native_handshake(
-                voice.peer, words, self._gate, timeout=timeout, known=self._known, slices=self._slices
+            arguments = self._build_initialize()
+            initialized = await run_native_handshake(
+                client.peer, arguments, self._gate, timeout=timeout, known=self._known, slices=self._slices
             )
             # If it announces no features, a method called `info` is its own.
-            about = answer.info if answer.features else None
-            kinds = tuple(dict.fromkeys(announced.hook for announced in answer.capabilities.hooks))
-            own_id = answer.id if answer.features else ""
-            greeted = HandshakeResult(capabilities=answer.capabilities, hooks=kinds, info=about, own_id=own_id)
+            about = initialized.info if initialized.features else None
+            kinds = tuple(dict.fromkeys(announced.hook for announced in initialized.capabilities.hooks))
+            own_id = initialized.id if initialized.features else ""
+            result = HandshakeResult(capabilities=initialized.capabilities, hooks=kinds, info=about, own_id=own_id)
         else:
-            greeted = await run_dialect_handshake(
-                voice, self._build_handshake_context(), timeout=timeout, slices=self._slices
+            result = await run_dialect_handshake(
+                client, self._build_handshake_context(), timeout=timeout, slices=self._slices
             )
-        for note in greeted.warnings:
+        for note in result.warnings:
             host_logger().warning("%s: %s", self._id, note)
-        voice.link_state.capabilities = greeted.capabilities
-        if greeted.extra is not None:
-            voice.link_state.extra = greeted.extra
-        return greeted
+        client.link_state.capabilities = result.capabilities
+        if result.extra is not None:
+            client.link_state.extra = result.extra
+        return result
 
     def _choose_store(self, ends: list[Callable[[], object]]) -> Store:
         given = self._options.get("store")

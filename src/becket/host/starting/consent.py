@@ -107,7 +107,7 @@ class ConsentController:
 
     def __init__(
         self,
-        kept: Persistence,
+        persistence: Persistence,
         settings: LaunchSettings,
         *,
         given: Mapping[str, Grants],
@@ -119,7 +119,7 @@ class ConsentController:
         lines: CommandLines = NO_OPTIONS,
     ) -> None:
         self.extensions: dict[str, ManagedExtension] = {}
-        self._persistence = kept
+        self._persistence = persistence
         self._settings = settings
         self._configured_grants = given
         self._configured_values = configured
@@ -199,8 +199,8 @@ class ConsentController:
             known=self._known,
             require_parent=settings.require_parent,
         )
-        guest = self.extensions[candidate.id] = ManagedExtension(candidate, outcome, gate)
-        return guest
+        managed = self.extensions[candidate.id] = ManagedExtension(candidate, outcome, gate)
+        return managed
 
     def _effective_grants(self, candidate: Candidate, digest: str) -> Grants:
         """Returns the current grants of an extension with these files."""
@@ -218,37 +218,37 @@ class ConsentController:
 
     # -- starts
 
-    async def approve_start(self, guest: ManagedExtension) -> None:
+    async def approve_start(self, managed: ManagedExtension) -> None:
         """Approves the start of an extension with its current files; prompts the user if needed.
 
         Raises:
             ExtensionRefused: it may not start, and why.
         """
-        self._apply_approval(guest, await self._obtain_approval(guest.candidate, guest.decision))
+        self._apply_approval(managed, await self._obtain_approval(managed.candidate, managed.decision))
 
-    async def approve_reload(self, guest: ManagedExtension) -> Candidate:
+    async def approve_reload(self, managed: ManagedExtension) -> Candidate:
         """Approves the current files of an extension for its next start, and returns the candidate.
 
         Raises:
             ExtensionRefused: they may not start, and why. The running process stays.
         """
-        guest.next_approval = await self._obtain_approval(await run_in_thread(self._rediscover, guest.id))
-        return guest.next_approval.candidate
+        managed.next_approval = await self._obtain_approval(await run_in_thread(self._rediscover, managed.id))
+        return managed.next_approval.candidate
 
-    async def recheck(self, guest: ManagedExtension) -> bool:
+    async def recheck(self, managed: ManagedExtension) -> bool:
         """Returns whether a refused extension may start now without a prompt. Call `approve_start` then.
 
         Raises:
             ExtensionRefused: it cannot start, with or without consent.
         """
-        candidate = await run_in_thread(self._rediscover, guest.id)
+        candidate = await run_in_thread(self._rediscover, managed.id)
         outcome = await run_in_thread(self.decide, candidate)
         if isinstance(outcome, StartRefused):
             raise outcome.error
-        guest.candidate, guest.decision = candidate, outcome
+        managed.candidate, managed.decision = candidate, outcome
         return isinstance(outcome, StartAllowed)
 
-    async def resolve_launch(self, guest: ManagedExtension) -> LaunchSpec:
+    async def resolve_launch(self, managed: ManagedExtension) -> LaunchSpec:
         """Returns how an extension is launched now. If its files differ from the approved ones, and there is no copy of
         these, it needs consent again. The caller must release a working copy.
 
@@ -256,55 +256,59 @@ class ConsentController:
             ExtensionRefused: it may not start any more, and why.
             StartFailed: its working copy cannot be created.
         """
-        if guest.next_approval is not None:
-            agreed, guest.next_approval = guest.next_approval, None
-            self._apply_approval(guest, agreed)
-        elif guest.approval is None:
-            await self.approve_start(guest)
-        assert guest.approval is not None
-        agreed = guest.approval
-        entry = self._persistence.get_grants(guest.id)
-        wanted = agreed.digest if agreed.is_bound else entry.digest if entry and self._in_development else ""
-        if agreed.launch.is_snapshot:
-            return await self._enter_copy(guest)
+        if managed.next_approval is not None:
+            approved, managed.next_approval = managed.next_approval, None
+            self._apply_approval(managed, approved)
+        elif managed.approval is None:
+            await self.approve_start(managed)
+        assert managed.approval is not None
+        approved = managed.approval
+        entry = self._persistence.get_grants(managed.id)
+        wanted = approved.digest if approved.is_bound else entry.digest if entry and self._in_development else ""
+        if approved.launch.is_snapshot:
+            return await self._enter_copy(managed)
         if not wanted:
-            return agreed.launch
+            return approved.launch
         try:
-            found = await run_in_thread(self._digest, agreed.candidate)
+            found = await run_in_thread(self._digest, approved.candidate)
         except BadFile as error:
-            raise ExtensionRefused(guest.id, f"its folder: {error}") from error
+            raise ExtensionRefused(managed.id, f"its folder: {error}") from error
         if found == wanted:
-            return agreed.launch
-        if agreed.is_bound:
-            self._apply_approval(guest, await self._obtain_approval(await run_in_thread(self._rediscover, guest.id)))
-            return guest.approval.launch
-        record_event(self._settings.audit, FilesChanged(guest.id, wanted, found))
-        return agreed.launch
+            return approved.launch
+        if approved.is_bound:
+            self._apply_approval(
+                managed, await self._obtain_approval(await run_in_thread(self._rediscover, managed.id))
+            )
+            return managed.approval.launch
+        record_event(self._settings.audit, FilesChanged(managed.id, wanted, found))
+        return approved.launch
 
-    async def _enter_copy(self, guest: ManagedExtension) -> LaunchSpec:
+    async def _enter_copy(self, managed: ManagedExtension) -> LaunchSpec:
         """Returns the launch in the host's copy of the files, or in a working copy of that if the program may write."""
         for _ in range(MAX_RECHECKS):
-            assert guest.approval is not None
-            agreed = guest.approval
-            if not (agreed.launch.is_snapshot and writes_in_root(agreed.candidate)):
-                return agreed.launch
+            assert managed.approval is not None
+            approved = managed.approval
+            if not (approved.launch.is_snapshot and writes_in_root(approved.candidate)):
+                return approved.launch
             try:
-                way = await run_in_thread(self._open_working_copy, agreed)
+                way = await run_in_thread(self._open_working_copy, approved)
             except BadFile as error:
-                raise StartFailed(guest.id, f"its working copy cannot be created: {error}") from error
+                raise StartFailed(managed.id, f"its working copy cannot be created: {error}") from error
             if way is not None:
                 return way
             # Another program has changed the host's copy: it is created anew from the approved files.
-            self._apply_approval(guest, await self._obtain_approval(await run_in_thread(self._rediscover, guest.id)))
-        raise ExtensionRefused(guest.id, "its files keep changing")
+            self._apply_approval(
+                managed, await self._obtain_approval(await run_in_thread(self._rediscover, managed.id))
+            )
+        raise ExtensionRefused(managed.id, "its files keep changing")
 
     async def has_only_added_files(self, id: str) -> bool:
         """Returns whether an extension that runs in place has the files that it was started with, and maybe others."""
-        guest = self.extensions[id]
-        if guest.approval is None or not guest.candidate.operator.in_place:
+        managed = self.extensions[id]
+        if managed.approval is None or not managed.candidate.operator.in_place:
             return False
         try:
-            return await run_in_thread(self._digest, guest.candidate) == guest.approval.digest
+            return await run_in_thread(self._digest, managed.candidate) == managed.approval.digest
         except BadFile:
             return False
 
@@ -318,13 +322,13 @@ class ConsentController:
         approval = None if entry is None else self._persistence.approval_of(candidate.id)
         return approval if entry and approval and approval.digest == entry.digest else None
 
-    def _apply_approval(self, guest: ManagedExtension, agreed: ApprovedStart) -> None:
+    def _apply_approval(self, managed: ManagedExtension, approved: ApprovedStart) -> None:
         """Applies an approval, including its grants to the gate."""
-        is_other = guest.approval is None or guest.approval.digest != agreed.digest
-        guest.candidate, guest.approval = agreed.candidate, agreed
+        is_other = managed.approval is None or managed.approval.digest != approved.digest
+        managed.candidate, managed.approval = approved.candidate, approved
         if is_other:
-            now = self._effective_grants(agreed.candidate, agreed.digest)
-            self._change_gate(guest, guest.gate.grants, now, agreed.by)
+            now = self._effective_grants(approved.candidate, approved.digest)
+            self._change_gate(managed, managed.gate.grants, now, approved.by)
 
     # -- approval
 
@@ -345,15 +349,15 @@ class ConsentController:
                         await self._bind_to_digest(id, outcome.digest)
                     bound_to, by = outcome.bound_to, BY_HOST
             way = LaunchSpec(outcome.command, candidate.folder, outcome.cwd, bound_to or None)
-            agreed = ApprovedStart(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
+            approved = ApprovedStart(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
             if not bound_to or not self._is_copied(candidate):
-                return agreed
+                return approved
             try:
                 copy = await run_in_thread(self._snapshot, candidate, bound_to)
             except BadFile as error:
                 raise refuse_uncopyable(id, str(error)).error from error
             if copy is not None:
-                return replace(agreed, launch=relocate_launch(way, copy))
+                return replace(approved, launch=relocate_launch(way, copy))
             candidate, outcome = await run_in_thread(self._rediscover, id), None
         raise ExtensionRefused(id, "its files keep changing")
 
@@ -374,10 +378,10 @@ class ConsentController:
         if self._prompt_counts[id] > MAX_PROMPTS:
             raise ExtensionRefused(id, "its files have changed too often: there are no further prompts")
         approval = await run_in_thread(self._describe, candidate, consent)
-        answer = await self._ask_person(ask, await run_in_thread(self._request, consent, approval))
-        if answer is False:
+        response = await self._prompt_user(ask, await run_in_thread(self._request, consent, approval))
+        if response is False:
             consent = await self._keep_refusal(consent)
-        if answer is not True:
+        if response is not True:
             raise consent.build_refusal.error
 
         def agree(entry: GrantEntry) -> GrantEntry:
@@ -438,19 +442,19 @@ class ConsentController:
         except BadFile as error:
             raise ExtensionRefused(id, f"the approval cannot be stored: {error}") from error
 
-    async def _ask_person(self, ask: AskConsent, request: ConsentRequest) -> bool | None:
+    async def _prompt_user(self, ask: AskConsent, request: ConsentRequest) -> bool | None:
         """Prompts a person whether an extension may run with all that it requests; None without a response in time."""
-        answer: Any = None
+        response: Any = None
         async with self._prompt_lock:
             with anyio.move_on_after(CONSENT_TIMEOUT):
                 try:
                     question = describe_request(request)
                     if is_async(ask):
-                        asked: Any = ask(question, request)
-                        answer = await asked
+                        requested: Any = ask(question, request)
+                        response = await requested
                     else:
                         # A thread that waits for a person may wait for ever: it is abandoned.
-                        answer = await anyio.to_thread.run_sync(ask, question, request, abandon_on_cancel=True)
+                        response = await anyio.to_thread.run_sync(ask, question, request, abandon_on_cancel=True)
                 except Exception as error:
                     problem = f"the prompt has failed: {error}"
                     self._report(
@@ -461,7 +465,7 @@ class ConsentController:
                             hint="check the host's `ask` function",
                         )
                     )
-        return answer if isinstance(answer, bool) else None
+        return response if isinstance(response, bool) else None
 
     # -- copies
 
@@ -475,15 +479,15 @@ class ConsentController:
             copy = create_snapshot(candidate.folder, places.snapshots, without=self._data, listed=listed, limits=limits)
         return copy.folder if copy.digest == digest else None
 
-    def _open_working_copy(self, agreed: ApprovedStart) -> LaunchSpec | None:
+    def _open_working_copy(self, approved: ApprovedStart) -> LaunchSpec | None:
         """Returns the launch in a fresh working copy; None if the copy of the approved files was changed."""
-        places, way = self._settings.data_dir, agreed.launch
+        places, way = self._settings.data_dir, approved.launch
         assert places is not None
         working = open_working_copy(
             places.working,
-            agreed.candidate.id,
-            FolderSnapshot(way.folder, agreed.digest, encode_listed(agreed.candidate)),
-            name=os.path.basename(agreed.candidate.folder),
+            approved.candidate.id,
+            FolderSnapshot(way.folder, approved.digest, encode_listed(approved.candidate)),
+            name=os.path.basename(approved.candidate.folder),
             limits=self._settings.limits,
         )
         return None if working is None else replace(relocate_launch(way, working.folder), working=working)
@@ -497,10 +501,10 @@ class ConsentController:
         if self._settings.data_dir is None:
             return
         used = {
-            agreed.digest
-            for guest in self.extensions.values()
-            for agreed in (guest.approval, guest.next_approval)
-            if agreed
+            approved.digest
+            for managed in self.extensions.values()
+            for approved in (managed.approval, managed.next_approval)
+            if approved
         }
         remove_snapshots(self._settings.data_dir.snapshots, used | self._persistence.approved_digests())
         remove_working_copies(
@@ -537,16 +541,16 @@ class ConsentController:
             ExtensionRefused: it cannot start, with or without consent.
             BadFile: the grants file cannot be written; nothing has changed.
         """
-        guest = self.extensions[id]
-        if guest.approval is not None:
-            await self.grant(id, guest.candidate.manifest.permissions)
+        managed = self.extensions[id]
+        if managed.approval is not None:
+            await self.grant(id, managed.candidate.manifest.permissions)
             return
-        await self.recheck(guest)
-        candidate, outcome = guest.candidate, guest.decision
-        asked, digest = candidate.manifest.permissions, outcome.digest
+        await self.recheck(managed)
+        candidate, outcome = managed.candidate, managed.decision
+        requested, digest = candidate.manifest.permissions, outcome.digest
         variables = self.list_variables(candidate).requested
         before = self._persistence.get_grants(id)
-        await self._change_grants(id, lambda entry: entry.with_grants(asked, digest, variables))
+        await self._change_grants(id, lambda entry: entry.with_grants(requested, digest, variables))
         if isinstance(outcome, NeedsConsent):
             await self._keep_approval(id, await run_in_thread(self._describe, candidate, outcome))
         if before is not None and before.refused:
@@ -589,36 +593,36 @@ class ConsentController:
         return {id: self._apply_change(id, before, after) for id, (before, after) in changes.items()}
 
     def _apply_change(self, id: str, before: GrantEntry | None, after: GrantEntry | None) -> bool:
-        guest = self.extensions.get(id)
-        if guest is None or guest.approval is None:
+        managed = self.extensions.get(id)
+        if managed is None or managed.approval is None:
             return False
-        manifest, given = guest.candidate.manifest, self._configured_grants.get(id)
-        was, now = (self._filter_entry(entry, guest.approval.digest) for entry in (before, after))
-        is_about_others = after is not None and not self._covers(after, guest.approval.digest)
+        manifest, given = managed.candidate.manifest, self._configured_grants.get(id)
+        was, now = (self._filter_entry(entry, managed.approval.digest) for entry in (before, after))
+        is_about_others = after is not None and not self._covers(after, managed.approval.digest)
         if is_about_others:  # the approval of running files stands, except for denials
             now = replace(now, allow=was.allow)
         self._change_gate(
-            guest, effective_grants(manifest, was, given), effective_grants(manifest, now, given), FILE_NAME
+            managed, effective_grants(manifest, was, given), effective_grants(manifest, now, given), FILE_NAME
         )
         return is_about_others
 
     async def _change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
         await run_in_thread(self._persistence.change_grants, id, change)
 
-    def _change_gate(self, guest: ManagedExtension, before: Grants, now: Grants, by: str) -> None:
+    def _change_gate(self, managed: ManagedExtension, before: Grants, now: Grants, by: str) -> None:
         for name in sorted(before.allow | before.deny | now.allow | now.deny):
             if now.allows(name) and not before.allows(name):
-                self._grant(guest, name, by)
+                self._grant(managed, name, by)
             elif (before.allows(name) and not now.allows(name)) or name in now.deny - before.deny:
-                self._revoke(guest, name, by)
+                self._revoke(managed, name, by)
 
-    def _grant(self, guest: ManagedExtension, name: str, by: str) -> None:
-        guest.gate.grant(name, by=by)
-        self._events.publish(PermissionGranted(guest.id, name, by))
+    def _grant(self, managed: ManagedExtension, name: str, by: str) -> None:
+        managed.gate.grant(name, by=by)
+        self._events.publish(PermissionGranted(managed.id, name, by))
 
-    def _revoke(self, guest: ManagedExtension, name: str, by: str) -> None:
-        guest.gate.revoke(name, by=by)
-        self._events.publish(PermissionRevoked(guest.id, name, by))
+    def _revoke(self, managed: ManagedExtension, name: str, by: str) -> None:
+        managed.gate.revoke(name, by=by)
+        self._events.publish(PermissionRevoked(managed.id, name, by))
 
 
 def owns_folder(candidate: Candidate) -> bool:

@@ -125,7 +125,7 @@ def describe_request(request: ConsentRequest) -> str:
 
 def describe_changes(changes: ConsentChanges) -> Iterator[str]:
     if not changes.is_known:
-        yield "its files have changed since they were agreed to"
+        yield "its files have changed since they were approved"
         return
     files = [(name, "changed") for name in changes.changed_files]
     files += [(name, "new") for name in changes.added_files] + [(name, "removed") for name in changes.removed_files]

@@ -667,7 +667,7 @@ def find_owner(folder: str, owned: Collection[str]) -> str | None:
 def drop_nested(found: list[Candidate], owned: set[str], notes: list[Diagnostic]) -> list[Candidate]:
     """Returns those that are in no other's folder, each folder once: roots may be in extensions, and in each other."""
     top = set(prune_nested((candidate.folder for candidate in found), owned))
-    kept: dict[tuple[str, str, int], Candidate] = {}
+    remaining: dict[tuple[str, str, int], Candidate] = {}
     entries = Counter[tuple[int, str, str]]()  # a list may name an id twice
     for candidate in found:
         if candidate.folder not in top:
@@ -676,9 +676,9 @@ def drop_nested(found: list[Candidate], owned: set[str], notes: list[Diagnostic]
             notes.append(build_diagnostic(candidate, ProblemCode.NESTED, problem, "move it out of there to start it"))
         else:
             entry = candidate.root, candidate.manifest_path, candidate.id
-            kept.setdefault((candidate.manifest_path, candidate.id, entries[entry]), candidate)
+            remaining.setdefault((candidate.manifest_path, candidate.id, entries[entry]), candidate)
             entries[entry] += 1
-    return list(kept.values())
+    return list(remaining.values())
 
 
 def drop_duplicates(found: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> list[Candidate]:
@@ -714,9 +714,9 @@ def withhold_shared_variables(found: list[Candidate], notes: list[Diagnostic]) -
     owners: dict[str, dict[str, str]] = {}  # the keys of extensions, by variable and id
     for candidate in found:
         dialect = DIALECTS.get(candidate.manifest.dialect)
-        habits = STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults
+        defaults = STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults
         for key in candidate.manifest.config:
-            name = system_variable_for(candidate.id, key, habits)
+            name = system_variable_for(candidate.id, key, defaults)
             if name is not None:
                 owners.setdefault(name, {})[candidate.id] = key
     shared = {name: keys for name, keys in owners.items() if len(keys) > 1}

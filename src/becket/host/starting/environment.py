@@ -151,14 +151,14 @@ NATIVE_VARIABLES: Final = VariablePolicy(
 )
 
 
-def build_variable_policy(habits: HostDefaults, *, inherits: bool = False) -> VariablePolicy:
+def build_variable_policy(defaults: HostDefaults, *, inherits: bool = False) -> VariablePolicy:
     """Returns the base list of a system; with `inherits` the variables that its own hosts pass on, which may be
     more."""
-    if habits.inherited_variables:
-        return VariablePolicy(frozenset(habits.inherited_variables))
-    if not inherits or habits.inherited_environment == "few":
+    if defaults.inherited_variables:
+        return VariablePolicy(frozenset(defaults.inherited_variables))
+    if not inherits or defaults.inherited_environment == "few":
         return NATIVE_VARIABLES
-    return VariablePolicy(all_harmless=True, all_secrets=habits.inherited_environment == "all")
+    return VariablePolicy(all_harmless=True, all_secrets=defaults.inherited_environment == "all")
 
 
 # -- outside the base list
@@ -187,8 +187,8 @@ class ExtensionVariables(Struct, frozen=True, kw_only=True):
     def requested(self) -> tuple[str, ...]:
         """Those that need consent: variables of the host that its operator neither gives nor allows, and values that
         make programs load something else."""
-        asked = {name for name in self.passed if name not in self.inherited} | {*self.dangerous}
-        return tuple(sorted(asked.difference(self.given, self.allowed)))
+        requested = {name for name in self.passed if name not in self.inherited} | {*self.dangerous}
+        return tuple(sorted(requested.difference(self.given, self.allowed)))
 
     @property
     def dangerous(self) -> dict[str, str]:
@@ -206,15 +206,15 @@ def list_variables(
     *operators: Environment,
     allowed: tuple[str, ...] = (),
     available: Mapping[str, str] | None = None,
-    habits: HostDefaults = STANDARD_HOST_DEFAULTS,
+    defaults: HostDefaults = STANDARD_HOST_DEFAULTS,
     inherits: bool = False,
 ) -> ExtensionVariables:
     """Returns the variables of an extension besides those of the base list, by origin.
 
     `declared` are those of its manifest, `configured` those that hold values of its configuration, and `operators`
     those of the host's configuration, which has `allowed` some names besides. `available` are all variables."""
-    base = build_variable_policy(habits)
-    more = build_variable_policy(habits, inherits=inherits)
+    base = build_variable_policy(defaults)
+    more = build_variable_policy(defaults, inherits=inherits)
 
     def outside(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted({name for name in names if not base.allows(name)}))
@@ -252,12 +252,12 @@ def build_environment(
 
 
 def build_host_variables(
-    extension: str, data: str | None, *, is_copy: bool = False, habits: HostDefaults = STANDARD_HOST_DEFAULTS
+    extension: str, data: str | None, *, is_copy: bool = False, defaults: HostDefaults = STANDARD_HOST_DEFAULTS
 ) -> dict[str, str]:
     """Returns the host's variables for every extension: its name, and the extension's data folder, if it has one.
 
     Python's bytecode is kept out of the extension's own folder. A copy of that has room for it."""
-    if not habits.sets_our_variables:
+    if not defaults.sets_our_variables:
         return {}
     variables = {"BECKET_EXTENSION_ID": extension}
     if data is None:
@@ -269,16 +269,16 @@ def build_host_variables(
 
 def build_default_environment(
     extension: str,
-    habits: HostDefaults,
+    defaults: HostDefaults,
     available: Mapping[str, str],
     declared: Environment = NOTHING,
     *,
-    habitual: Mapping[str, str],
+    defaults_set: Mapping[str, str],
 ) -> dict[str, str]:
-    """Returns the environment of an extension that runs without a host's files and settings; `habitual` are the
+    """Returns the environment of an extension that runs without a host's files and settings; `defaults_set` are the
     variables that a host of its own system sets."""
-    own = build_host_variables(extension, None, habits=habits) | dict(habitual)
-    return build_environment(available, declared, own=own, policy=build_variable_policy(habits))
+    own = build_host_variables(extension, None, defaults=defaults) | dict(defaults_set)
+    return build_environment(available, declared, own=own, policy=build_variable_policy(defaults))
 
 
 def prefer_own_python(variables: Mapping[str, str]) -> dict[str, str]:

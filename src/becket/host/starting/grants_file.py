@@ -65,8 +65,8 @@ class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
         Variables that were granted to other files are not granted to these."""
         names = set(permissions)
         allow, deny = {*self.allow, *names}, set(self.deny) - names
-        kept = self.variables if self.digest in ("", digest or self.digest) else ()
-        visible = tuple(sorted({*kept, *variables}))
+        remaining = self.variables if self.digest in ("", digest or self.digest) else ()
+        visible = tuple(sorted({*remaining, *variables}))
         return GrantEntry(tuple(sorted(allow)), tuple(sorted(deny)), digest or self.digest, visible)
 
     def with_denials(self, permissions: Iterable[str]) -> GrantEntry:

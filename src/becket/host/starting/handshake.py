@@ -44,7 +44,7 @@ HINT: Final = "does it read its stdin and respond on its stdout, in the dialect 
 
 async def run_native_handshake(
     peer: Peer,
-    words: Initialize,
+    initialize: Initialize,
     gate: Gate,
     *,
     timeout: float,
@@ -60,18 +60,20 @@ async def run_native_handshake(
         HandshakeFailed: no response, or a refusal; the base class of the others, except the first.
     """
     peer.limit_features(())
-    raw = await send_initialize(peer, words, timeout)
+    raw = await send_initialize(peer, initialize, timeout)
     async with slices:
-        initialized = parse_initialized(words.plugin_id, raw, grants=gate.grants, config=words.config, known=known)
+        initialized = parse_initialized(
+            initialize.plugin_id, raw, grants=gate.grants, config=initialize.config, known=known
+        )
     peer.limit_features(initialized.features)
     return initialized
 
 
-async def send_initialize(peer: Peer, words: Initialize, timeout: float) -> Raw:
+async def send_initialize(peer: Peer, initialize: Initialize, timeout: float) -> Raw:
     try:
-        return await peer.call(INITIALIZE.name, words, returns=Raw, timeout=timeout)
+        return await peer.call(INITIALIZE.name, initialize, returns=Raw, timeout=timeout)
     except CALL_ERRORS as error:
-        raise build_start_error(peer, words.plugin_id, error) from error
+        raise build_start_error(peer, initialize.plugin_id, error) from error
 
 
 def build_start_error(peer: Peer, extension: str, error: BecketError, dialect: str = "native") -> BecketError:
@@ -90,26 +92,26 @@ def build_start_error(peer: Peer, extension: str, error: BecketError, dialect: s
 
 def last_stderr_line(peer: Peer) -> str:
     """Returns the last line of a child's stderr, which often has the reason."""
-    said = "" if peer.process is None else peer.process.stderr_tail.strip().rpartition("\n")[2]
-    record = parse_log_line(said)
-    return f"; last line of stderr: {said if record is None else record.message}" if said else ""
+    line = "" if peer.process is None else peer.process.stderr_tail.strip().rpartition("\n")[2]
+    record = parse_log_line(line)
+    return f"; last line of stderr: {line if record is None else record.message}" if line else ""
 
 
 async def probe_info(
-    voice: ContractClient, extension: str, declared: Capabilities, timeout: float | None
+    client: ContractClient, extension: str, declared: Capabilities, timeout: float | None
 ) -> ExtensionInfo | None:
     """Requests an extension's info, after its declarations; errors are only logged.
 
     Raises:
         StartFailed, HandshakeFailed: the extension has ended over it.
     """
-    is_asked = voice.mapping is None or voice.mapping.requests_info
-    if not is_asked or not (declared.tools or declared.providers or declared.capabilities):
+    requests_info = client.mapping is None or client.mapping.requests_info
+    if not requests_info or not (declared.tools or declared.providers or declared.capabilities):
         return None
     try:
-        return await voice.call(INFO_GET, None, timeout=timeout)
+        return await client.call(INFO_GET, None, timeout=timeout)
     except ConnectionLost as error:
-        raise build_start_error(voice.peer, extension, error) from error
+        raise build_start_error(client.peer, extension, error) from error
     except BecketError as error:
         import logging
 
@@ -120,7 +122,7 @@ async def probe_info(
 
 
 async def run_dialect_handshake(
-    voice: ContractClient, introduction: HandshakeContext, *, timeout: float, slices: Slices
+    client: ContractClient, context: HandshakeContext, *, timeout: float, slices: Slices
 ) -> HandshakeResult:
     """Performs the handshake of a foreign dialect, and returns the extension's declarations.
 
@@ -128,8 +130,8 @@ async def run_dialect_handshake(
         StartFailed: its process ended before it was ready.
         HandshakeFailed: no response in time, a refusal, or a response that breaks the rules of its dialect.
     """
-    assert voice.mapping is not None
-    steps = voice.mapping.client_handshake(introduction)
+    assert client.mapping is not None
+    steps = client.mapping.client_handshake(context)
     deadline = anyio.current_time() + timeout
     go_on = partial(steps.send, cast("Any", None))  # starts a generator
     while True:
@@ -137,16 +139,16 @@ async def run_dialect_handshake(
             async with slices:
                 step = go_on()
         except StopIteration as stop:
-            greeted: HandshakeResult = stop.value
-            return greeted
+            result: HandshakeResult = stop.value
+            return result
         except CALL_ERRORS as error:
-            raise build_start_error(voice.peer, introduction.extension, error, voice.mapping.dialect) from error
+            raise build_start_error(client.peer, context.extension, error, client.mapping.dialect) from error
         try:
-            answer = await run_step(voice.peer, step, deadline)
+            response = await run_step(client.peer, step, deadline)
         except CALL_ERRORS as error:
             go_on = partial(steps.throw, error)
         else:
-            go_on = partial(steps.send, cast("Any", answer))
+            go_on = partial(steps.send, cast("Any", response))
 
 
 async def run_step(peer: Peer, step: WireRequest | WireNotification, deadline: float) -> Raw | None:

@@ -42,7 +42,7 @@ from becket.host.starting.environment import (
 from becket.host.starting.manifest import Environment, LimitOverrides
 from becket.host.starting.secrets import Secrets
 from becket.host.starting.start_check import configured_variables, declared_environment, works_in_root
-from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
 from becket.host.starting.working_copies import WorkingCopy
 from becket.host.supervisor import SupervisionPolicy
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -169,8 +169,8 @@ async def launch_extension(
     await settings.slices.take_turn()
     manifest, id = candidate.manifest, candidate.id
     dialect = find_dialect(manifest.dialect)
-    habits = dialect.host_defaults
-    if habits.keeps_ids_across_restarts:
+    defaults = dialect.host_defaults
+    if defaults.keeps_ids_across_restarts:
         dialect = replace(dialect, ids=ids)
     data = create_extension_dir(settings.data_dir, id)
     if way.working is not None and data is not None:
@@ -180,16 +180,16 @@ async def launch_extension(
         manifest.environment,
         settings.environment,
         candidate.operator.environment,
-        own=build_host_variables(id, data, is_copy=way.is_snapshot, habits=habits)
-        | set_habitual_variables(habits, id, data, settings),
-        policy=build_variable_policy(habits, inherits=manifest.dialect in settings.inherit_environment),
+        own=build_host_variables(id, data, is_copy=way.is_snapshot, defaults=defaults)
+        | build_host_default_variables(defaults, id, data, settings),
+        policy=build_variable_policy(defaults, inherits=manifest.dialect in settings.inherit_environment),
     )
     visible = list_launch_variables(candidate, settings)
     config = resolve_extension_config(candidate, settings, configured)
     if config.problems:
         raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
-    habitual = {**habits.limits, **habits.host_limits, **(habits.restart_limits if restarts else {})}
-    usual = apply_host_defaults(settings.limits, DEFAULT_LIMITS, habitual)
+    defaults_of = {**defaults.limits, **defaults.host_limits, **(defaults.restart_limits if restarts else {})}
+    usual = apply_host_defaults(settings.limits, DEFAULT_LIMITS, defaults_of)
     connector = connect_extension(
         way.command if settings.wrap is None else settings.wrap(id, way.command),
         id=id,
@@ -209,7 +209,7 @@ async def launch_extension(
         methods=settings.methods,
         dialect=dialect,
         limits=manifest.limits.clamp(settings.max_limits).apply_to(usual),
-        timeouts=apply_host_defaults(settings.timeouts, DEFAULT_TIMEOUTS, habits.timeouts),
+        timeouts=apply_host_defaults(settings.timeouts, DEFAULT_TIMEOUTS, defaults.timeouts),
         host=settings.host,
         schemas=settings.schemas,
         extra=candidate.extra,
@@ -264,7 +264,7 @@ def list_launch_variables(candidate: Candidate, settings: LaunchSettings) -> Ext
         candidate.operator.environment,
         allowed=candidate.operator.allow_variables,
         available=settings.variables,
-        habits=STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults,
+        defaults=STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults,
         inherits=manifest.dialect in settings.inherit_environment,
     )
 
@@ -272,43 +272,43 @@ def list_launch_variables(candidate: Candidate, settings: LaunchSettings) -> Ext
 def build_supervision_policy(candidate: Candidate, settings: LaunchSettings) -> SupervisionPolicy:
     """Returns the supervision policy of an extension: from its manifest, its dialect and the host, in this order."""
     manifest = candidate.manifest
-    habits = find_dialect(manifest.dialect).host_defaults
-    usual_restart = {**habits.restart}
+    defaults = find_dialect(manifest.dialect).host_defaults
+    usual_restart = {**defaults.restart}
     if "strategy" in usual_restart:
         usual_restart["strategy"] = RestartStrategy(usual_restart["strategy"])
-    restarts_on_errors = settings.supervision.restarts_on_errors or habits.restarts_on_tool_errors
+    restarts_on_errors = settings.supervision.restarts_on_errors or defaults.restarts_on_tool_errors
     resends_hooks = settings.supervision.resends_hooks
     return SupervisionPolicy(
         restart=manifest.restart.apply_to(
             apply_host_defaults(settings.supervision.restart, RestartPolicy(), usual_restart)
         ),
-        breaker=apply_host_defaults(settings.supervision.breaker, BreakerPolicy(), habits.breaker),
+        breaker=apply_host_defaults(settings.supervision.breaker, BreakerPolicy(), defaults.breaker),
         heartbeat=settings.supervision.heartbeat,
         drain_timeout=settings.supervision.drain_timeout,
         restarts_on_errors=restarts_on_errors,
-        resends_hooks=restarts_on_errors or habits.resends_hooks if resends_hooks is None else resends_hooks,
+        resends_hooks=restarts_on_errors or defaults.resends_hooks if resends_hooks is None else resends_hooks,
         # One that declares its tools only when it runs must be started: its first use could not be noticed.
-        starts_on_demand=habits.starts_on_demand and candidate.declared is not None,
+        starts_on_demand=defaults.starts_on_demand and candidate.declared is not None,
     )
 
 
-def apply_host_defaults(given: S, default: S, habitual: Mapping[str, object]) -> S:
+def apply_host_defaults(given: S, default: S, defaults_of: Mapping[str, object]) -> S:
     """Returns settings with the habits of a dialect in them, wherever the host's own are no others than by default."""
-    free = {name: value for name, value in habitual.items() if getattr(given, name) == getattr(default, name)}
+    free = {name: value for name, value in defaults_of.items() if getattr(given, name) == getattr(default, name)}
     return replace(given, **free)
 
 
-def set_habitual_variables(
-    habits: HostDefaults, extension: str, data: str | None, settings: LaunchSettings
+def build_host_default_variables(
+    defaults: HostDefaults, extension: str, data: str | None, settings: LaunchSettings
 ) -> dict[str, str]:
     """Returns the variables that a host of the extension's own system would set, and makes the folders they name.
 
     Raises:
         ExtensionRefused: such a folder cannot be made.
     """
-    surroundings = EnvironmentContext(extension, settings.host, data, settings.variables)
+    context = EnvironmentContext(extension, settings.host, data, settings.variables)
     try:
-        return make_habitual_variables(habits, surroundings, settings.folders)
+        return make_default_variables(defaults, context, settings.folders)
     except OSError as error:
         raise refuse_folder(extension, error) from error
 
@@ -345,6 +345,6 @@ def resolve_extension_config(
         stored=settings.store.read_config(candidate.id).values,
         secrets=secrets,
         configured=configured or {},
-        habits=find_dialect(candidate.manifest.dialect).host_defaults,
+        defaults=find_dialect(candidate.manifest.dialect).host_defaults,
         without=candidate.shared_variables,
     )

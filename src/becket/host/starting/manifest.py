@@ -217,8 +217,8 @@ class LimitOverrides(ManifestTable, frozen=True, kw_only=True):
 
     def clamp(self, most: LimitOverrides) -> LimitOverrides:
         """Returns these overrides, cut down to the allowed maximum."""
-        asked, bounds = set_members(self), set_members(most)
-        return LimitOverrides(**{name: min(value, bounds.get(name, value)) for name, value in asked.items()})
+        requested, bounds = set_members(self), set_members(most)
+        return LimitOverrides(**{name: min(value, bounds.get(name, value)) for name, value in requested.items()})
 
 
 class SettingsField(ManifestTable, frozen=True, kw_only=True):
@@ -685,11 +685,7 @@ def hint_for_unknown(name: str) -> str:
     if name in MEMBER_TABLES:
         return f"`{name}` belongs to {MEMBER_TABLES[name]}"
     nearest = find_nearest(name, MEMBER_TABLES)
-    return (
-        f"did you mean `{nearest}` of {MEMBER_TABLES[nearest]}?"
-        if nearest
-        else "put your own members under `[x]`"
-    )
+    return f"did you mean `{nearest}` of {MEMBER_TABLES[nearest]}?" if nearest else "put your own members under `[x]`"
 
 
 def build_member_tables() -> dict[str, str]:

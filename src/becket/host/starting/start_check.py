@@ -375,8 +375,8 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         """Returns the refusal without consent."""
         wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.requested)])
         changed = "its files have changed since they were approved" if self.approved_digest else ""
-        asked = f"it requests what was not approved: {wanted}" if wanted else ""
-        problem = ", and ".join(filter(None, [changed, asked]))
+        requested = f"it requests what was not approved: {wanted}" if wanted else ""
+        problem = ", and ".join(filter(None, [changed, requested]))
         problem = problem or "its start was not approved"
         hint = f"check it, then {self._describe_consent()}"
         if self.is_refused:
@@ -454,8 +454,8 @@ def decide_start(
 
     written, host = entry or EMPTY_ENTRY, given or Grants()
     is_other = bool(written.digest) and written.digest != findings.digest
-    has_agreed = bool(written.allow or written.variables or written.digest)  # a denial approves nothing
-    counts = has_agreed and (in_development or not is_other)
+    is_approved = bool(written.allow or written.variables or written.digest)  # a denial approves nothing
+    counts = is_approved and (in_development or not is_other)
     grants = effective_grants(manifest, written if counts else replace(written, allow=()), given)
     undecided = frozenset(manifest.permissions) - grants.allow - grants.deny
     requested = frozenset(variables.requested).difference(written.variables if counts else ())
@@ -500,8 +500,8 @@ def fingerprint_of(
     findings: PreflightResult, permissions: Sequence[str], requested: Sequence[str], variables: ExtensionVariables
 ) -> str:
     """Returns a digest of the files of an extension and of its whole request: a refusal is of just these."""
-    asked = [findings.digest, findings.command, findings.cwd, permissions, requested, sorted(variables.set.items())]
-    return sha256(ascii(asked).encode()).hexdigest()  # a path may not be UTF-8
+    request = [findings.digest, findings.command, findings.cwd, permissions, requested, sorted(variables.set.items())]
+    return sha256(ascii(request).encode()).hexdigest()  # a path may not be UTF-8
 
 
 def effective_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | None) -> Grants:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from becket.dialects.host_defaults import EnvironmentContext, HostDefaults
 
-__all__ = ["TemporaryFolders", "make_habitual_variables"]
+__all__ = ["TemporaryFolders", "make_default_variables"]
 
 
-def make_habitual_variables(
-    habits: HostDefaults, surroundings: EnvironmentContext, folders: TemporaryFolders
+def make_default_variables(
+    defaults: HostDefaults, context: EnvironmentContext, folders: TemporaryFolders
 ) -> dict[str, str]:
     """Returns the variables that a host of the extension's own system would set, and creates the folders they name. One
     without a path is created among the temporary ones.
@@ -22,10 +22,10 @@ def make_habitual_variables(
     Raises:
         OSError: such a folder cannot be created.
     """
-    variables = {} if habits.build_variables is None else dict(habits.build_variables(surroundings))
-    for name in habits.directory_variables:
+    variables = {} if defaults.build_variables is None else dict(defaults.build_variables(context))
+    for name in defaults.directory_variables:
         if name not in variables:
-            variables[name] = os.path.join(folders.folder_of(surroundings.extension), "state")
+            variables[name] = os.path.join(folders.folder_of(context.extension), "state")
         os.makedirs(variables[name], mode=0o700, exist_ok=True)
     return variables
 

@@ -60,7 +60,7 @@ class ServerRequestHandlers:
     def reset_for_peer(self, peer: Peer) -> bool:
         """Clears the state of the previous server if this peer is a new one; returns whether it is.
 
-        A server that a host has started may send messages before its client knows of it."""
+        A server that a host has started may send messages before its client is ready."""
         if peer is self._last_peer:
             return False
         self._last_peer = peer

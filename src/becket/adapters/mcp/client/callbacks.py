@@ -103,7 +103,7 @@ class ClientCallbacks:
     async def _on_elicitation(self, params: ElicitParams) -> ElicitResult:
         assert self._elicit is not None
         if params.mode == "url" and not self._elicits_urls:
-            raise InvalidParams([("/mode", "this client sends nobody to a URL")])
+            raise InvalidParams([("/mode", "this client does not open URLs")])
         result: Any = await maybe_await(self._elicit(params))
         if isinstance(result, ElicitResult):
             return result

@@ -57,7 +57,7 @@ class RootsChanged(McpMessage, frozen=True):
 
 
 ROOTS_LIST: Final[Method[EmptyMessage | None, ListRootsResult]] = Method(
-    "roots/list", EmptyMessage | None, ListRootsResult, summary="Asks which folders the client works on."
+    "roots/list", EmptyMessage | None, ListRootsResult, summary="Returns the folders that the client works on."
 )
 ROOTS_CHANGED: Final[Notification[RootsChanged | None]] = Notification(
     "notifications/roots/list_changed",
@@ -143,7 +143,7 @@ SAMPLING_CREATE_MESSAGE: Final = Method(
     CreateMessageParams,
     CreateMessageResult,
     timeout=300.0,
-    summary="Asks a model of the client's.",
+    summary="Calls a model of the client's.",
 )
 
 
@@ -176,8 +176,8 @@ class ElicitationCompleted(McpMessage, frozen=True):
 
 
 ELICITATION_CREATE: Final = Method(
-    "elicitation/create", ElicitParams, ElicitResult, timeout=600.0, summary="Asks something of a person."
+    "elicitation/create", ElicitParams, ElicitResult, timeout=600.0, summary="Prompts the user for input."
 )
 ELICITATION_COMPLETE: Final = Notification(
-    "notifications/elicitation/complete", ElicitationCompleted, summary="What was asked at a URL is done."
+    "notifications/elicitation/complete", ElicitationCompleted, summary="The prompt at a URL is done."
 )

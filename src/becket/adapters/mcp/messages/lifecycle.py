@@ -119,11 +119,11 @@ INITIALIZE: Final = Method(
     McpInitializeParams,
     McpInitializeResult,
     direction="to-extension",
-    summary="Begins to speak with a server.",
+    summary="Begins a session with a server.",
 )
 INITIALIZED: Final = Notification(
     "notifications/initialized", None, direction="to-extension", summary="The client is ready, too."
 )
 PING: Final[Method[EmptyMessage | None, Any]] = Method(
-    "ping", EmptyMessage | None, Any, timeout=5.0, summary="Asks whether the other side is there; either side may."
+    "ping", EmptyMessage | None, Any, timeout=5.0, summary="Checks that the other peer responds."
 )

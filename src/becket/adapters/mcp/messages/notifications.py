@@ -133,7 +133,7 @@ class LogMessage(McpMessage, frozen=True):
 
 
 LOGGING_SET_LEVEL: Final[Method[SetLevelParams, Any]] = Method(
-    "logging/setLevel", SetLevelParams, Any, direction="to-extension", summary="Says what is to be told."
+    "logging/setLevel", SetLevelParams, Any, direction="to-extension", summary="Selects the notifications to be sent."
 )
 LOG_MESSAGE: Final = Notification("notifications/message", LogMessage, summary="A message for the log.")
 

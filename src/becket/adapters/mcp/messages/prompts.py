@@ -91,7 +91,7 @@ PROMPTS_LIST: Final[Method[PaginatedParams | None, ListPromptsResult]] = Method(
     summary="Lists the prompts of a server.",
 )
 PROMPTS_GET: Final = Method(
-    "prompts/get", GetPromptParams, GetPromptResult, direction="to-extension", summary="Asks for a prompt, filled in."
+    "prompts/get", GetPromptParams, GetPromptResult, direction="to-extension", summary="Returns a prompt, filled in."
 )
 PROMPTS_CHANGED: Final[Notification[PromptsChanged | None]] = Notification(
     "notifications/prompts/list_changed", PromptsChanged | None, summary="The server has other prompts now."
@@ -154,5 +154,5 @@ COMPLETION_COMPLETE: Final = Method(
     CompleteParams,
     CompleteResult,
     direction="to-extension",
-    summary="Asks for proposals for an argument of a prompt or a template.",
+    summary="Returns completions of an argument of a prompt or a template.",
 )

@@ -111,7 +111,7 @@ class CallToolParams(McpMessage, frozen=True):
 
 
 class ToolResult(McpMessage, frozen=True):
-    """Result of a tool. With `is_error` the tool has failed, and the content tells the model why."""
+    """Result of a tool. With `is_error` the tool has failed, and the content is the reason for the model."""
 
     content: tuple[Content, ...] = field(default_factory=empty_tuple)
     structured_content: Any = None

@@ -95,8 +95,8 @@ EVENTS_HANDLE: Final = Notification(
     "events/handle",
     EventsHandleParams,
     direction="to-extension",
-    summary="Tells an extension of an event that its filter lets through.",
+    summary="Sends an extension an event that passes its filter.",
 )
 EXTENSION_EVENT: Final = Notification(
-    "extension/event", RoderExtensionEvent, direction="to-host", summary="Tells the host of an event of its own."
+    "extension/event", RoderExtensionEvent, direction="to-host", summary="Sends the host an event of the extension."
 )

@@ -66,14 +66,14 @@ class StreamTurnAck(Struct, frozen=True, rename="camel"):
 
 
 class MessageDelta(Struct, frozen=True, gc=False):
-    """A piece of the response."""
+    """A part of the response."""
 
     text: str
     phase: str | UnsetType | None = UNSET
 
 
 class ReasoningDelta(Struct, frozen=True, gc=False):
-    """A piece of the model's reasoning."""
+    """A part of the model's reasoning."""
 
     text: str
 
@@ -86,7 +86,7 @@ class ToolCallStarted(Struct, frozen=True, gc=False):
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False):
-    """A piece of the arguments of a tool call."""
+    """A part of the arguments of a tool call."""
 
     id: str
     arguments_delta: str
@@ -250,5 +250,5 @@ STREAM_TURN: Final[Stream[StreamTurnParams, TurnCompleted, InferenceEvent]] = St
     gather=TURN_OPERATION.collect,
     idle_timeout=MAX_IDLE,
     direction="to-extension",
-    summary="Asks an engine for an answer, which comes as events.",
+    summary="Calls an engine for a completion, which comes as events.",
 )

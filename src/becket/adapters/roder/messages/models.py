@@ -46,5 +46,5 @@ LIST_MODELS: Final = Method(
     ListModelsResult,
     timeout=30.0,
     direction="to-extension",
-    summary="Asks an engine for its models.",
+    summary="Returns the models of an engine.",
 )

@@ -89,7 +89,7 @@ SUBAGENTS_DEFINITIONS: Final = Method(
     ListDefinitionsResult,
     timeout=30.0,
     direction="to-extension",
-    summary="Asks a dispatcher for its agents.",
+    summary="Returns the agents of a dispatcher.",
 )
 
 
@@ -160,7 +160,7 @@ SUBAGENTS_CANCEL: Final[Method[CancelDispatchParams, Any]] = Method(
     Any,
     timeout=30.0,
     direction="to-extension",
-    summary="Asks a dispatcher to give a piece of work up.",
+    summary="Cancels a task of a dispatcher.",
 )
 
 
@@ -221,7 +221,7 @@ class SubagentEventParams(Struct, frozen=True, rename="camel"):
 
 
 SUBAGENTS_EVENT: Final = Notification(
-    "subagents/event", SubagentEventParams, direction="to-host", summary="How far a piece of work is."
+    "subagents/event", SubagentEventParams, direction="to-host", summary="The progress of a task."
 )
 
 
@@ -272,5 +272,5 @@ SUBAGENTS_DISPATCH: Final[Stream[DispatchParams, SubagentResult, SubagentEvent]]
     timeout=DISPATCH_TIMEOUT,
     idle_timeout=DISPATCH_TIMEOUT,
     direction="to-extension",
-    summary="Has a piece of work done by an agent; how far it is comes as events.",
+    summary="Runs a task by an agent; its progress comes as events.",
 )

@@ -70,7 +70,7 @@ TASKS_SPEC: Final = Method(
     TaskSpecResult,
     timeout=30.0,
     direction="to-extension",
-    summary="Asks an executor what it does.",
+    summary="Returns the specification of an executor.",
 )
 
 
@@ -109,7 +109,7 @@ TASKS_CANCEL: Final[Method[CancelTaskParams, Any]] = Method(
     Any,
     timeout=30.0,
     direction="to-extension",
-    summary="Asks an executor to give a run up.",
+    summary="Cancels a run of an executor.",
 )
 
 
@@ -117,7 +117,7 @@ TASKS_CANCEL: Final[Method[CancelTaskParams, Any]] = Method(
 
 
 class TaskOutputStream(StrEnum):
-    """Stream of a piece of output."""
+    """Stream of a part of output."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -132,7 +132,7 @@ class TaskResult(Struct, frozen=True, kw_only=True):
 
 
 class TaskOutput(Struct, frozen=True, tag_field="type", tag="output"):
-    """A piece of output."""
+    """A part of output."""
 
     stream: TaskOutputStream
     chunk: str
