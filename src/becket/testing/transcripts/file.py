@@ -460,7 +460,7 @@ class PassedOver:
     is_readable = True
     is_response = True
 
-    def feed(self, piece: bytes | bytearray) -> None:
+    def feed(self, chunk: bytes | bytearray) -> None:
         """Records nothing."""
 
     def end(self) -> Outline:
