@@ -78,7 +78,7 @@ type Initialize struct {
 	// `data.supported` lists the versions that it supports.
 	ExtensionProtocolVersion int64 `json:"extension_protocol_version"`
 
-	// The id under which the host knows the extension. It is also its namespace in the host's memory.
+	// The id that the host uses for the extension. It is also its namespace in the host's memory.
 	PluginID string `json:"plugin_id"`
 
 	// The folder of the extension.
@@ -113,8 +113,8 @@ type Initialized struct {
 	// As in the params. Anything but an array of strings counts as none.
 	Features []string `json:"features,omitempty"`
 
-	// What `info.get` would be answered with, for a host that has named features: it need not ask. Anything else than
-	// such an answer counts as none.
+	// The result of `info.get`, for a host that has announced features: it need not call it. An invalid value counts
+	// as none.
 	Info *ExtensionInfo `json:"info,omitempty"`
 
 	// The id in the code of the extension, for a host that has named features, where it is another than `plugin_id`:
@@ -145,10 +145,9 @@ type Capabilities struct {
 	Hooks []HookSubscription `json:"hooks,omitempty"`
 }
 
-// DeclaredCapability: Something that the extension can do, in words of its own. The host looks at nothing but the
-// permissions.
+// DeclaredCapability: Something that the extension can do, in its own format. The host checks only the permissions.
 type DeclaredCapability struct {
-	// Chosen by the author; whoever uses the capability knows it.
+	// Chosen by the author, for the users of the capability.
 	Kind string `json:"kind"`
 
 	// For people.
@@ -193,7 +192,7 @@ type Tool struct {
 	// The JSON Schema of the input, which is an object.
 	InputSchema map[string]any `json:"input_schema"`
 
-	// Whether it changes nothing outside of its process, by its author's word. A hint, no permission.
+	// Whether it changes nothing outside of its process, as its author declares. A hint, not a permission.
 	ReadOnly bool `json:"read_only,omitempty"`
 
 	// The JSON Schema of the result, or of the structured content of a tool of MCP. A host may show it; results are
@@ -210,12 +209,12 @@ func (v Tool) MarshalJSON() ([]byte, error) {
 	return encodeRecord("", "", fields(v), nil)
 }
 
-// ToolCall: Params of tool.call. From the host to the extension. Answer within 120 seconds.
+// ToolCall: Params of tool.call. From the host to the extension. Respond within 120 seconds.
 type ToolCall struct {
 	// As the extension has declared it.
 	Name string `json:"name"`
 
-	// Fits the `input_schema` of the tool where the host checks that; do not rely on it.
+	// Fits the `input_schema` of the tool if the host validates it; do not rely on it.
 	Input map[string]any `json:"input"`
 }
 
@@ -228,7 +227,7 @@ func (v ToolCall) MarshalJSON() ([]byte, error) {
 	return encodeRecord("", "", fields(v), nil)
 }
 
-// Provider: A provider of models. The host knows its models as `plugin:provider:model`.
+// Provider: A provider of models. The host names its models `plugin:provider:model`.
 type Provider struct {
 	// At most 64 of `a-z 0-9 _ -`, unique in the extension. White space around it is ignored.
 	ID string `json:"id"`
@@ -239,7 +238,7 @@ type Provider struct {
 	// For people.
 	Description string `json:"description"`
 
-	// The JSON Schema of the configuration that the provider needs. The host refuses the extension where a key of its
+	// The JSON Schema of the configuration that the provider needs. The host refuses the extension if a key of its
 	// `required` is not configured.
 	ConfigSchema map[string]any `json:"config_schema,omitempty"`
 
@@ -263,14 +262,14 @@ type Model struct {
 	// For people.
 	DisplayName string `json:"display_name,omitempty"`
 
-	// What the model can do. Members beside the two that are named here are kept for whoever asks.
+	// What the model can do. Further members are passed on unchanged.
 	Capabilities *ModelCapabilities `json:"capabilities,omitempty"`
 
 	// Tokens.
 	ContextWindow *int64 `json:"context_window,omitempty"`
 }
 
-// ModelCapabilities: What the model can do. Members beside the two that are named here are kept for whoever asks.
+// ModelCapabilities: What the model can do. Further members are passed on unchanged.
 type ModelCapabilities struct {
 	// Whether `provider.stream` is served for it.
 	Streaming bool `json:"streaming,omitempty"`
@@ -338,7 +337,7 @@ func (v *MessageContent) UnmarshalJSON(data []byte) error {
 }
 
 // ProviderRequest: Params of provider.complete and of provider.stream. From the host to the extension. A host sends
-// all members, null where it has nothing to say.
+// all members, null for those without a value.
 type ProviderRequest struct {
 	ProviderID string `json:"provider_id"`
 
@@ -352,14 +351,14 @@ type ProviderRequest struct {
 
 	SystemPrompt string `json:"system_prompt,omitempty"`
 
-	// The tools that the answer may ask for, with `name`, `description` and `input_schema`.
+	// The tools that the model may call, with `name`, `description` and `input_schema`.
 	Tools []map[string]any `json:"tools,omitempty"`
 
 	Temperature *float64 `json:"temperature,omitempty"`
 
 	MaxTokens *int64 `json:"max_tokens,omitempty"`
 
-	// Tokens; 0 asks for no thinking.
+	// Tokens; 0 disables thinking.
 	ThinkingBudget int64 `json:"thinking_budget,omitempty"`
 }
 
@@ -372,16 +371,16 @@ func (v ProviderRequest) MarshalJSON() ([]byte, error) {
 	return encodeRecord("", "", fields(v), nil)
 }
 
-// ProviderResult: Result of provider.stream. The whole answer. `content` may be empty where all of it has gone out as
+// ProviderResult: Result of provider.stream. The whole response. `content` may be empty if all of it was sent as
 // events.
 type ProviderResult struct {
 	// Content blocks. Those of the type `text` have a `text`, those of the type `tool_use` an `id`, a `name` and an
-	// `input`; the host passes over others.
+	// `input`; the host ignores others.
 	Content []any `json:"content"`
 
 	StopReason string `json:"stop_reason,omitempty"`
 
-	// What the answer has cost, under whatever names the provider gives.
+	// What the response has cost, under the provider's own names.
 	Usage any `json:"usage,omitempty"`
 }
 
@@ -394,7 +393,7 @@ func (v ProviderResult) MarshalJSON() ([]byte, error) {
 	return encodeRecord("", "", fields(v), nil)
 }
 
-// ProviderEvent: One of six, told apart by `type`. It is one of TextDelta, ThinkingDelta, ToolUse, Usage,
+// ProviderEvent: One of six, distinguished by `type`. It is one of TextDelta, ThinkingDelta, ToolUse, Usage,
 // ProviderFailed, ProviderDone.
 type ProviderEvent interface{ isProviderEvent() }
 
@@ -421,7 +420,7 @@ func UnmarshalProviderEvent(data []byte) (ProviderEvent, error) {
 	return nil, fmt.Errorf("becket: unknown type of ProviderEvent: %q", tag)
 }
 
-// TextDelta: A further piece of the answer, in `delta`. A host also reads `text` where there is no `delta`.
+// TextDelta: A further part of the response, in `delta`. A host also reads `text` if there is no `delta`.
 type TextDelta struct {
 	Delta string `json:"delta"`
 }
@@ -434,8 +433,7 @@ func (v TextDelta) MarshalJSON() ([]byte, error) {
 	return encodeRecord("type", "text", fields(v), nil)
 }
 
-// ThinkingDelta: A further piece of what the model thinks, in `delta`. A host also reads `text` where there is no
-// `delta`.
+// ThinkingDelta: A further part of the model's thinking, in `delta`. A host also reads `text` if there is no `delta`.
 type ThinkingDelta struct {
 	Delta string `json:"delta"`
 }
@@ -448,8 +446,8 @@ func (v ThinkingDelta) MarshalJSON() ([]byte, error) {
 	return encodeRecord("type", "thinking", fields(v), nil)
 }
 
-// ToolUse: The model asks for a tool. A host shows it and does not run it: only the result of `provider.complete`
-// asks for tools.
+// ToolUse: The model calls a tool. A host shows it and does not run it: only tool calls in the result of
+// `provider.complete` are run.
 type ToolUse struct {
 	ID string `json:"id"`
 
@@ -467,7 +465,7 @@ func (v ToolUse) MarshalJSON() ([]byte, error) {
 	return encodeRecord("type", "tool_use", fields(v), nil)
 }
 
-// Usage: What the answer has cost so far: all members beside `type`, under whatever names the provider gives.
+// Usage: What the response has cost so far: all members beside `type`, under the provider's own names.
 type Usage struct {
 	// Others are the members besides.
 	Others map[string]any `json:"-"`
@@ -490,7 +488,7 @@ func (v *Usage) UnmarshalJSON(data []byte) error {
 	return decodeOthers(data, &v.Others, "type")
 }
 
-// ProviderFailed: The provider has met an error. It does not end the call.
+// ProviderFailed: An error of the provider. It does not end the call.
 type ProviderFailed struct {
 	Message string `json:"message"`
 
@@ -555,7 +553,7 @@ type CommandInvoke struct {
 
 	Args []string `json:"args"`
 
-	// Chosen by the host, another one for each run. All output of this run bears it.
+	// Chosen by the host, another one for each run. All output of this run carries it.
 	RequestID string `json:"request_id"`
 }
 
@@ -568,8 +566,8 @@ func (v CommandInvoke) MarshalJSON() ([]byte, error) {
 	return encodeRecord("", "", fields(v), nil)
 }
 
-// CommandOutputParams: Params of command.output. Which run it is of, and the event in `event`. Where there is no
-// `event`, its members stand beside the request id.
+// CommandOutputParams: Params of command.output. The run that it belongs to, and the event in `event`. Without
+// `event`, its members are beside the request id.
 type CommandOutputParams struct {
 	// That of the `command.invoke`.
 	RequestID string `json:"request_id"`
@@ -595,7 +593,7 @@ func (v *CommandOutputParams) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// CommandOutputEvent: One of five, told apart by `kind`. It is one of Text, SystemText, ErrorText, Table,
+// CommandOutputEvent: One of five, distinguished by `kind`. It is one of Text, SystemText, ErrorText, Table,
 // CommandDone.
 type CommandOutputEvent interface{ isCommandOutputEvent() }
 
@@ -698,12 +696,12 @@ type TaskStarted struct {
 	// What is being done, for people.
 	Label string `json:"label"`
 
-	// `other` means `generic`. What is no string counts as absent, and absent means `generic`.
+	// `other` means `generic`. A value that is not a string counts as absent, and absent means `generic`.
 	Kind TaskKind `json:"kind,omitempty"`
 }
 
-// TaskUpdated: Params of task.update. How far a task is. A member of a wrong type counts as absent; a task that has
-// not begun is ignored.
+// TaskUpdated: Params of task.update. The progress of a task. A member of a wrong type counts as absent; a task that
+// has not begun is ignored.
 type TaskUpdated struct {
 	ID string `json:"id"`
 
@@ -717,7 +715,7 @@ type TaskUpdated struct {
 	Message string `json:"message,omitempty"`
 }
 
-// TaskLogged: Params of task.log. A task has said something. A host shows the last eight lines.
+// TaskLogged: Params of task.log. A log line of a task. A host shows the last eight lines.
 type TaskLogged struct {
 	ID string `json:"id"`
 
@@ -728,11 +726,11 @@ type TaskLogged struct {
 type TaskEnded struct {
 	ID string `json:"id"`
 
-	// Why it has failed. Null, empty or left out where it has not.
+	// Why it has failed. Null, empty or left out if it has not.
 	Error string `json:"error,omitempty"`
 }
 
-// TaskKind: `other` means `generic`. What is no string counts as absent, and absent means `generic`.
+// TaskKind: `other` means `generic`. A value that is not a string counts as absent, and absent means `generic`.
 type TaskKind string
 
 // The values of TaskKind.
@@ -742,8 +740,8 @@ const (
 	TaskKindGeneric  TaskKind = "generic"
 )
 
-// HookEvent: Params of hook.handle. From the host to the extension. All nine members are sent each time, null where
-// they do not apply; a reader should take a missing one for null.
+// HookEvent: Params of hook.handle. From the host to the extension. All nine members are sent each time, null if they
+// do not apply; a missing one means null.
 type HookEvent struct {
 	Kind HookKind `json:"kind"`
 
@@ -756,18 +754,18 @@ type HookEvent struct {
 	// Of a tool hook: what the tool gets or got.
 	ToolInput any `json:"tool_input,omitempty"`
 
-	// Of `after_tool_call`: what the tool gave. Of more than 32 KiB only the beginning, with `…[truncated, N total
-	// bytes]` behind it.
+	// Of `after_tool_call`: the output of the tool. Of more than 32 KiB only the beginning, followed by `…[truncated,
+	// N total bytes]`.
 	ToolOutput string `json:"tool_output,omitempty"`
 
-	// Of `before_message` the last text of the user, of `on_message_complete` the answer, of `on_compaction` the
+	// Of `before_message` the last text of the user, of `on_message_complete` the response, of `on_compaction` the
 	// summary.
 	Message string `json:"message,omitempty"`
 
 	// Of session hooks the session, of `on_compaction` the new one. A host may send it with all hooks.
 	SessionID string `json:"session_id,omitempty"`
 
-	// Of `on_session_end`: the messages of the session, where they are kept.
+	// Of `on_session_end`: the messages of the session, if they are stored.
 	Transcript []any `json:"transcript,omitempty"`
 
 	// Of `on_message_complete`: `content_block_count`, `has_tool_use`. Of `on_compaction`: `old_session_id`,
@@ -790,9 +788,9 @@ const (
 	HookKindOnSessionEnd      HookKind = "on_session_end"
 )
 
-// HookResult: Result of hook.handle. What the extension wants. Allowed besides `continue`: for `before_tool_call`
-// `block`, `confirm`, `modify`; for `after_tool_call` `replace`; for `before_message` and `on_session_start`
-// `inject`. It is one of Continue, Block, Inject, Confirm, Modify, Replace.
+// HookResult: Result of hook.handle. The result. Allowed besides `continue`: for `before_tool_call` `block`,
+// `confirm`, `modify`; for `after_tool_call` `replace`; for `before_message` and `on_session_start` `inject`. It is
+// one of Continue, Block, Inject, Confirm, Modify, Replace.
 type HookResult interface{ isHookResult() }
 
 // UnmarshalHookResult decodes a value by its member action.
@@ -818,7 +816,7 @@ func UnmarshalHookResult(data []byte) (HookResult, error) {
 	return nil, fmt.Errorf("becket: unknown action of HookResult: %q", tag)
 }
 
-// Continue: Go on as if nobody had asked.
+// Continue: Go on as without this hook.
 type Continue struct{}
 
 func (Continue) isHookResult() {}
@@ -829,8 +827,8 @@ func (v Continue) MarshalJSON() ([]byte, error) {
 	return encodeRecord("action", "continue", fields(v), nil)
 }
 
-// Block: Do not run the tool. The reason is shown. The first answer of this kind, of `confirm` or of `modify` is the
-// last one asked for.
+// Block: Do not run the tool. The reason is shown. After the first result of this kind, of `confirm` or of `modify`
+// no further extension is consulted.
 type Block struct {
 	Reason string `json:"reason"`
 }
@@ -843,7 +841,7 @@ func (v Block) MarshalJSON() ([]byte, error) {
 	return encodeRecord("action", "block", fields(v), nil)
 }
 
-// Inject: Put this text before the model, as context of the extension and not as words of the user. Texts of several
+// Inject: Put this text before the model, as context of the extension and not as text of the user. Texts of several
 // extensions are joined by a blank line.
 type Inject struct {
 	Content string `json:"content"`
@@ -857,7 +855,7 @@ func (v Inject) MarshalJSON() ([]byte, error) {
 	return encodeRecord("action", "inject", fields(v), nil)
 }
 
-// Confirm: Ask the user first: `yes` or `y` allows, anything else blocks, and so does having nobody to ask.
+// Confirm: Prompt the user first: `yes` or `y` allows, anything else blocks, and so does a host without a prompt.
 type Confirm struct {
 	Message string `json:"message"`
 }
@@ -901,7 +899,7 @@ func (v Replace) MarshalJSON() ([]byte, error) {
 }
 
 // HookMatch: Which events of a kind an extension wants: all conditions must hold. No other members are allowed, since
-// a condition that nobody knows would never hold back anything.
+// an unknown condition would never hold.
 type HookMatch struct {
 	// Of tool hooks only: the name under which a model sees the tool, or its own.
 	Tool string `json:"tool,omitempty"`
@@ -909,7 +907,7 @@ type HookMatch struct {
 	// A part of the compact JSON text of the input.
 	InputContains string `json:"input_contains,omitempty"`
 
-	// The whole input. The order of members does not matter; 1 and 1.0 are different. Null is as absent.
+	// The whole input. The order of members does not matter; 1 and 1.0 are different. Null means absent.
 	InputEquals any `json:"input_equals,omitempty"`
 }
 
@@ -921,22 +919,22 @@ type HookSubscription struct {
 	Match *HookMatch `json:"match,omitempty"`
 }
 
-// Append: Params of memory.append. From the extension to the host; needs `memory.write`. What is too large, or not in
-// the extension's own namespace, is answered with "invalid params".
+// Append: Params of memory.append. From the extension to the host; needs `memory.write`. A record that is too large,
+// or not in the extension's own namespace, gets the error "invalid params".
 type Append struct {
 	Namespace string `json:"namespace"`
 
 	// At most 16 KiB of UTF-8.
 	Content string `json:"content"`
 
-	// Null is as absent: no tags.
+	// Null means absent: no tags.
 	Tags []string `json:"tags,omitempty"`
 
-	// Anything, of at most 64 KiB as compact JSON. Null is as absent.
+	// Anything, of at most 64 KiB as compact JSON. Null means absent.
 	Meta any `json:"meta,omitempty"`
 
 	// A key of your own, at most 256 bytes of UTF-8. With one that this namespace has seen, nothing is added and the
-	// first answer is given again: send it with each try of the same append.
+	// first result is returned again: send it with each try of the same append.
 	Idem string `json:"idem,omitempty"`
 }
 
@@ -966,17 +964,16 @@ type Query struct {
 	// The latest time, itself included.
 	UntilMS *int64 `json:"until_ms,omitempty"`
 
-	// The most records that are wanted, 50 where nothing is said. There are never more than 1000: ask again for older
-	// ones.
+	// The maximum number of records, 50 by default. There are never more than 1000: query again for older ones.
 	Limit *int64 `json:"limit,omitempty"`
 }
 
-// Records: Result of memory.query. What was found, newest first. What one message cannot hold is left out: `more`
-// says so, and `until_ms` finds the rest.
+// Records: Result of memory.query. The records found, newest first. What one message cannot hold is left out: `more`
+// is set then, and `until_ms` finds the rest.
 type Records struct {
 	Records []Record `json:"records"`
 
-	// Whether older records that were wanted did not fit into this answer.
+	// Whether older matching records did not fit into this response.
 	More bool `json:"more,omitempty"`
 }
 
@@ -989,7 +986,7 @@ func (v Records) MarshalJSON() ([]byte, error) {
 	return encodeRecord("", "", fields(v), nil)
 }
 
-// Record: One record as it was kept. `tags` are always there, `meta` only where there is one.
+// Record: One stored record. `tags` are always there, `meta` only if there is one.
 type Record struct {
 	Namespace string `json:"namespace"`
 
@@ -1018,7 +1015,7 @@ type ConfigGet struct {
 	Key string `json:"key"`
 }
 
-// ConfigValue: Result of config.get. The value and the revision of its last change; null and 0 where there is none.
+// ConfigValue: Result of config.get. The value and the revision of its last change; null and 0 if there is none.
 type ConfigValue struct {
 	Value *string `json:"value"`
 
@@ -1032,12 +1029,12 @@ type ConfigSet struct {
 	// At most 16 KiB of UTF-8.
 	Value string `json:"value"`
 
-	// The value is kept only if this is still the revision of the key; 0 means that there must be no value yet.
+	// The value is stored only if this is still the revision of the key; 0 means that there must be no value yet.
 	IfRevision *int64 `json:"if_revision,omitempty"`
 }
 
-// ConfigSaved: Result of config.set. Sent when the value is safe. Where `ok` is false, `if_revision` was not the
-// revision of the key: nothing was changed, and `revision` is the one that it has.
+// ConfigSaved: Result of config.set. Sent when the value is safe. If `ok` is false, `if_revision` was not the
+// revision of the key: nothing was changed, and `revision` is the current one.
 type ConfigSaved struct {
 	OK bool `json:"ok"`
 
@@ -1046,23 +1043,23 @@ type ConfigSaved struct {
 
 // ConfigSubscribe: Params of config.subscribe. From the extension to the host; needs `config.subscribe`.
 type ConfigSubscribe struct {
-	// Whose changes are wanted; all where it is left out.
+	// The keys to subscribe to; all if left out.
 	Keys []string `json:"keys,omitempty"`
 
-	// The last revision that is known. Left out where nothing is known yet.
+	// The last known revision. Left out if there is none.
 	Since *int64 `json:"since,omitempty"`
 }
 
-// ConfigSubscribed: Result of config.subscribe. From now on each change is told once, in order, without a gap: those
-// after `since`, or, where there is a snapshot, those after `revision`.
+// ConfigSubscribed: Result of config.subscribe. From now on each change is sent once, in order, without a gap: those
+// after `since`, or, with a snapshot, those after `revision`.
 type ConfigSubscribed struct {
 	OK bool `json:"ok"`
 
-	// Of the whole configuration, when this was answered.
+	// Of the whole configuration, at the time of the response.
 	Revision *int64 `json:"revision,omitempty"`
 
-	// All values that are wanted; they replace what is known. Sent where `since` was left out, or is so old that the
-	// changes since then are forgotten.
+	// All values of the subscribed keys; they replace the known ones. Sent if `since` was left out, or is so old that
+	// the changes since then are no longer stored.
 	Snapshot map[string]string `json:"snapshot,omitempty"`
 }
 
@@ -1093,7 +1090,7 @@ type EditorKey struct {
 }
 
 // EditorCommit: Params of settings.editor.commit, to the extension. From the host to the extension: the user has
-// taken this value; of a row it is its `data`.
+// chosen this value; for a row it is its `data`.
 type EditorCommit struct {
 	Category string `json:"category"`
 
@@ -1112,9 +1109,9 @@ type EditorOpened struct {
 	Render *EditorRender `json:"render,omitempty"`
 }
 
-// EditorTaken: The value to store, what the host shall do besides (any JSON that both agree on), and what to show
-// now. A host also accepts a bare value; without one it stores the value that was taken. Never respond with null:
-// some hosts store it as a text.
+// EditorTaken: The value to store, what else the host shall do (any JSON that both agree on), and what to show now. A
+// host also accepts a bare value; without one it stores the value that was entered. Never respond with null: some
+// hosts store it as a text.
 type EditorTaken struct {
 	Value any `json:"value"`
 
@@ -1123,11 +1120,11 @@ type EditorTaken struct {
 	Render *EditorRender `json:"render,omitempty"`
 }
 
-// EditorRender: Params of settings.editor.render. From the extension to the host: all that is to be seen now.
+// EditorRender: Params of settings.editor.render. From the extension to the host: the whole content to show now.
 type EditorRender struct {
 	Rows []EditorRow `json:"rows"`
 
-	// The index of the marked row; left out where none is.
+	// The index of the marked row; left out if there is none.
 	Cursor *int64 `json:"cursor,omitempty"`
 
 	// A hint below the rows.
@@ -1150,15 +1147,15 @@ type EditorRow struct {
 	// A glyph before the label.
 	Marker string `json:"marker,omitempty"`
 
-	// Whether the user may take it. One that is not is dimmed, and the cursor passes over it.
+	// Whether the user may choose it. One that is not is dimmed, and the cursor skips it.
 	Selectable *bool `json:"selectable,omitempty"`
 
-	// What taking it gives; the host does not look at it.
+	// The value of the row; the host does not inspect it.
 	Data any `json:"data,omitempty"`
 }
 
 // EditorCommitted: Params of settings.editor.commit, to the host. From the extension to the host: the user has chosen
-// this value, to be kept; the editor closes.
+// this value, to be stored; the editor closes.
 type EditorCommitted struct {
 	Value any `json:"value"`
 }
@@ -1175,15 +1172,15 @@ type WidgetUpsert struct {
 
 	Lines []string `json:"lines"`
 
-	// Null is as absent.
+	// Null means absent.
 	Position Position `json:"position,omitempty"`
 
 	Title string `json:"title,omitempty"`
 
-	// Seconds after which it goes by itself. Left out where it stays until it is dismissed.
+	// Seconds after which it is removed. Left out if it stays until it is dismissed.
 	TTLSecs *int64 `json:"ttl_secs,omitempty"`
 
-	// The same lines in colours, each made of parts; shown instead of `lines` where the host can.
+	// The same lines in colours, each made of parts; shown instead of `lines` if the host can.
 	StyledLines [][]StyledText `json:"styled_lines,omitempty"`
 }
 
@@ -1201,7 +1198,7 @@ type WidgetDismiss struct {
 	ID string `json:"id"`
 }
 
-// Position: Where on the screen it stands.
+// Position: Its position on the screen.
 type Position string
 
 // The values of Position.
@@ -1275,7 +1272,7 @@ type CapabilityInfo struct {
 	Modes []string `json:"modes,omitempty"`
 }
 
-// ModelInfo: A model that the extension knows.
+// ModelInfo: A model of the extension.
 type ModelInfo struct {
 	ID string `json:"id"`
 
@@ -1315,7 +1312,7 @@ func UnmarshalSidecarCommand(data []byte) (SidecarCommand, error) {
 	return nil, fmt.Errorf("becket: unknown type of SidecarCommand: %q", tag)
 }
 
-// SidecarInit: Begin. Further members of `config` are a matter between the extension and its sidecar.
+// SidecarInit: Begin. Further members of `config` are defined by the extension and its sidecar.
 type SidecarInit struct {
 	Config SidecarConfig `json:"config"`
 }
@@ -1359,8 +1356,8 @@ func (v SidecarShutdown) MarshalJSON() ([]byte, error) {
 	return encodeRecord("type", "shutdown", fields(v), nil)
 }
 
-// SidecarEvent: What a host reads. A type that it does not know is the sidecar's own, and is passed over. It is one
-// of SidecarHello, SidecarStatus, InsertText, SidecarFailed.
+// SidecarEvent: What a host reads. An unknown type is the sidecar's own, and is ignored. It is one of SidecarHello,
+// SidecarStatus, InsertText, SidecarFailed.
 type SidecarEvent interface{ isSidecarEvent() }
 
 // UnmarshalSidecarEvent decodes a value by its member type.
@@ -1388,7 +1385,7 @@ type SidecarHello struct {
 
 	Extension string `json:"extension"`
 
-	// In words of your own.
+	// Free text.
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
@@ -1400,7 +1397,7 @@ func (v SidecarHello) MarshalJSON() ([]byte, error) {
 	return encodeRecord("type", "hello", fields(v), nil)
 }
 
-// SidecarStatus: What the sidecar is doing, in a word of its own, and what to show for it. `idle`, `ready` and
+// SidecarStatus: What the sidecar is doing, as a word of your own, and what to show for it. `idle`, `ready` and
 // `stopped` are shown as inactive, all others as active.
 type SidecarStatus struct {
 	State string `json:"state"`
@@ -1441,7 +1438,7 @@ const (
 	InsertModeReplace InsertMode = "replace"
 )
 
-// SidecarFailed: Something went wrong that the user should know of.
+// SidecarFailed: An error for the user.
 type SidecarFailed struct {
 	Message string `json:"message"`
 }

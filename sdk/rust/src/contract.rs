@@ -29,7 +29,7 @@ pub mod method {
     pub const PROVIDER_STREAM: &str = "provider.stream";
     /// Runs a command of the extension; its output and tasks arrive as events.
     pub const COMMAND_INVOKE: &str = "command.invoke";
-    /// Asks an extension about something that the host is about to do or has done.
+    /// Consults an extension about something that the host is about to do or has done.
     pub const HOOK_HANDLE: &str = "hook.handle";
     /// Returns the extension's build, capabilities and models.
     pub const INFO_GET: &str = "info.get";
@@ -119,7 +119,7 @@ pub mod code {
     pub const NOT_SUPPORTED: i64 = 1009;
 }
 
-/// Chosen by whoever sends the request and returned as it came: 7 and "7" are different ids. becket sends
+/// Chosen by the sender of the request and returned unchanged: 7 and "7" are different ids. becket sends
 /// positive integers; the safe range for all peers is 1 to 2147483647.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -263,7 +263,7 @@ pub struct Initialize {
     /// The version of this contract: 1. An extension that does not support it responds with the error 1008, whose
     /// `data.supported` lists the versions that it supports.
     pub extension_protocol_version: u32,
-    /// The id under which the host knows the extension. It is also its namespace in the host's memory.
+    /// The id that the host uses for the extension. It is also its namespace in the host's memory.
     pub plugin_id: String,
     /// The folder of the extension.
     pub plugin_root: Option<String>,
@@ -332,8 +332,8 @@ pub struct Initialized {
     /// As in the params. Anything but an array of strings counts as none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub features: Vec<String>,
-    /// What `info.get` would be answered with, for a host that has named features: it need not ask. Anything else
-    /// than such an answer counts as none.
+    /// The result of `info.get`, for a host that has announced features: it need not call it. An invalid value
+    /// counts as none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<ExtensionInfo>,
     /// The id in the code of the extension, for a host that has named features, where it is another than
@@ -446,11 +446,11 @@ impl Capabilities {
     }
 }
 
-/// Something that the extension can do, in words of its own. The host looks at nothing but the permissions.
+/// Something that the extension can do, in its own format. The host checks only the permissions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeclaredCapability {
-    /// Chosen by the author; whoever uses the capability knows it.
+    /// Chosen by the author, for the users of the capability.
     pub kind: String,
     /// For people.
     pub name: String,
@@ -547,7 +547,7 @@ pub struct Tool {
     pub description: String,
     /// The JSON Schema of the input, which is an object.
     pub input_schema: Map<String, Value>,
-    /// Whether it changes nothing outside of its process, by its author's word. A hint, no permission.
+    /// Whether it changes nothing outside of its process, as its author declares. A hint, not a permission.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_only: bool,
     /// The JSON Schema of the result, or of the structured content of a tool of MCP. A host may show it; results
@@ -588,13 +588,13 @@ impl Tool {
     }
 }
 
-/// Params of tool.call. From the host to the extension. Answer within 120 seconds.
+/// Params of tool.call. From the host to the extension. Respond within 120 seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
     /// As the extension has declared it.
     pub name: String,
-    /// Fits the `input_schema` of the tool where the host checks that; do not rely on it.
+    /// Fits the `input_schema` of the tool if the host validates it; do not rely on it.
     pub input: Map<String, Value>,
 }
 
@@ -606,7 +606,7 @@ impl ToolCall {
     }
 }
 
-/// A provider of models. The host knows its models as `plugin:provider:model`.
+/// A provider of models. The host names its models `plugin:provider:model`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Provider {
@@ -616,8 +616,8 @@ pub struct Provider {
     pub display_name: String,
     /// For people.
     pub description: String,
-    /// The JSON Schema of the configuration that the provider needs. The host refuses the extension where a key of
-    /// its `required` is not configured.
+    /// The JSON Schema of the configuration that the provider needs. The host refuses the extension if a key of its
+    /// `required` is not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Map<String, Value>>,
     /// The member `models`.
@@ -659,7 +659,7 @@ pub struct Model {
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// What the model can do. Members beside the two that are named here are kept for whoever asks.
+    /// What the model can do. Further members are passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<ModelCapabilities>,
     /// Tokens.
@@ -696,7 +696,7 @@ impl Model {
     }
 }
 
-/// What the model can do. Members beside the two that are named here are kept for whoever asks.
+/// What the model can do. Further members are passed on unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelCapabilities {
@@ -764,7 +764,7 @@ pub enum MessageContent {
 }
 
 /// Params of provider.complete and of provider.stream. From the host to the extension. A host sends all
-/// members, null where it has nothing to say.
+/// members, null for those without a value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderRequest {
@@ -779,7 +779,7 @@ pub struct ProviderRequest {
     /// The member `system_prompt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The tools that the answer may ask for, with `name`, `description` and `input_schema`.
+    /// The tools that the model may call, with `name`, `description` and `input_schema`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tools: Vec<Map<String, Value>>,
     /// The member `temperature`.
@@ -788,7 +788,7 @@ pub struct ProviderRequest {
     /// The member `max_tokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// Tokens; 0 asks for no thinking.
+    /// Tokens; 0 disables thinking.
     #[serde(default, skip_serializing_if = "is_default")]
     pub thinking_budget: u32,
 }
@@ -851,17 +851,17 @@ impl ProviderRequest {
     }
 }
 
-/// Result of provider.stream. The whole answer. `content` may be empty where all of it has gone out as events.
+/// Result of provider.stream. The whole response. `content` may be empty if all of it was sent as events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderResult {
     /// Content blocks. Those of the type `text` have a `text`, those of the type `tool_use` an `id`, a `name` and
-    /// an `input`; the host passes over others.
+    /// an `input`; the host ignores others.
     pub content: Vec<Value>,
     /// The member `stop_reason`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// What the answer has cost, under whatever names the provider gives.
+    /// What the response has cost, under the provider's own names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
 }
@@ -888,25 +888,25 @@ impl ProviderResult {
     }
 }
 
-/// One of six, told apart by `type`.
+/// One of six, distinguished by `type`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
 pub enum ProviderEvent {
-    /// A further piece of the answer, in `delta`. A host also reads `text` where there is no `delta`.
+    /// A further part of the response, in `delta`. A host also reads `text` if there is no `delta`.
     #[serde(rename = "text")]
     Text {
         /// The member `delta`.
         delta: String,
     },
-    /// A further piece of what the model thinks, in `delta`. A host also reads `text` where there is no `delta`.
+    /// A further part of the model's thinking, in `delta`. A host also reads `text` if there is no `delta`.
     #[serde(rename = "thinking")]
     Thinking {
         /// The member `delta`.
         delta: String,
     },
-    /// The model asks for a tool. A host shows it and does not run it: only the result of `provider.complete` asks
-    /// for tools.
+    /// The model calls a tool. A host shows it and does not run it: only tool calls in the result of
+    /// `provider.complete` are run.
     #[serde(rename = "tool_use")]
     ToolUse {
         /// The member `id`.
@@ -917,14 +917,14 @@ pub enum ProviderEvent {
         #[serde(default, skip_serializing_if = "is_default")]
         input: Map<String, Value>,
     },
-    /// What the answer has cost so far: all members beside `type`, under whatever names the provider gives.
+    /// What the response has cost so far: all members beside `type`, under the provider's own names.
     #[serde(rename = "usage")]
     Usage {
         /// All other members.
         #[serde(flatten)]
         members: Map<String, Value>,
     },
-    /// The provider has met an error. It does not end the call.
+    /// An error of the provider. It does not end the call.
     #[serde(rename = "error")]
     Error {
         /// The member `message`.
@@ -960,7 +960,7 @@ pub struct CommandInvoke {
     pub command: String,
     /// The member `args`.
     pub args: Vec<String>,
-    /// Chosen by the host, another one for each run. All output of this run bears it.
+    /// Chosen by the host, another one for each run. All output of this run carries it.
     pub request_id: String,
 }
 
@@ -972,8 +972,8 @@ impl CommandInvoke {
     }
 }
 
-/// Params of command.output. Which run it is of, and the event in `event`. Where there is no `event`, its
-/// members stand beside the request id.
+/// Params of command.output. The run that it belongs to, and the event in `event`. Without `event`, its members
+/// are beside the request id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CommandOutputParams {
@@ -991,7 +991,7 @@ impl CommandOutputParams {
     }
 }
 
-/// One of five, told apart by `kind`.
+/// One of five, distinguished by `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
 #[non_exhaustive]
@@ -1038,8 +1038,8 @@ pub struct TaskStarted {
     pub id: String,
     /// What is being done, for people.
     pub label: String,
-    /// `other` means `generic`. What is no string counts as absent, and absent means `generic`. The default is
-    /// `generic`.
+    /// `other` means `generic`. A value that is not a string counts as absent, and absent means `generic`. The
+    /// default is `generic`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<TaskKind>,
 }
@@ -1059,8 +1059,8 @@ impl TaskStarted {
     }
 }
 
-/// Params of task.update. How far a task is. A member of a wrong type counts as absent; a task that has not
-/// begun is ignored.
+/// Params of task.update. The progress of a task. A member of a wrong type counts as absent; a task that has
+/// not begun is ignored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskUpdated {
@@ -1106,7 +1106,7 @@ impl TaskUpdated {
     }
 }
 
-/// Params of task.log. A task has said something. A host shows the last eight lines.
+/// Params of task.log. A log line of a task. A host shows the last eight lines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskLogged {
@@ -1130,7 +1130,7 @@ impl TaskLogged {
 pub struct TaskEnded {
     /// The member `id`.
     pub id: String,
-    /// Why it has failed. Null, empty or left out where it has not.
+    /// Why it has failed. Null, empty or left out if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -1150,7 +1150,7 @@ impl TaskEnded {
     }
 }
 
-/// `other` means `generic`. What is no string counts as absent, and absent means `generic`.
+/// `other` means `generic`. A value that is not a string counts as absent, and absent means `generic`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TaskKind {
@@ -1168,8 +1168,8 @@ pub enum TaskKind {
     Unknown,
 }
 
-/// Params of hook.handle. From the host to the extension. All nine members are sent each time, null where they
-/// do not apply; a reader should take a missing one for null.
+/// Params of hook.handle. From the host to the extension. All nine members are sent each time, null if they do
+/// not apply; a missing one means null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HookEvent {
@@ -1184,18 +1184,18 @@ pub struct HookEvent {
     /// Of a tool hook: what the tool gets or got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_input: Option<Value>,
-    /// Of `after_tool_call`: what the tool gave. Of more than 32 KiB only the beginning, with `…[truncated, N total
-    /// bytes]` behind it.
+    /// Of `after_tool_call`: the output of the tool. Of more than 32 KiB only the beginning, followed by
+    /// `…[truncated, N total bytes]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_output: Option<String>,
-    /// Of `before_message` the last text of the user, of `on_message_complete` the answer, of `on_compaction` the
+    /// Of `before_message` the last text of the user, of `on_message_complete` the response, of `on_compaction` the
     /// summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Of session hooks the session, of `on_compaction` the new one. A host may send it with all hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Of `on_session_end`: the messages of the session, where they are kept.
+    /// Of `on_session_end`: the messages of the session, if they are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<Vec<Value>>,
     /// Of `on_message_complete`: `content_block_count`, `has_tool_use`. Of `on_compaction`: `old_session_id`,
@@ -1309,30 +1309,30 @@ pub enum HookKind {
     Unknown,
 }
 
-/// Result of hook.handle. What the extension wants. Allowed besides `continue`: for `before_tool_call` `block`,
-/// `confirm`, `modify`; for `after_tool_call` `replace`; for `before_message` and `on_session_start` `inject`.
+/// Result of hook.handle. The result. Allowed besides `continue`: for `before_tool_call` `block`, `confirm`,
+/// `modify`; for `after_tool_call` `replace`; for `before_message` and `on_session_start` `inject`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action")]
 #[non_exhaustive]
 pub enum HookResult {
-    /// Go on as if nobody had asked.
+    /// Go on as without this hook.
     #[serde(rename = "continue")]
     Continue,
-    /// Do not run the tool. The reason is shown. The first answer of this kind, of `confirm` or of `modify` is the
-    /// last one asked for.
+    /// Do not run the tool. The reason is shown. After the first result of this kind, of `confirm` or of `modify`
+    /// no further extension is consulted.
     #[serde(rename = "block")]
     Block {
         /// The member `reason`.
         reason: String,
     },
-    /// Put this text before the model, as context of the extension and not as words of the user. Texts of several
+    /// Put this text before the model, as context of the extension and not as text of the user. Texts of several
     /// extensions are joined by a blank line.
     #[serde(rename = "inject")]
     Inject {
         /// The member `content`.
         content: String,
     },
-    /// Ask the user first: `yes` or `y` allows, anything else blocks, and so does having nobody to ask.
+    /// Prompt the user first: `yes` or `y` allows, anything else blocks, and so does a host without a prompt.
     #[serde(rename = "confirm")]
     Confirm {
         /// The member `message`.
@@ -1356,8 +1356,8 @@ pub enum HookResult {
     Unknown,
 }
 
-/// Which events of a kind an extension wants: all conditions must hold. No other members are allowed, since a
-/// condition that nobody knows would never hold back anything.
+/// Which events of a kind an extension wants: all conditions must hold. No other members are allowed, since an
+/// unknown condition would never hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HookMatch {
@@ -1367,7 +1367,7 @@ pub struct HookMatch {
     /// A part of the compact JSON text of the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_contains: Option<String>,
-    /// The whole input. The order of members does not matter; 1 and 1.0 are different. Null is as absent.
+    /// The whole input. The order of members does not matter; 1 and 1.0 are different. Null means absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_equals: Option<Value>,
 }
@@ -1422,24 +1422,24 @@ impl HookSubscription {
     }
 }
 
-/// Params of memory.append. From the extension to the host; needs `memory.write`. What is too large, or not in
-/// the extension's own namespace, is answered with "invalid params".
+/// Params of memory.append. From the extension to the host; needs `memory.write`. A record that is too large,
+/// or not in the extension's own namespace, gets the error "invalid params".
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Append {
-    /// The id of the extension that asks; it has no other. At most 64 bytes of UTF-8, without `/`, `\`, `..` and
+    /// The id of the calling extension; it has no other. At most 64 bytes of UTF-8, without `/`, `\`, `..` and
     /// white space.
     pub namespace: String,
     /// At most 16 KiB of UTF-8.
     pub content: String,
-    /// Null is as absent: no tags.
+    /// Null means absent: no tags.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tags: Vec<String>,
-    /// Anything, of at most 64 KiB as compact JSON. Null is as absent.
+    /// Anything, of at most 64 KiB as compact JSON. Null means absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
     /// A key of your own, at most 256 bytes of UTF-8. With one that this namespace has seen, nothing is added and
-    /// the first answer is given again: send it with each try of the same append.
+    /// the first result is returned again: send it with each try of the same append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idem: Option<String>,
 }
@@ -1506,7 +1506,7 @@ impl Appended {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Query {
-    /// The id of the extension that asks; it has no other. At most 64 bytes of UTF-8, without `/`, `\`, `..` and
+    /// The id of the calling extension; it has no other. At most 64 bytes of UTF-8, without `/`, `\`, `..` and
     /// white space.
     pub namespace: String,
     /// A part of the content; case does not matter.
@@ -1521,8 +1521,7 @@ pub struct Query {
     /// The latest time, itself included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<u64>,
-    /// The most records that are wanted, 50 where nothing is said. There are never more than 1000: ask again for
-    /// older ones.
+    /// The maximum number of records, 50 by default. There are never more than 1000: query again for older ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -1577,14 +1576,14 @@ impl Query {
     }
 }
 
-/// Result of memory.query. What was found, newest first. What one message cannot hold is left out: `more` says
-/// so, and `until_ms` finds the rest.
+/// Result of memory.query. The records found, newest first. What one message cannot hold is left out: `more` is
+/// set then, and `until_ms` finds the rest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Records {
     /// The member `records`.
     pub records: Vec<Record>,
-    /// Whether older records that were wanted did not fit into this answer.
+    /// Whether older matching records did not fit into this response.
     #[serde(default, skip_serializing_if = "is_default")]
     pub more: bool,
 }
@@ -1604,7 +1603,7 @@ impl Records {
     }
 }
 
-/// One record as it was kept. `tags` are always there, `meta` only where there is one.
+/// One stored record. `tags` are always there, `meta` only if there is one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
@@ -1675,7 +1674,7 @@ impl ConfigGet {
     }
 }
 
-/// Result of config.get. The value and the revision of its last change; null and 0 where there is none.
+/// Result of config.get. The value and the revision of its last change; null and 0 if there is none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConfigValue {
@@ -1710,7 +1709,7 @@ pub struct ConfigSet {
     pub key: String,
     /// At most 16 KiB of UTF-8.
     pub value: String,
-    /// The value is kept only if this is still the revision of the key; 0 means that there must be no value yet.
+    /// The value is stored only if this is still the revision of the key; 0 means that there must be no value yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_revision: Option<u64>,
 }
@@ -1730,8 +1729,8 @@ impl ConfigSet {
     }
 }
 
-/// Result of config.set. Sent when the value is safe. Where `ok` is false, `if_revision` was not the revision
-/// of the key: nothing was changed, and `revision` is the one that it has.
+/// Result of config.set. Sent when the value is safe. If `ok` is false, `if_revision` was not the revision of
+/// the key: nothing was changed, and `revision` is the current one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConfigSaved {
@@ -1761,10 +1760,10 @@ impl ConfigSaved {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConfigSubscribe {
-    /// Whose changes are wanted; all where it is left out.
+    /// The keys to subscribe to; all if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
-    /// The last revision that is known. Left out where nothing is known yet.
+    /// The last known revision. Left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
@@ -1785,18 +1784,18 @@ impl ConfigSubscribe {
     }
 }
 
-/// Result of config.subscribe. From now on each change is told once, in order, without a gap: those after
-/// `since`, or, where there is a snapshot, those after `revision`.
+/// Result of config.subscribe. From now on each change is sent once, in order, without a gap: those after
+/// `since`, or, with a snapshot, those after `revision`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConfigSubscribed {
     /// The member `ok`.
     pub ok: bool,
-    /// Of the whole configuration, when this was answered.
+    /// Of the whole configuration, at the time of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// All values that are wanted; they replace what is known. Sent where `since` was left out, or is so old that
-    /// the changes since then are forgotten.
+    /// All values of the subscribed keys; they replace the known ones. Sent if `since` was left out, or is so old
+    /// that the changes since then are no longer stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<BTreeMap<String, String>>,
 }
@@ -1881,8 +1880,8 @@ impl EditorKey {
     }
 }
 
-/// Params of settings.editor.commit, to the extension. From the host to the extension: the user has taken this
-/// value; of a row it is its `data`.
+/// Params of settings.editor.commit, to the extension. From the host to the extension: the user has chosen this
+/// value; for a row it is its `data`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EditorCommit {
@@ -1931,9 +1930,9 @@ impl EditorOpened {
     }
 }
 
-/// The value to store, what the host shall do besides (any JSON that both agree on), and what to show now. A
-/// host also accepts a bare value; without one it stores the value that was taken. Never respond with null:
-/// some hosts store it as a text.
+/// The value to store, what else the host shall do (any JSON that both agree on), and what to show now. A host
+/// also accepts a bare value; without one it stores the value that was entered. Never respond with null: some
+/// hosts store it as a text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EditorTaken {
@@ -1969,13 +1968,13 @@ impl EditorTaken {
     }
 }
 
-/// Params of settings.editor.render. From the extension to the host: all that is to be seen now.
+/// Params of settings.editor.render. From the extension to the host: the whole content to show now.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EditorRender {
     /// The member `rows`.
     pub rows: Vec<EditorRow>,
-    /// The index of the marked row; left out where none is.
+    /// The index of the marked row; left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<u64>,
     /// A hint below the rows.
@@ -2014,11 +2013,10 @@ pub struct EditorRow {
     /// A glyph before the label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<String>,
-    /// Whether the user may take it. One that is not is dimmed, and the cursor passes over it. The default is
-    /// `true`.
+    /// Whether the user may choose it. One that is not is dimmed, and the cursor skips it. The default is `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selectable: Option<bool>,
-    /// What taking it gives; the host does not look at it.
+    /// The value of the row; the host does not inspect it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -2053,7 +2051,7 @@ impl EditorRow {
 }
 
 /// Params of settings.editor.commit, to the host. From the extension to the host: the user has chosen this
-/// value, to be kept; the editor closes.
+/// value, to be stored; the editor closes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EditorCommitted {
@@ -2095,16 +2093,16 @@ pub struct WidgetUpsert {
     pub id: String,
     /// The member `lines`.
     pub lines: Vec<String>,
-    /// Null is as absent. The default is `top_right`.
+    /// Null means absent. The default is `top_right`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
     /// The member `title`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Seconds after which it goes by itself. Left out where it stays until it is dismissed.
+    /// Seconds after which it is removed. Left out if it stays until it is dismissed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_secs: Option<u64>,
-    /// The same lines in colours, each made of parts; shown instead of `lines` where the host can.
+    /// The same lines in colours, each made of parts; shown instead of `lines` if the host can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub styled_lines: Option<Vec<Vec<StyledText>>>,
 }
@@ -2161,7 +2159,7 @@ impl WidgetDismiss {
     }
 }
 
-/// Where on the screen it stands.
+/// Its position on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Position {
@@ -2379,7 +2377,7 @@ impl CapabilityInfo {
     }
 }
 
-/// A model that the extension knows.
+/// A model of the extension.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelInfo {
@@ -2448,7 +2446,7 @@ impl SidecarArgs {
 #[serde(tag = "type")]
 #[non_exhaustive]
 pub enum SidecarCommand {
-    /// Begin. Further members of `config` are a matter between the extension and its sidecar.
+    /// Begin. Further members of `config` are defined by the extension and its sidecar.
     #[serde(rename = "init")]
     Init {
         /// The member `config`.
@@ -2489,7 +2487,7 @@ impl SidecarConfig {
     }
 }
 
-/// What a host reads. A type that it does not know is the sidecar's own, and is passed over.
+/// What a host reads. An unknown type is the sidecar's own, and is ignored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
@@ -2501,11 +2499,11 @@ pub enum SidecarEvent {
         protocol_version: i64,
         /// The member `extension`.
         extension: String,
-        /// In words of your own.
+        /// Free text.
         #[serde(default, skip_serializing_if = "is_default")]
         capabilities: Vec<String>,
     },
-    /// What the sidecar is doing, in a word of its own, and what to show for it. `idle`, `ready` and `stopped` are
+    /// What the sidecar is doing, as a word of your own, and what to show for it. `idle`, `ready` and `stopped` are
     /// shown as inactive, all others as active.
     #[serde(rename = "status")]
     Status {
@@ -2523,7 +2521,7 @@ pub enum SidecarEvent {
         /// The member `mode`.
         mode: InsertMode,
     },
-    /// Something went wrong that the user should know of.
+    /// An error for the user.
     #[serde(rename = "error")]
     Error {
         /// The member `message`.
