@@ -26,7 +26,17 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting-vulnerabilities.md",
 }
-LANGUAGES = {".py": "python", ".js": "js", ".json": "json", ".toml": "toml", ".proto": "protobuf"}
+LANGUAGES = {
+    ".java": "java",
+    ".js": "js",
+    ".json": "json",
+    ".md": "markdown",
+    ".proto": "protobuf",
+    ".py": "python",
+    ".sh": "bash",
+    ".toml": "toml",
+    ".xml": "xml",
+}
 
 
 def main() -> None:

@@ -566,8 +566,8 @@ func (v CommandInvoke) MarshalJSON() ([]byte, error) {
 	return encodeRecord("", "", fields(v), nil)
 }
 
-// CommandOutputParams: Params of command.output. The run that it belongs to, and the event in `event`. Without
-// `event`, its members are beside the request id.
+// CommandOutputParams: Params of command.output. The run that it belongs to, and the event. A host also reads an
+// event whose members are beside the request id.
 type CommandOutputParams struct {
 	// That of the `command.invoke`.
 	RequestID string `json:"request_id"`

@@ -91,7 +91,8 @@ def test_every_manifest_can_be_used(page: Path) -> None:
             tomllib.loads(block.text)
 
 
-LOGGERS_AND_FILES = {"becket.ext", "becket.lsp", "becket.toml", "becket.check", "morphir.toml", "roder.toml"}
+FILES = {"becket.schema.json", "becket.toml", "morphir.toml", "roder.toml"}
+LOGGERS_AND_FILES = FILES | {"becket.ext", "becket.lsp", "becket.check"}
 HISTORY = {"CHANGELOG.md", "upgrading.md"}
 
 

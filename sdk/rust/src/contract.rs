@@ -972,8 +972,8 @@ impl CommandInvoke {
     }
 }
 
-/// Params of command.output. The run that it belongs to, and the event in `event`. Without `event`, its members
-/// are beside the request id.
+/// Params of command.output. The run that it belongs to, and the event. A host also reads an event whose
+/// members are beside the request id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CommandOutputParams {
