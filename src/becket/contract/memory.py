@@ -57,7 +57,8 @@ class Append(Struct, frozen=True, omit_defaults=True):
     idem: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.tags:
+        tags: object = self.tags
+        if tags is None:  # pyright: ignore[reportUnnecessaryComparison]
             force_setattr(self, "tags", ())
 
 

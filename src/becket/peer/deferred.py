@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 __all__ = ["Deferred"]
 
 
-class Deferred:
+class Deferred(Struct, eq=False):
     """A result that is settled later, once, in the thread of the link's loop, with a value or an exception.
 
     An outcome that comes after the request was cancelled or the link has ended is dropped."""
 
-    __slots__ = ("_translate", "respond")
-
-    def __init__(self) -> None:
-        self.respond: Callable[[Any], object] | None = None
-        self._translate: Callable[[Any], Any] | None = None
+    respond: Callable[[Any], object] | None = None
+    _translate: Callable[[Any], Any] | None = None
 
     def translated(self, translate: Callable[[Any], Any]) -> Deferred:
         """Replaces each outcome by what `translate` returns or raises for it; returns this object."""
