@@ -25,11 +25,12 @@ class Deferred(Struct, eq=False):
 
     def settle(self, outcome: Any) -> None:
         """Sends the response."""
-        if self.respond is None:
+        respond, self.respond = self.respond, None  # else request and result would hold each other for ever
+        if respond is None:
             return
         if self._translate is not None:
             try:
                 outcome = self._translate(outcome)
             except Exception as error:
                 outcome = error
-        self.respond(outcome)
+        respond(outcome)

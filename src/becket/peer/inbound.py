@@ -609,6 +609,9 @@ class Inbound:
         cancel = self.link.loop.cancel
         runners = [request.driver_state for request in requests]
         self._unfinished = [runner for runner in runners if isinstance(runner, RequestTask)]
+        for runner in runners:
+            if isinstance(runner, Deferred):
+                runner.respond = None  # its outcome may come long after the link, or never
         for runner in self._unfinished:
             if runner.task is not None and not runner.is_thread:
                 cancel(runner.task)
