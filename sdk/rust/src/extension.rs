@@ -1,11 +1,11 @@
 //! An extension: what it declares, and the handlers of the contract's methods that serve it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,7 +61,7 @@ pub struct Extension {
     limits: Limits,
     methods: Methods,
     tools: Vec<(Tool, ToolHandler)>,
-    commands: HashMap<String, CommandHandler>,
+    commands: BTreeMap<String, CommandHandler>,
     providers: Vec<(Provider, ProviderHandler)>,
     hooks: Vec<(HookSubscription, HookHandler)>,
     capabilities: Vec<DeclaredCapability>,
@@ -83,7 +83,7 @@ impl Extension {
             limits: Limits::default(),
             methods: Methods::new(),
             tools: Vec::new(),
-            commands: HashMap::new(),
+            commands: BTreeMap::new(),
             providers: Vec::new(),
             hooks: Vec::new(),
             capabilities: Vec::new(),
@@ -367,7 +367,7 @@ struct State {
     phase: Phase,
     has_started: bool,
     stop: Stop,
-    stopping_since: Option<Instant>,
+    is_stuck: bool,
 }
 
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -390,7 +390,7 @@ enum Stop {
 impl Session {
     fn register(self: &Arc<Self>, methods: Methods) -> Methods {
         let methods = methods
-            .handle(method::INITIALIZE, self.bind(Self::initialize))
+            .handle(method::INITIALIZE, self.bind(|session, params, ctx| session.initialize(params, ctx)))
             .handle(method::SHUTDOWN, self.bind(Self::shut_down))
             .handle(method::INFO_GET, self.ready(|session, _: Value, _| Ok(session.extension.describe())))
             .handle(
@@ -405,16 +405,21 @@ impl Session {
         methods
             .handle(method::SETTINGS_EDITOR_OPEN, self.ready(|session, open, ctx| session.open_editor(&open, ctx)))
             .handle(method::SETTINGS_EDITOR_KEY, self.ready(|session, key, ctx| session.press_key(&key, ctx)))
-            .handle(method::SETTINGS_EDITOR_COMMIT, self.ready(Self::commit_value))
+            .handle(
+                method::SETTINGS_EDITOR_COMMIT,
+                self.ready(|session, params, ctx| session.commit_value(params, ctx)),
+            )
     }
 
     fn register_offers(self: &Arc<Self>, mut methods: Methods) -> Methods {
         let extension = &self.extension;
         if !extension.tools.is_empty() {
-            methods = methods.handle(method::TOOL_CALL, self.ready(Self::call_tool));
+            methods =
+                methods.handle(method::TOOL_CALL, self.ready(|session, params, ctx| session.call_tool(params, ctx)));
         }
         if !extension.commands.is_empty() {
-            methods = methods.handle(method::COMMAND_INVOKE, self.ready(Self::invoke_command));
+            methods = methods
+                .handle(method::COMMAND_INVOKE, self.ready(|session, params, ctx| session.invoke_command(params, ctx)));
         }
         if !extension.providers.is_empty() {
             methods = methods
@@ -430,7 +435,7 @@ impl Session {
 
     fn bind<P, R, F>(self: &Arc<Self>, handler: F) -> impl Fn(P, &Context) -> Result<R> + Send + Sync + 'static
     where
-        F: Fn(&Self, P, &Context) -> Result<R> + Send + Sync + 'static,
+        F: Fn(&Arc<Self>, P, &Context) -> Result<R> + Send + Sync + 'static,
     {
         let session = Arc::clone(self);
         move |params, ctx| handler(&session, params, ctx)
@@ -439,20 +444,26 @@ impl Session {
     /// Binds a handler that is available between `initialize` and `shutdown`.
     fn ready<P, R, F>(self: &Arc<Self>, handler: F) -> impl Fn(P, &Context) -> Result<R> + Send + Sync + 'static
     where
-        F: Fn(&Self, P, &Context) -> Result<R> + Send + Sync + 'static,
+        F: Fn(&Arc<Self>, P, &Context) -> Result<R> + Send + Sync + 'static,
     {
         self.bind(move |session, params, ctx| {
-            session.check_phase(Phase::Ready)?;
+            session.check_ready()?;
             handler(session, params, ctx)
         })
     }
 
-    fn check_phase(&self, expected: Phase) -> std::result::Result<(), RpcError> {
-        let phase = lock(&self.state).phase;
-        if phase == expected {
+    fn check_ready(&self) -> std::result::Result<(), RpcError> {
+        self.enter(Phase::Ready, Phase::Ready)
+    }
+
+    /// Enters the next phase; in any other than the expected one, the request is rejected.
+    fn enter(&self, expected: Phase, next: Phase) -> std::result::Result<(), RpcError> {
+        let mut state = lock(&self.state);
+        if state.phase == expected {
+            state.phase = next;
             return Ok(());
         }
-        let why = match phase {
+        let why = match state.phase {
             Phase::New => "the host has not sent initialize yet",
             Phase::Starting => "it is starting",
             Phase::Ready => "it has been initialized already",
@@ -473,8 +484,7 @@ impl Session {
             return Err(RpcError::new(code::INCOMPATIBLE, text).with_data(supported).into());
         }
         let params: Initialize = Params(Some(params)).decode()?;
-        self.check_phase(Phase::New)?;
-        self.set_phase(Phase::Starting);
+        self.enter(Phase::New, Phase::Starting)?;
         ctx.peer().limit_features(&params.features);
         let own_id = if params.plugin_id == self.extension.id { String::new() } else { self.extension.id.clone() };
         let has_features = !params.features.is_empty();
@@ -482,12 +492,11 @@ impl Session {
         if let Some(on_start) = &self.extension.on_start
             && let Err(error) = on_start(ctx)
         {
-            self.set_phase(Phase::New); // the host may try again
+            self.enter(Phase::Starting, Phase::New)?; // the host may try again
             return Err(error);
         }
         lock(&self.state).has_started = true;
-        self.check_phase(Phase::Starting)?; // `shutdown` may have come meanwhile
-        self.set_phase(Phase::Ready);
+        self.enter(Phase::Starting, Phase::Ready)?; // `shutdown` may have come meanwhile
         let declared = Initialized::new(PROTOCOL_VERSION).with_capabilities(self.extension.declared(has_features));
         if !has_features {
             return Ok(declared);
@@ -496,18 +505,11 @@ impl Session {
         Ok(declared.with_features(features).with_info(self.extension.describe()).with_id(own_id))
     }
 
-    fn set_phase(&self, phase: Phase) {
-        let mut state = lock(&self.state);
-        if state.phase != Phase::Stopping {
-            state.phase = phase;
-        }
-    }
-
     // -- end
 
     #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-    fn shut_down(&self, _: Value, ctx: &Context) -> Result<()> {
-        self.begin_stopping();
+    fn shut_down(self: &Arc<Self>, _: Value, ctx: &Context) -> Result<()> {
+        self.begin_stopping(ctx.peer());
         ctx.peer().cancel_requests(ctx.request.as_ref());
         ctx.peer().wait_until_running(1, SHUTDOWN_GRACE);
         self.stop_once(ctx);
@@ -515,12 +517,18 @@ impl Session {
         Ok(())
     }
 
-    fn begin_stopping(&self) {
-        let mut state = lock(&self.state);
-        state.phase = Phase::Stopping;
-        state.stopping_since.get_or_insert_with(Instant::now);
-        drop(state);
-        self.changed.notify_all();
+    /// Rejects further requests, and limits the rest of the extension's time.
+    fn begin_stopping(self: &Arc<Self>, peer: &Peer) {
+        if std::mem::replace(&mut lock(&self.state).phase, Phase::Stopping) == Phase::Stopping {
+            return;
+        }
+        let (session, peer) = (Arc::clone(self), peer.clone());
+        thread::spawn(move || {
+            thread::sleep(STOP_GRACE);
+            lock(&session.state).is_stuck = true; // nothing happens if it has ended before
+            session.changed.notify_all();
+            peer.end();
+        });
     }
 
     /// Runs `on_stop`, or waits until its first run has ended.
@@ -553,39 +561,29 @@ impl Session {
 
     /// Waits for the end of the link and of the extension, both within bounds.
     fn wait(self: &Arc<Self>, peer: &Peer) -> Served {
-        let end = loop {
-            let since = lock(&self.state).stopping_since;
-            let left = since.map(|since| (since + STOP_GRACE).saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Served { end: End::Stopped, is_stuck: true };
-            }
-            // `shutdown` sets the bound while this waits without one, so it looks again from time to time.
-            if let Some(end) = peer.wait(Some(left.unwrap_or(STOP_GRACE))) {
-                break end;
-            }
-        };
-        let has_ended = end == End::Stopped || self.finish(peer);
-        Served { end, is_stuck: !has_ended }
+        let end = peer.wait(None).unwrap_or(End::Stopped);
+        if end != End::Stopped {
+            self.finish(peer);
+        }
+        Served { end, is_stuck: lock(&self.state).is_stuck }
     }
 
     /// Ends after the host has closed its end: running handlers may finish, then they are cancelled.
-    fn finish(self: &Arc<Self>, peer: &Peer) -> bool {
+    fn finish(self: &Arc<Self>, peer: &Peer) {
         let is_idle = peer.wait_until_running(0, FINISH_GRACE) || {
             peer.cancel_requests(None);
             peer.wait_until_running(0, CANCEL_GRACE)
         };
-        self.begin_stopping();
+        self.begin_stopping(peer);
         let (session, context) = (Arc::clone(self), Context::new(peer.clone(), None));
         thread::spawn(move || session.stop_once(&context));
-        let until = Instant::now() + STOP_GRACE;
         let mut state = lock(&self.state);
-        while state.stop != Stop::Done && Instant::now() < until {
-            state = wait_until(&self.changed, state, Some(until));
+        while state.stop != Stop::Done && !state.is_stuck {
+            state = wait_until(&self.changed, state, None);
         }
-        let has_stopped = state.stop == Stop::Done;
+        state.is_stuck |= !is_idle;
         drop(state);
         peer.close();
-        is_idle && has_stopped
     }
 
     // -- requests

@@ -381,6 +381,11 @@ impl Peer {
         self.set_end(End::Stopped);
     }
 
+    /// Ends the link at once, as far as those are concerned who wait for it.
+    pub(crate) fn end(&self) {
+        self.set_end(End::Stopped);
+    }
+
     fn set_end(&self, reason: End) {
         lock(&self.0.end).get_or_insert(reason);
         self.0.ended.notify_all();

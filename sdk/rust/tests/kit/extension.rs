@@ -352,3 +352,17 @@ fn a_handler_that_never_returns_does_not_keep_the_extension() {
     assert!(served.join().unwrap().is_stuck);
     drop(held);
 }
+
+#[test]
+fn a_stop_that_never_returns_does_not_keep_the_extension() {
+    let never = Arc::new(Mutex::new(()));
+    let held = never.lock().unwrap();
+    let inside = Arc::clone(&never);
+    let (mut remote, served) = ready(notes().on_stop(move |_| {
+        drop(inside.lock());
+        Ok(())
+    }));
+    remote.request(1, "shutdown", Value::Null);
+    assert!(served.join().unwrap().is_stuck);
+    drop(held);
+}
