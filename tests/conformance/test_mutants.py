@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.conformance.mutants.mutants import Mutant, load_mutants, load_tables, program, run_mutant
+from tests.conformance.mutants.mutants import Mutant, load_mutants, load_tables, open_link, run_mutant
 
-from becket.conformance import CaseVerdict, ProcessLink, Role, list_suites, load_suite, run_cases, select_cases
+from becket.conformance import CaseVerdict, Role, list_suites, load_suite, run_cases, select_cases
 
 FOLDER = Path(__file__).parent / "mutants"
 AT_ONCE = 8  # mutants wait most of their time
@@ -27,9 +27,7 @@ def test_every_case_has_a_mutant_and_every_mutant_a_case(dialect: str) -> None:
 def test_the_program_without_a_defect_passes_every_case(dialect: str, role: Role) -> None:
     suite = load_suite(dialect)
 
-    results = run_cases(
-        suite, select_cases(suite.cases, role), lambda: ProcessLink(program(dialect, role, {})), timeout=20.0
-    )
+    results = run_cases(suite, select_cases(suite.cases, role), lambda: open_link(dialect, role, {}), timeout=20.0)
 
     assert [(one.case.id, one.verdict, one.reason) for one in results if one.verdict is not CaseVerdict.PASS] == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,9 @@ from becket.cli.support.options import FILE, FOLDER
 from becket.cli.support.output import console, json_option, print_json, print_line, print_message, print_table
 from becket.cli.support.passthrough import PassthroughCommand
 from becket.conformance.case import ConformanceCase, Suite, list_suites, load_suite, select_cases
+from becket.conformance.host_link import HostLink
 from becket.conformance.links import ProcessLink
+from becket.conformance.manifests import MANIFEST_WRITERS
 from becket.conformance.report import (
     Run,
     compare,
@@ -81,10 +84,14 @@ def conform(
     lacks what the case needs, which never counts as passed. An extension with the tools of docs/conformance.md is
     offered every case. The exit code is 1 if a case fails that is not in --expect, or if one in it passes.
 
+    With --host the suite plays the extension. CMD must start the command line {child}, which is also in
+    BECKET_CONFORM_CHILD, or the extension in the folder {manifest}, which is also in BECKET_CONFORM_FOLDER.
+
     \b
     becket conform -- python3 notes.py
     becket conform --family framing --junit conform.xml -- ./notes/run
     becket conform --case 'N-FR-*' -v -- node dice.js
+    becket conform --host -- python3 host.py {child}
     becket conform --report conform.html --expect known.txt -- ./notes/run
     """
     suite = load_suite(dialect)
@@ -99,7 +106,9 @@ def conform(
     if not program:
         raise click.UsageError("A program is missing after `--`, such as: ... -- python3 notes.py")
     try:
-        results = run_program(suite, cases, program, folder, timeout, shows_progress=not as_json)
+        with progress_bar(len(cases), is_shown=not as_json) as advance:
+            run_all = run_host if is_host else partial(run_extension, folder=folder)
+            results = run_all(suite, cases, program, timeout=timeout, on_result=advance)
     except OSError as error:
         print_message(f"error: cannot start {program[0]}: {error.strerror or error}")
         return ExitCode.NOT_RUNNING
@@ -127,25 +136,40 @@ def list_cases(cases: Sequence[ConformanceCase], *, as_json: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def run_program(
+def run_extension(
     suite: Suite,
     cases: Sequence[ConformanceCase],
     program: tuple[str, ...],
+    *,
     folder: Path | None,
     timeout: float,
-    *,
-    shows_progress: bool,
+    on_result: Callable[[CaseResult], None],
 ) -> list[CaseResult]:
+    """Runs cases against an extension, in the environment that a host would give it."""
     subject = CheckRequest(program, None, folder, timeout).build_subject(suite.dialect)
-    with progress_bar(len(cases), is_shown=shows_progress) as advance:
-        return run_cases(
-            suite,
-            cases,
-            lambda: ProcessLink(subject.command, env=subject.env, cwd=subject.cwd),
-            variables={"plugin_id": subject.id, "config": dict(subject.config)},
-            timeout=timeout,
-            on_result=advance,
-        )
+    return run_cases(
+        suite,
+        cases,
+        lambda: ProcessLink(subject.command, env=subject.env, cwd=subject.cwd),
+        variables={"plugin_id": subject.id, "config": dict(subject.config)},
+        timeout=timeout,
+        on_result=on_result,
+    )
+
+
+def run_host(
+    suite: Suite,
+    cases: Sequence[ConformanceCase],
+    program: tuple[str, ...],
+    *,
+    timeout: float,
+    on_result: Callable[[CaseResult], None],
+) -> list[CaseResult]:
+    """Runs cases against a host, which starts the suite's own child."""
+    if suite.dialect not in MANIFEST_WRITERS:
+        raise click.UsageError(f"there are no cases for hosts of the dialect {suite.dialect}")
+    write_manifest = MANIFEST_WRITERS[suite.dialect]
+    return run_cases(suite, cases, lambda: HostLink(program, write_manifest), timeout=timeout, on_result=on_result)
 
 
 @contextmanager

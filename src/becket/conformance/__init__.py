@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         load_suite as load_suite,
         select_cases as select_cases,
     )
+    from becket.conformance.host_link import HostLink as HostLink
     from becket.conformance.links import ProcessLink as ProcessLink
     from becket.conformance.runner import (
         CaseResult as CaseResult,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 EXPORTS = {
     "becket.conformance.case": "ConformanceCase Suite list_suites load_suite select_cases",
+    "becket.conformance.host_link": "HostLink",
     "becket.conformance.links": "ProcessLink",
     "becket.conformance.runner": "CaseResult CaseVerdict run_cases",
     "becket.conformance.script": "Role",

@@ -62,6 +62,8 @@ class RoleSetup(Struct, frozen=True, kw_only=True):
     variables: Mapping[str, Any] = {}
     responses: Mapping[str, Any] = {}
     """Results for requests of the program that no step expects, by method."""
+    holds: tuple[str, ...] = ()
+    """Methods whose requests get no response unless a step sends it."""
     offers: Mapping[str, str] = {}
     """Paths into the variables after the handshake, by kind: `tool = "opening/capabilities/tools/*/name"`."""
     probes: Mapping[str, tuple[ScriptStep, ...]] = {}
@@ -133,6 +135,7 @@ def parse_setup(role: Role, table: Mapping[str, Any]) -> RoleSetup:
         alive=parse_script(table.get("alive", ""), role),
         variables=table.get("variables", {}),
         responses={method: json.loads(result) for method, result in table.get("responses", {}).items()},
+        holds=tuple(table.get("holds", [])),
         offers=table.get("offers", {}),
         probes={name: parse_script(script, role) for name, script in table.get("probes", {}).items()},
     )
@@ -163,7 +166,7 @@ def parse_case(family: str, role: Role, table: Mapping[str, Any]) -> Conformance
         needs=tuple(table["needs"]),
         is_ready=is_ready,
         variables=variables,
-        is_alone=bool(variables) or not is_ready or ends_link or table.get("alone", False),
+        is_alone=role is Role.HOST or bool(variables) or not is_ready or ends_link or table.get("alone", False),
         has_fault=table.get("fault", any(isinstance(step, FAULTS) for step in steps)),
     )
 

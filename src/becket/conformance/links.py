@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final, Protocol
 
-__all__ = ["LinkFactory", "ProcessLink", "ProgramLink"]
+__all__ = ["ExtensionLink", "LinkFactory", "ProcessLink", "ProgramLink"]
 
 CHUNK: Final = 1 << 16
 POLL_INTERVAL: Final = 0.05  # seconds; polls for the exit, because pipes may stay open after it
@@ -51,6 +51,26 @@ class ProgramLink(Protocol):
     @property
     def stderr(self) -> str:
         """The end of the program's stderr."""
+        ...
+
+
+class ExtensionLink(ProgramLink, Protocol):
+    """A connection in which the suite plays the extension, as a process that a host has started."""
+
+    def leave(self, code: int) -> None:
+        """Lets the extension exit with this code."""
+        ...
+
+    def stay(self) -> None:
+        """Lets the extension ignore the end of its stdin and SIGTERM."""
+        ...
+
+    def write_stderr(self, data: bytes) -> None:
+        """Lets the extension write to its stderr."""
+        ...
+
+    def wait_gone(self, timeout: float) -> bool:
+        """Returns whether the extension's process is gone within this time."""
         ...
 
 

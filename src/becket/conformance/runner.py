@@ -21,7 +21,7 @@ from becket.contract.json_narrowing import is_array, is_object
 
 __all__ = ["CaseResult", "CaseVerdict", "Offers", "find_offers", "run_cases"]
 
-WORKERS: Final = 4  # a case waits most of its time
+WORKERS: Final = 6  # a case waits most of its time
 STEP_TIMEOUT: Final = 5.0  # seconds for one expected message
 READY_TIMEOUT: Final = 10.0  # seconds for each message of the handshake
 

@@ -19,9 +19,11 @@ __all__ = [
     "CloseOutput",
     "ExpectEnd",
     "ExpectExit",
+    "ExpectGone",
     "ExpectMessage",
     "ExpectSilence",
     "Forbid",
+    "LeaveHost",
     "Pause",
     "Role",
     "ScriptError",
@@ -31,6 +33,8 @@ __all__ = [
     "SendMessage",
     "SendSignal",
     "SetTimeout",
+    "StayAlive",
+    "WriteStderr",
     "parse_script",
     "unescape",
 ]
@@ -135,6 +139,28 @@ class SetTimeout(Struct, frozen=True):
     seconds: float
 
 
+class LeaveHost(Struct, frozen=True):
+    """Lets the suite's extension exit with a code: `leave 3`."""
+
+    code: int
+
+
+class StayAlive(Struct, frozen=True):
+    """Lets the suite's extension ignore the end of its stdin and SIGTERM: `stay`."""
+
+
+class WriteStderr(Struct, frozen=True):
+    """Lets the suite's extension write to its stderr: `stderr hello`."""
+
+    text: str
+
+
+class ExpectGone(Struct, frozen=True):
+    """Expects that the host ends the suite's extension: `gone within 5s`."""
+
+    seconds: float
+
+
 class CheckAlive(Struct, frozen=True):
     """Expects that the link still works, by the dialect's own exchange: `alive`."""
 
@@ -152,6 +178,10 @@ ScriptStep = (
     | SendSignal
     | Pause
     | SetTimeout
+    | LeaveHost
+    | StayAlive
+    | WriteStderr
+    | ExpectGone
     | CheckAlive
 )
 Expectation = ExpectMessage | ExpectSilence | ExpectEnd | ExpectExit
@@ -250,6 +280,14 @@ def parse_directive(line: str, role: Role) -> ScriptStep:
             return Pause(parse_duration(rest))
         case "timeout":
             return SetTimeout(parse_duration(rest))
+        case "leave":
+            return LeaveHost(int(rest))
+        case "stay":
+            return StayAlive()
+        case "stderr":
+            return WriteStderr(rest)
+        case "gone":
+            return ExpectGone(parse_duration(rest.removeprefix("within ")))
         case "alive":
             return CheckAlive()
         case _:

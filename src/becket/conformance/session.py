@@ -8,20 +8,22 @@ import signal
 from collections.abc import Iterator, Sequence
 from itertools import count
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from becket.conformance.case import RoleSetup
 from becket.conformance.conversation import CaseConversation, Sender
-from becket.conformance.links import ProgramLink
+from becket.conformance.links import ExtensionLink, ProgramLink
 from becket.conformance.matching import Variables, fill, find_mismatch, is_same
 from becket.conformance.script import (
     CheckAlive,
     CloseOutput,
     ExpectEnd,
     ExpectExit,
+    ExpectGone,
     ExpectMessage,
     ExpectSilence,
     Forbid,
+    LeaveHost,
     Pause,
     ScriptStep,
     SendBody,
@@ -29,6 +31,8 @@ from becket.conformance.script import (
     SendMessage,
     SendSignal,
     SetTimeout,
+    StayAlive,
+    WriteStderr,
     unescape,
 )
 from becket.conformance.wire_codec import WireCodec
@@ -138,6 +142,8 @@ class Session:
             case SendSignal(name):
                 self._link.send_signal(getattr(signal, f"SIG{name}"))
                 self.conversation.note(f"the suite sends SIG{name}")
+            case LeaveHost() | StayAlive() | WriteStderr() | ExpectGone():
+                self._act_as_extension(step)
             case Pause(seconds):
                 self._read_until(lambda: False, seconds)
             case SetTimeout(seconds):
@@ -148,6 +154,22 @@ class Session:
                 self._coming = before
             case Forbid():
                 pass
+
+    def _act_as_extension(self, step: LeaveHost | StayAlive | WriteStderr | ExpectGone) -> None:
+        link = cast("ExtensionLink", self._link)
+        match step:
+            case LeaveHost(code):
+                self.conversation.note(f"the extension exits with code {code}")
+                link.leave(code)
+            case StayAlive():
+                link.stay()
+            case WriteStderr(text):
+                self.conversation.note(f"the extension writes to stderr: {text}")
+                link.write_stderr(expand(text))
+            case ExpectGone(seconds):
+                if not link.wait_gone(seconds):
+                    raise CaseFailed(f"the host has not ended the extension within {seconds:g} s")
+                self.conversation.note("the extension was ended")
 
     def _send_copies(self, step: SendMessage) -> None:
         for number in range(1, step.count + 1):
@@ -295,7 +317,7 @@ class Session:
         for part in parts:
             if is_object(part) and "method" not in part:
                 self._on_response(part.get("id"), arrived)
-        if is_object(message) and "method" in message and "id" in message and not self._is_expected(message):
+        if is_object(message) and "method" in message and "id" in message and not self._is_kept(message):
             self._respond(message)
         else:
             self._inbox.append(arrived)
@@ -307,8 +329,10 @@ class Session:
         else:
             del self._pending[at]
 
-    def _is_expected(self, message: dict[str, Any]) -> bool:
-        """Returns whether a step that is still to come expects this request of the program."""
+    def _is_kept(self, message: dict[str, Any]) -> bool:
+        """Returns whether a request of the program waits for a step, because one expects it or the suite says so."""
+        if message["method"] in self._setup.holds:
+            return True
         for step in expectations(self._coming):
             if is_object(step.pattern) and step.pattern.get("method") == message["method"]:
                 return True

@@ -14,6 +14,7 @@ from msgspec import Struct
 from becket.conformance import (
     CaseResult,
     ConformanceCase,
+    HostLink,
     ProcessLink,
     Role,
     list_suites,
@@ -21,10 +22,12 @@ from becket.conformance import (
     run_cases,
     select_cases,
 )
+from becket.conformance.manifests import MANIFEST_WRITERS
 from becket.conformance.runner import Offers, find_offers
 
 FOLDER = Path(__file__).parent
 SHORT = 1.5  # seconds for a message that a mutant does not send
+LONG = 20.0  # seconds for a message that it sends
 
 
 class Mutant(Struct, frozen=True):
@@ -38,16 +41,19 @@ class Mutant(Struct, frozen=True):
         also = self.table.get("also", ())
         return id == self.case.id or id in also or "*" in also
 
-    def command(self) -> list[str]:
-        """Returns the command of the broken program."""
-        return program(self.dialect, self.case.role, self.table)
-
 
 def program(dialect: str, role: Role, table: dict[str, Any]) -> list[str]:
     """Returns the command of the program with these defects; without any it is correct."""
     name = f"{dialect}_{'child' if role is Role.EXTENSION else 'host'}.py"
     # Without site-packages it starts in 30 ms.
-    return [sys.executable, "-S", "-E", str(FOLDER / name), json.dumps(table)]
+    command = [sys.executable, "-S", "-E", str(FOLDER / name), json.dumps(table)]
+    return command if role is Role.EXTENSION else [*command, "{child}"]
+
+
+def open_link(dialect: str, role: Role, table: dict[str, Any]) -> ProcessLink | HostLink:
+    """Starts the program with these defects."""
+    command = program(dialect, role, table)
+    return ProcessLink(command) if role is Role.EXTENSION else HostLink(command, MANIFEST_WRITERS[dialect])
 
 
 @cache
@@ -70,14 +76,20 @@ def load_mutants() -> list[Mutant]:
 def correct_offers(dialect: str, role: Role) -> Offers:
     """Returns what the correct program offers: a mutant offers the same, and must fail rather than offer less."""
     suite = load_suite(dialect)
-    return find_offers(suite, suite.setups[role], lambda: ProcessLink(program(dialect, role, {})))
+    return find_offers(suite, suite.setups[role], lambda: open_link(dialect, role, {}))
 
 
 def run_mutant(mutant: Mutant, *, is_family: bool = False) -> list[CaseResult]:
     """Runs a mutant against its case, with a short timeout; `is_family` adds the other cases of the family."""
-    suite = load_suite(mutant.dialect)
-    cases = [mutant.case]
-    if is_family:
-        cases = select_cases(suite.cases, mutant.case.role, families=[mutant.case.family])
-    offers = correct_offers(mutant.dialect, mutant.case.role)
-    return run_cases(suite, cases, lambda: ProcessLink(mutant.command()), timeout=SHORT, offers=offers)
+    suite, dialect, role = load_suite(mutant.dialect), mutant.dialect, mutant.case.role
+    others = select_cases(suite.cases, role, families=[mutant.case.family]) if is_family else []
+    results: list[CaseResult] = []
+    for cases, timeout in (([mutant.case], SHORT), ([case for case in others if case.id != mutant.case.id], LONG)):
+        results += run_cases(
+            suite,
+            cases,
+            lambda: open_link(dialect, role, mutant.table),
+            timeout=timeout,
+            offers=correct_offers(dialect, role),
+        )
+    return results

@@ -1,0 +1,57 @@
+"""becket's own programs pass the conformance cases: the extension and the host of examples/conformance."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from becket.conformance import CaseVerdict, HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
+from becket.conformance.manifests import write_becket_toml
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXTENSION = [sys.executable, str(EXAMPLES / "conformance" / "extension.py")]
+HOST = [sys.executable, str(EXAMPLES / "conformance" / "host.py"), "{child}"]
+PATIENCE = 30.0  # seconds for one message on a loaded machine
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+def families(role: Role) -> list[str]:
+    return [*dict.fromkeys(case.family for case in load_suite("native").cases if case.role is role)]
+
+
+def failures_of(role: Role, family: str, command: list[str]) -> list[str]:
+    suite = load_suite("native")
+    cases = select_cases(suite.cases, role, families=[family])
+    results = run_cases(
+        suite,
+        cases,
+        lambda: ProcessLink(command) if role is Role.EXTENSION else HostLink(command, write_becket_toml),
+        timeout=PATIENCE,
+        workers=2,
+    )
+    return [f"{one.case.id} {one.verdict}: {one.reason}" for one in results if one.verdict is not CaseVerdict.PASS]
+
+
+@pytest.mark.parametrize("family", families(Role.EXTENSION))
+def test_an_extension_of_becket_passes_every_case(family: str) -> None:
+    assert failures_of(Role.EXTENSION, family, EXTENSION) == []
+
+
+@pytest.mark.parametrize("family", families(Role.HOST))
+def test_a_host_of_becket_passes_every_case(family: str) -> None:
+    assert failures_of(Role.HOST, family, HOST) == []
+
+
+@pytest.mark.parametrize("name", ["notes", "eliza", "census", "guard"])
+def test_the_examples_fail_no_case_that_they_are_offered(name: str) -> None:
+    suite = load_suite("native")
+    command = [sys.executable, str(EXAMPLES / "extensions" / name / f"{name}.py")]
+    cases = select_cases(suite.cases, Role.EXTENSION, families=["handshake", "shutdown"])
+
+    results = run_cases(suite, cases, lambda: ProcessLink(command), timeout=PATIENCE, workers=2)
+
+    assert [one.case.id for one in results if one.verdict is CaseVerdict.FAIL] == []
+    assert any(one.verdict is CaseVerdict.PASS for one in results)
