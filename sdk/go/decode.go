@@ -58,6 +58,10 @@ func (d *decoder) decode(raw json.RawMessage, v reflect.Value, pointer string) {
 		d.decode(raw, v.Elem(), pointer)
 		return
 	}
+	if v.Type() == rawMessageType { // what decodes it finds duplicate members
+		v.SetBytes(raw)
+		return
+	}
 	if d.decodeCustom(raw, v, pointer) {
 		return
 	}
@@ -132,13 +136,12 @@ func (d *decoder) decodeAny(raw json.RawMessage, pointer string) any {
 // eachMember visits the members of an object; a duplicate one is a problem, or comes last.
 func (d *decoder) eachMember(raw json.RawMessage, pointer string, visit func(string, json.RawMessage, string)) {
 	members := children(raw)
-	for i, member := range members {
-		at := pointer + "/" + escapePointer(member.name)
-		if d.mode != lenient && slices.ContainsFunc(members[:i], func(one span) bool { return one.name == member.name }) {
-			d.add(at, "is there twice")
-			continue
-		}
-		visit(member.name, raw[member.start:member.end:member.end], at)
+	if i := findDuplicate(members); i >= 0 && d.mode != lenient {
+		d.add(pointer+"/"+escapePointer(string(members[i].name)), "is there twice")
+	}
+	for _, member := range members {
+		name := string(member.name)
+		visit(name, raw[member.start:member.end:member.end], pointer+"/"+escapePointer(name))
 	}
 }
 

@@ -87,7 +87,7 @@ func canonical(value any) string {
 // toolInputOf returns the tool's input as the host wrote it.
 func toolInputOf(params json.RawMessage) json.RawMessage {
 	for _, member := range children(params) {
-		if member.name == "tool_input" {
+		if string(member.name) == "tool_input" {
 			return params[member.start:member.end]
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -24,8 +25,33 @@ var (
 
 // span is a value within the scanned data, and for a member of an object its name and where that starts.
 type span struct {
-	name             string
+	name             []byte
 	from, start, end int
+}
+
+// fewMembers are compared with each other to find a duplicate; of more, a map is made.
+const fewMembers = 16
+
+// findDuplicate returns the index of a member whose name an earlier one has, and -1 if there is none.
+func findDuplicate(members []span) int {
+	if len(members) <= fewMembers {
+		for i := range members {
+			for j := range i {
+				if string(members[i].name) == string(members[j].name) {
+					return i
+				}
+			}
+		}
+		return -1
+	}
+	seen := make(map[string]bool, len(members))
+	for i, member := range members {
+		if seen[string(member.name)] {
+			return i
+		}
+		seen[string(member.name)] = true
+	}
+	return -1
 }
 
 // scanner checks one JSON text.
@@ -53,7 +79,7 @@ func scanJSON(data []byte) error {
 // children returns the members or elements of an object or array that was checked before.
 func children(data []byte) []span {
 	s := scanner{data: data}
-	found := make([]span, 0, 8)
+	found := make([]span, 0, 6)
 	_ = s.value(0, &found)
 	return found
 }
@@ -122,7 +148,7 @@ func (s *scanner) container(depth int, closing byte, named bool, found *[]span) 
 				return err
 			}
 			if found != nil {
-				one.name = unquote(s.data[start:s.pos])
+				one.name = unquoteBytes(s.data[start:s.pos])
 			}
 			if s.peek() != ':' {
 				return errSyntax
@@ -256,13 +282,16 @@ func (s *scanner) digits() int {
 }
 
 // unquote returns the text of a JSON string that was checked before.
-func unquote(quoted []byte) string {
+func unquote(quoted []byte) string { return string(unquoteBytes(quoted)) }
+
+// unquoteBytes does the same without a copy, where nothing is escaped.
+func unquoteBytes(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1])
+		return quoted[1 : len(quoted)-1]
 	}
 	var text string
 	_ = json.Unmarshal(quoted, &text)
-	return text
+	return []byte(text)
 }
 
 // kindOf returns the JSON type of a value that was checked before, with its article.
@@ -288,14 +317,30 @@ func encodeJSON(value any) ([]byte, error) {
 	if raw, isRaw := value.(json.RawMessage); isRaw && len(raw) > 0 {
 		return raw, scanJSON(raw)
 	}
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
+	e.buffer.Reset()
+	if err := e.Encode(value); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+	text := bytes.Clone(bytes.TrimSuffix(e.buffer.Bytes(), []byte("\n")))
+	if e.buffer.Cap() > sendHigh {
+		e.buffer = bytes.Buffer{}
+	}
+	return text, nil
 }
+
+type encoder struct {
+	*json.Encoder
+	buffer bytes.Buffer
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.Encoder = json.NewEncoder(&e.buffer)
+	e.SetEscapeHTML(false)
+	return e
+}}
 
 // isNull returns whether a raw value is absent or null.
 func isNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }

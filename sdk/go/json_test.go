@@ -68,11 +68,11 @@ func TestMetadataIsSplitFromParamsAndInserted(t *testing.T) {
 		{`{"_meta":{"becket":{"depth":2,"no_params":false}}}`, true, `{}`},
 	} {
 		rest, whole, meta := splitMeta(json.RawMessage(one.params), one.noParams)
-		if string(rest) != one.rest || meta.Depth != 2 || whole == nil {
+		if string(rest) != one.rest || meta.depth != 2 || whole == nil {
 			t.Errorf("%s: got %s, %v", one.params, rest, meta)
 		}
 	}
-	if rest, _, meta := splitMeta(json.RawMessage(`{"_meta":{"becket":{"depth":"x"}},"a":1}`), true); string(rest) != `{"a":1}` || meta.Depth != 0 {
+	if rest, _, meta := splitMeta(json.RawMessage(`{"_meta":{"becket":{"depth":"x"}},"a":1}`), true); string(rest) != `{"a":1}` || meta.depth != 0 {
 		t.Errorf("malformed metadata: got %s, %v", rest, meta)
 	}
 	for _, one := range [][2]string{

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"time"
 )
 
 const (
 	maxBatch  = 50
 	maxID     = 256  // bytes of an id, which is kept and sent back
 	maxMethod = 1024 // bytes of a method's name
+
+	maxTimeoutMS = int64(24 * time.Hour / time.Millisecond)
 )
 
 // message is one decoded JSON-RPC message; members that it does not have are nil.
@@ -37,21 +40,20 @@ func parseMessage(raw json.RawMessage) (m message, problem *Error) {
 		invalid("expected an object, got " + kindOf(raw))
 		return m, problem
 	}
-	isID2, version := false, ""
-	seen := make(map[string]bool, 4)
-	for _, member := range children(raw) {
+	var version json.RawMessage
+	ids := 0
+	members := children(raw)
+	if i := findDuplicate(members); i >= 0 {
+		invalid("duplicate member: " + truncate(string(members[i].name)))
+	}
+	for _, member := range members {
 		value := raw[member.start:member.end:member.end]
-		if seen[member.name] {
-			invalid("duplicate member: " + truncate(member.name))
-			isID2 = isID2 || member.name == "id"
-			continue
-		}
-		seen[member.name] = true
-		switch member.name {
+		switch string(member.name) {
 		case "jsonrpc":
-			version = string(value)
+			version = value
 		case "id":
 			m.id = value
+			ids++
 		case "method":
 			m.hasMethod = true
 			if value[0] != '"' {
@@ -71,13 +73,13 @@ func parseMessage(raw json.RawMessage) (m message, problem *Error) {
 		invalid("the id must be a string of at most 256 bytes, a number or null")
 		m.id = nil
 	}
-	if isID2 {
+	if ids > 1 {
 		m.id = nil
 	}
 	if isNull(m.failure) && m.result != nil {
 		m.failure = nil
 	}
-	if version != `"2.0"` {
+	if string(version) != `"2.0"` {
 		invalid("the member jsonrpc must be \"2.0\"")
 	}
 	if !m.hasMethod && m.result == nil && m.failure == nil {
@@ -97,7 +99,7 @@ func findID(body []byte) json.RawMessage {
 		_ = s.value(0, &found)
 	}
 	for _, member := range found {
-		if value := body[member.start:member.end]; member.name == "id" && isUsableID(value) {
+		if value := body[member.start:member.end]; string(member.name) == "id" && isUsableID(value) {
 			return value
 		}
 	}
@@ -125,23 +127,55 @@ func idKey(id json.RawMessage) string {
 
 // callMeta is what params carry for the link itself, in `_meta.becket`.
 type callMeta struct {
-	TimeoutMS *int64          `json:"timeout_ms"`
-	Parent    json.RawMessage `json:"parent"`
-	Depth     int             `json:"depth"`
-	Credit    *int64          `json:"credit"`
-	NoParams  *bool           `json:"no_params"`
+	timeout  time.Duration // 0 if there is none
+	depth    int64
+	credit   int64 // -1 if there is none
+	noParams string
+}
+
+// parseMeta returns the metadata of a call; malformed metadata counts as absent.
+func parseMeta(raw json.RawMessage) callMeta {
+	meta := callMeta{credit: -1}
+	if raw[0] != '{' {
+		return meta
+	}
+	for _, member := range children(raw) {
+		value := string(raw[member.start:member.end])
+		number, err := strconv.ParseInt(value, 10, 64)
+		switch string(member.name) {
+		case "timeout_ms":
+			if value != "null" {
+				meta.timeout = time.Duration(max(1, min(number, maxTimeoutMS))) * time.Millisecond
+			}
+		case "depth":
+			meta.depth = number
+		case "credit":
+			if meta.credit = number; value == "null" {
+				meta.credit = -1
+			}
+		case "no_params":
+			meta.noParams, err = value, nil
+		default:
+			continue
+		}
+		if err != nil && value != "null" || number < 0 {
+			return callMeta{credit: -1}
+		}
+	}
+	return meta
 }
 
 // splitMeta returns the params without `_meta`, the whole of `_meta`, and becket's part of it. Malformed metadata counts
 // as absent.
 func splitMeta(params json.RawMessage, tellsNoParams bool) (rest, whole json.RawMessage, meta callMeta) {
+	meta.credit = -1
 	if len(params) == 0 || params[0] != '{' {
 		return params, nil, meta
 	}
 	members := children(params)
 	at := -1
 	for i, member := range members {
-		if member.name == "_meta" {
+		if string(member.name) == "_meta" {
 			at = i
 		}
 	}
@@ -151,8 +185,8 @@ func splitMeta(params json.RawMessage, tellsNoParams bool) (rest, whole json.Raw
 	whole = params[members[at].start:members[at].end]
 	if whole[0] == '{' {
 		for _, member := range children(whole) {
-			if member.name == "becket" && json.Unmarshal(whole[member.start:member.end], &meta) != nil {
-				meta = callMeta{}
+			if string(member.name) == "becket" {
+				meta = parseMeta(whole[member.start:member.end])
 			}
 		}
 	}
@@ -161,7 +195,7 @@ func splitMeta(params json.RawMessage, tellsNoParams bool) (rest, whole json.Raw
 		rest = append(append(rest, params[:members[at].from]...), params[members[at+1].from:]...)
 	case len(members) > 1: // from the end of the member before it
 		rest = append(append(rest, params[:members[at-1].end]...), params[members[at].end:]...)
-	case tellsNoParams && (meta.NoParams == nil || !*meta.NoParams):
+	case tellsNoParams && meta.noParams != "true":
 		rest = json.RawMessage("{}")
 	}
 	return rest, whole, meta

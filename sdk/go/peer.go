@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -47,8 +48,10 @@ type peer struct {
 	cancel context.CancelCauseFunc
 	slots  chan struct{}
 
+	features atomic.Pointer[map[string]bool]
+	work     chan func() // to goroutines that wait for it: their stacks have grown already
+
 	mu           sync.Mutex
-	features     map[string]bool
 	lastID       int64
 	pending      map[int64]chan message
 	abandoned    map[int64]bool
@@ -75,6 +78,7 @@ func newPeer(out io.Writer, logger string) *peer {
 		requests:  map[string]*Request{},
 		closed:    make(chan struct{}),
 		stopped:   make(chan struct{}),
+		work:      make(chan func()),
 	}
 	p.writer.out = out
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
@@ -87,15 +91,12 @@ func (p *peer) limitFeatures(names []string) {
 	for _, name := range names {
 		features[name] = true
 	}
-	p.mu.Lock()
-	p.features = features
-	p.mu.Unlock()
+	p.features.Store(&features)
 }
 
 func (p *peer) has(feature string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.features[feature]
+	features := p.features.Load()
+	return features != nil && (*features)[feature]
 }
 
 // -- reading
@@ -241,7 +242,7 @@ type Request struct {
 
 	peer   *peer
 	group  *batch
-	depth  int
+	depth  int64
 	size   int
 	params json.RawMessage
 	cancel context.CancelCauseFunc
@@ -255,6 +256,20 @@ type Request struct {
 }
 
 type requestKey struct{}
+
+// requestContext is the context of a handler.
+type requestContext struct {
+	context.Context
+	request *Request
+}
+
+// Value returns the request, or what the context besides has.
+func (c *requestContext) Value(key any) any {
+	if key == (requestKey{}) {
+		return c.request
+	}
+	return c.Context.Value(key)
+}
 
 // RequestOf returns the request that a context belongs to, and nil if it belongs to none.
 func RequestOf(ctx context.Context) *Request {
@@ -304,16 +319,14 @@ func (p *peer) receiveRequest(m message, group *batch) {
 		return
 	}
 	params, whole, meta := splitMeta(m.params, p.has("no_params"))
-	if meta.Depth > maxCallDepth {
-		reject(Errorf(CodeBusy, "busy: %d calls within calls, the limit is %d", meta.Depth, maxCallDepth))
+	if meta.depth > maxCallDepth {
+		reject(Errorf(CodeBusy, "busy: %d calls within calls, the limit is %d", meta.depth, maxCallDepth))
 		return
 	}
 	request := &Request{
-		ID: m.id, Method: m.method, Meta: whole, peer: p, group: group, depth: meta.Depth, size: len(m.params), params: params,
+		ID: m.id, Method: m.method, Meta: whole, peer: p, group: group, depth: meta.depth, size: len(m.params), params: params,
 	}
-	if meta.Credit != nil {
-		request.hasCredit, request.credit = true, *meta.Credit
-	}
+	request.hasCredit, request.credit = meta.credit >= 0, meta.credit
 	p.mu.Lock()
 	switch {
 	case p.running >= maxInbound:
@@ -331,13 +344,31 @@ func (p *peer) receiveRequest(m message, group *batch) {
 	p.running++
 	p.inboundBytes += request.size
 	p.mu.Unlock()
-	go p.serve(context.WithValue(ctx, requestKey{}, request), request, handler, meta)
+	p.start(func() { p.serve(&requestContext{ctx, request}, request, handler, meta) })
+}
+
+// start runs a function in a goroutine that waits for work, or in a new one.
+func (p *peer) start(run func()) {
+	select {
+	case p.work <- run:
+	default:
+		go func() {
+			for {
+				run()
+				select {
+				case run = <-p.work:
+				case <-p.ctx.Done():
+					return
+				}
+			}
+		}()
+	}
 }
 
 func (p *peer) serve(ctx context.Context, request *Request, handler handlerFunc, meta callMeta) {
-	if meta.TimeoutMS != nil {
+	if meta.timeout > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(*meta.TimeoutMS)*time.Millisecond, ErrDeadline)
+		ctx, stop = context.WithTimeoutCause(ctx, meta.timeout, ErrDeadline)
 		defer stop()
 	}
 	// A handler that ignores its context must not keep the caller waiting.
@@ -539,11 +570,11 @@ func (p *peer) findRequest(params json.RawMessage, count *int64) *Request {
 	for _, member := range children(params) {
 		value := params[member.start:member.end]
 		switch {
-		case member.name == "id" && isUsableID(value):
+		case string(member.name) == "id" && isUsableID(value):
 			p.mu.Lock()
 			found = p.requests[idKey(value)]
 			p.mu.Unlock()
-		case member.name == "n" && count != nil:
+		case string(member.name) == "n" && count != nil:
 			*count, _ = strconv.ParseInt(string(value), 10, 64)
 		}
 	}

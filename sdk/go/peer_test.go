@@ -219,7 +219,12 @@ func TestANestedCallCarriesTheRemainingTimeItsParentAndItsDepth(t *testing.T) {
 		ID     int
 		Params struct {
 			Meta struct {
-				Becket callMeta
+				Becket struct {
+					TimeoutMS int64           `json:"timeout_ms"`
+					Parent    json.RawMessage `json:"parent"`
+					Depth     int64           `json:"depth"`
+					NoParams  bool            `json:"no_params"`
+				}
 			} `json:"_meta"`
 		}
 	}
@@ -227,7 +232,7 @@ func TestANestedCallCarriesTheRemainingTimeItsParentAndItsDepth(t *testing.T) {
 		t.Fatal(err)
 	}
 	meta := call.Params.Meta.Becket
-	if string(meta.Parent) != `"p"` || meta.Depth != 4 || !*meta.NoParams || *meta.TimeoutMS > 50000 || *meta.TimeoutMS < 1 {
+	if string(meta.Parent) != `"p"` || meta.Depth != 4 || !meta.NoParams || meta.TimeoutMS > 50000 || meta.TimeoutMS < 1 {
 		t.Errorf("got %+v", meta)
 	}
 	link.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"x"}`, call.ID))

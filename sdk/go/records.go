@@ -25,7 +25,7 @@ func encodeRecord(tag, value string, fields any, others map[string]any) ([]byte,
 	}
 	others = maps.Clone(others)
 	for _, member := range children(text) {
-		delete(others, member.name)
+		delete(others, string(member.name))
 	}
 	if delete(others, tag); len(others) > 0 {
 		more, err := encodeJSON(others)
@@ -45,13 +45,14 @@ func decodeOthers(data []byte, others *map[string]any, known ...string) error {
 	*others = nil
 	d := decoder{}
 	for _, member := range children(data) {
-		if slices.Contains(known, member.name) {
+		name := string(member.name)
+		if slices.Contains(known, name) {
 			continue
 		}
 		if *others == nil {
 			*others = map[string]any{}
 		}
-		(*others)[member.name] = d.decodeAny(data[member.start:member.end], "")
+		(*others)[name] = d.decodeAny(data[member.start:member.end], "")
 	}
 	return nil
 }

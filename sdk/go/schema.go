@@ -13,6 +13,7 @@ var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 	timeType            = reflect.TypeFor[time.Time]()
 	numberType          = reflect.TypeFor[json.Number]()
+	rawMessageType      = reflect.TypeFor[json.RawMessage]()
 )
 
 // SchemaOf returns the JSON Schema of the values that a type decodes from. Fields are named by their `json` tags; those
