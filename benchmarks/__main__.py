@@ -12,6 +12,7 @@ from benchmarks.faults import measure_faults
 from benchmarks.growth import measure_growth
 from benchmarks.imports import measure_imports
 from benchmarks.install import install
+from benchmarks.languages import measure_languages
 from benchmarks.neighbours import measure_neighbours
 from benchmarks.picture import draw
 from benchmarks.places import RESULTS, ROOT, take_snapshot
@@ -21,7 +22,7 @@ from benchmarks.run import Plan, measure, say
 from benchmarks.store import measure_store
 from benchmarks.workloads import WORKLOADS
 
-SECTIONS = ("speed", "growth", "discovery", "faults", "store", "neighbours", "imports")
+SECTIONS = ("speed", "growth", "discovery", "faults", "store", "neighbours", "languages", "imports")
 PICTURE = "benchmark.svg"
 LATEST = RESULTS / "latest.json"
 
@@ -60,6 +61,8 @@ def main() -> int:
             report.store = measure_store(plan, options.records)
         if "neighbours" in sections:
             report.neighbours = measure_neighbours(plan)
+        if "languages" in sections:
+            report.languages = measure_languages(plan)
         if "imports" in sections:
             report.imports = measure_imports(plan)
         save_report(report, LATEST)

@@ -17,6 +17,7 @@ from benchmarks.goals import Goal, Verdict, figure_of, judge
 from benchmarks.growth import Growth, render_growth
 from benchmarks.imports import Imports, render_imports
 from benchmarks.interpreters import inspect_interpreter
+from benchmarks.languages import Languages, render_languages
 from benchmarks.neighbours import Neighbours, render_neighbours
 from benchmarks.places import NODE_MODULES, interpreter
 from benchmarks.roster import ENTRANTS_BY_NAME
@@ -41,6 +42,7 @@ class Report:
     faults: Faults | None = None
     store: StoreFigures | None = None
     neighbours: Neighbours | None = None
+    languages: Languages | None = None
     imports: Imports | None = None
     machine: dict[str, str] = field(default_factory=lambda: machine_facts())
     day: str = field(default_factory=lambda: date.today().isoformat())
@@ -66,6 +68,7 @@ def load_report(path: Path) -> Report:
         faults=stored.get("faults"),  # there were none in earlier reports
         store=stored.get("store"),
         neighbours=stored.get("neighbours"),
+        languages=stored.get("languages"),
         imports=stored["imports"],
         machine=stored["machine"],
         day=stored["day"],
@@ -121,6 +124,8 @@ def render(report: Report, *, picture: str | None = None) -> str:
         parts.append(render_store(report.store))
     if report.neighbours is not None:
         parts.append(render_neighbours(report.neighbours))
+    if report.languages is not None:
+        parts.append(render_languages(report.languages))
     if report.imports is not None:
         parts.append(render_imports(report.imports))
     parts.append(machine_list(report))

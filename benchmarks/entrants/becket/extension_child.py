@@ -1,4 +1,4 @@
-"""An extension on becket's kit. Its tool is a plain function, or with `async` a coroutine."""
+"""An extension on becket's kit. Its tool is a plain function (`inline`: in the reader), or with `async` a coroutine."""
 
 from __future__ import annotations
 
@@ -24,10 +24,17 @@ class Plain(Extension):
         return text
 
 
+class Inline(Extension):
+    @tool("Returns the text that it is given.", inline=True)
+    def echo(self, text: str) -> str:
+        return text
+
+
 class Async(Extension):
     @tool("Returns the text that it is given.")
     async def echo(self, text: str) -> str:
         return text
 
 
-(Async() if "async" in sys.argv else Plain()).run()
+CLASSES = {"inline": Inline, "async": Async}
+CLASSES.get(sys.argv[-1], Plain)().run()
