@@ -56,7 +56,7 @@ async def append_and_wait(async_store: AsyncStore, append: Append) -> Any:
     has_come, outcomes = anyio.Event(), list[Any]()
     deferred = async_store.append(append)
 
-    def respond(outcome: Any) -> None:
+    def respond(request: Any, outcome: Any) -> None:
         outcomes.append(outcome)
         has_come.set()
 

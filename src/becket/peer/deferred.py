@@ -10,12 +10,13 @@ from msgspec import Struct
 __all__ = ["Deferred"]
 
 
-class Deferred(Struct, eq=False):
+class Deferred(Struct, eq=False, gc=False):
     """A result that is settled later, once, in the thread of the link's loop, with a value or an exception.
 
     An outcome that comes after the request was cancelled or the link has ended is dropped."""
 
-    respond: Callable[[Any], object] | None = None
+    respond: Callable[[Any, Any], object] | None = None  # gets the request and the outcome
+    request: Any = None
     _translate: Callable[[Any], Any] | None = None
 
     def translated(self, translate: Callable[[Any], Any]) -> Deferred:
@@ -25,12 +26,17 @@ class Deferred(Struct, eq=False):
 
     def settle(self, outcome: Any) -> None:
         """Sends the response."""
-        respond, self.respond = self.respond, None  # else request and result would hold each other for ever
+        respond, request = self.respond, self.request
         if respond is None:
             return
+        self.forget()
         if self._translate is not None:
             try:
                 outcome = self._translate(outcome)
             except Exception as error:
                 outcome = error
-        respond(outcome)
+        respond(request, outcome)
+
+    def forget(self) -> None:
+        """Drops the request: it holds this result, and neither is seen by the garbage collector."""
+        self.respond = self.request = None

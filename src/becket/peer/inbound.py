@@ -12,7 +12,6 @@ from __future__ import annotations
 from _thread import get_ident
 from collections import deque
 from collections.abc import Callable, Coroutine
-from functools import partial
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -282,7 +281,8 @@ class Inbound:
 
     def _defer(self, request: InboundRequest, result: Deferred) -> None:
         request.driver_state = result
-        result.respond = partial(self._respond_deferred, request)
+        result.request = request
+        result.respond = self._respond_deferred
 
     def _respond_deferred(self, request: InboundRequest, outcome: Any) -> None:
         """Sends the response of a deferred result."""
@@ -611,7 +611,7 @@ class Inbound:
         self._unfinished = [runner for runner in runners if isinstance(runner, RequestTask)]
         for runner in runners:
             if isinstance(runner, Deferred):
-                runner.respond = None  # its outcome may come long after the link, or never
+                runner.forget()  # its outcome may come long after the link, or never
         for runner in self._unfinished:
             if runner.task is not None and not runner.is_thread:
                 cancel(runner.task)

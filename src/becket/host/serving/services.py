@@ -11,10 +11,10 @@ import errno
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+from msgspec import Struct
 
 from becket._loggers import host_logger
 from becket.contract.config import (
@@ -318,7 +318,7 @@ class AsyncStore:
     def __init__(self, store: Store, loop: Loop) -> None:
         self._store = store
         self._loop = loop
-        self._completed: deque[tuple[Deferred, Appended | BecketError]] = deque()
+        self._completed: deque[PendingAppend] = deque()
         self._is_delivering = False
 
     def append(self, append: Append) -> Deferred:
@@ -327,13 +327,13 @@ class AsyncStore:
         Raises:
             BecketError: why it is rejected.
         """
-        deferred = Deferred()
-        self._store.append_nowait(append, partial(self._on_done, deferred))
-        return deferred
+        pending = PendingAppend(self, Deferred())
+        self._store.append_nowait(append, pending)
+        return pending.result
 
-    def _on_done(self, deferred: Deferred, outcome: Appended | BecketError) -> None:
-        """Records an outcome, in any thread."""
-        self._completed.append((deferred, outcome))
+    def complete(self, pending: PendingAppend) -> None:
+        """Delivers an outcome to the loop, from any thread."""
+        self._completed.append(pending)
         if not self._is_delivering:
             self._is_delivering = True
             try:
@@ -344,8 +344,20 @@ class AsyncStore:
     def _deliver(self) -> None:
         self._is_delivering = False  # first: outcomes from now on are delivered here, or by another call
         while self._completed:
-            deferred, outcome = self._completed.popleft()
-            deferred.settle(outcome)
+            pending = self._completed.popleft()
+            pending.result.settle(pending.outcome)
+
+
+class PendingAppend(Struct, eq=False, gc=False):
+    """The callback of one append. Thousands may be pending, so it is no partial, which the garbage collector visits."""
+
+    store: AsyncStore
+    result: Deferred
+    outcome: Appended | BecketError | None = None
+
+    def __call__(self, outcome: Appended | BecketError) -> None:
+        self.outcome = outcome
+        self.store.complete(self)
 
 
 # -- failures of the store
