@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from enum import Enum
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 import re2
-from jsonschema import Draft202012Validator
-from tests.contract.agreement import Validator
+from hypothesis import HealthCheck, given, settings, strategies as st
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
+from msgspec import Struct
+from tests.contract.agreement import AGREEMENTS, Agreement, Validator, values
 from tests.contract.sample_files import load_samples
 from tools.sdk.bundle import FILE
 from tools.sdk.types import ENTRIES
 
+from becket import contract
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 
 BUNDLE = json.loads(FILE.read_text(encoding="utf-8"))
@@ -38,8 +45,17 @@ def parts(node: Any) -> Iterator[dict[str, Any]]:
             yield from parts(value)
 
 
+def check_pattern(validator: Any, pattern: str, value: object, schema: Any) -> Iterator[ValidationError]:
+    # In RE2, as in most languages, no newline may follow `$`.
+    if isinstance(value, str) and re2.search(pattern, value) is None:
+        yield ValidationError("does not match")
+
+
+BundleValidator = extend(Validator, {"pattern": check_pattern})
+
+
 def is_valid(name: str, value: object) -> bool:
-    return bool(Validator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS}).is_valid(value))
+    return bool(BundleValidator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS}).is_valid(value))
 
 
 def test_it_is_a_schema_of_2020_12_with_a_stable_id() -> None:
@@ -59,6 +75,33 @@ def test_every_type_of_the_catalogue_is_there() -> None:
     named = [entry.type for entry in ENTRIES]
 
     assert [each for each in types if each not in (None, Any) and each not in named] == []
+
+
+NEVER_SENT = {
+    "AuditLink",  # the state of a chain
+    "CommandOutputAddress",  # these two decode a part of a message
+    "SidecarLineType",
+    "CustomSidecarEvent",  # lines of a sidecar's own type
+    "HookOutcome",  # these are of the host
+    "HookRule",
+    "IdProblem",
+    "NameMap",
+    "HandshakeVersion",  # decodes the version of a handshake
+    "PlainText",  # output of a program that the host ran
+    "Usage",  # its members are under names of the provider
+}
+
+
+def test_every_class_of_the_contract_is_there_or_is_never_sent() -> None:
+    modules = [import_module(f"becket.contract.{found.name}") for found in iter_modules(contract.__path__)]
+    classes = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Struct | Enum) and each.__module__ == module.__name__
+    }
+
+    assert {each.__name__ for each in classes - {entry.type for entry in ENTRIES}} == NEVER_SENT
 
 
 def test_every_reference_stays_within_the_file() -> None:
@@ -126,7 +169,6 @@ TOLERATED = {
 """What hosts accept of these types besides the one form that is in the bundle, and null for absent members."""
 
 UNSAID = {
-    "Append": "the newline at the end of a namespace; only Python lets one follow `$`",
     "HookSubscription": "that only hooks of tools are matched by tool",
     "Initialized": "that the version is 1",
     "Notification": "that it has no id and no error, and that params are an object or an array",
@@ -152,6 +194,20 @@ def test_the_bundle_refuses_the_bad_samples_by_the_rules_that_it_has() -> None:
     accepted = [sample for sample in SAMPLES if not sample.is_good and is_valid(name_of(sample), sample.value)]
 
     assert {name_of(sample) for sample in accepted} == set(UNSAID)
+
+
+HELD = [held for held in AGREEMENTS if (held.schema, held.definition) in DESCRIBED]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("held", HELD, ids=lambda held: DESCRIBED[held.schema, held.definition])
+@given(data=st.data())
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+def test_a_value_that_the_bundle_accepts_is_accepted_by_the_type(held: Agreement, data: st.DataObject) -> None:
+    name = DESCRIBED[held.schema, held.definition]
+    value = data.draw(values(held))
+    if name not in UNSAID and is_valid(name, value):
+        assert held.accepts(value)
 
 
 def omit_null(value: Any) -> Any:
