@@ -52,7 +52,7 @@ def main() -> None:
         page = folder / name
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
-    for picture in DOCS.glob("*.svg"):
+    for picture in [*DOCS.glob("*.svg"), *DOCS.glob("*.png")]:
         shutil.copy(picture, folder)
     (BUILD / "mkdocs.yml").write_text(configuration(), encoding="utf-8")
 

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
-from tests.docs import architecture_tables, cli_tables, contract_tables, dialect_tables, host_tables, manifest_tables
+from tests.docs import (
+    architecture_tables,
+    cli_tables,
+    conformance_tables,
+    contract_tables,
+    dialect_tables,
+    host_tables,
+    manifest_tables,
+)
 
 import becket
 from becket import errors, host_errors
@@ -125,7 +133,15 @@ PARTS: dict[str, Callable[[], str]] = {
     "reasons": render_reasons,
     "children": render_children,
 }
-for tables in (architecture_tables, cli_tables, contract_tables, dialect_tables, host_tables, manifest_tables):
+for tables in (
+    architecture_tables,
+    cli_tables,
+    conformance_tables,
+    contract_tables,
+    dialect_tables,
+    host_tables,
+    manifest_tables,
+):
     assert not PARTS.keys() & tables.PARTS.keys(), "two parts have one name"
     PARTS |= tables.PARTS
 

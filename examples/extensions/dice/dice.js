@@ -10,6 +10,7 @@ const waiting = new Map(); // our requests: id to the function that takes the an
 
 const methods = {
   initialize: async ({ extension_protocol_version: version, plugin_id }) => {
+    if (version === undefined) throw { code: -32602, message: "extension_protocol_version is missing" };
     if (version !== 1) throw { code: 1008, message: `dice speaks version 1 of the contract, not ${version}` };
     id = plugin_id;
     log("INFO", "the dice are on the table");
@@ -74,36 +75,74 @@ function call(method, params) {
 
 async function answer({ id, method, params }) {
   try {
-    if (!Object.hasOwn(methods, method)) throw { code: -32601, message: `unknown method: ${method}` };
+    if (!Object.hasOwn(methods, method)) throw { code: -32601, message: `unknown method: ${method.slice(0, 100)}` };
+    if (params !== undefined && (typeof params !== "object" || Array.isArray(params))) throw { code: -32602, message: "params must be an object" };
     send({ id, result: await methods[method](params ?? {}) });
   } catch ({ code = -32603, message }) {
     send({ id, error: { code, message } });
   }
 }
 
+function refuse(code, message, id = null) {
+  send({ id, error: { code, message } });
+}
+
 function receive(message) {
+  if (message === null || typeof message !== "object" || Array.isArray(message)) return refuse(-32600, "one object is a message");
+  const own = message.id ?? null;
+  if (typeof own === "boolean" || typeof own === "object" && own !== null) return refuse(-32600, "not an id");
+  if (message.jsonrpc !== "2.0") return refuse(-32600, "JSON-RPC 2.0 is spoken here", own);
   if (message.method !== undefined) {
+    if (typeof message.method !== "string") return refuse(-32600, "a method is a text", own);
     if (message.id !== undefined) answer(message); // notifications may be ignored
-  } else {
+  } else if (message.result === undefined && message.error === undefined) {
+    refuse(-32600, "a request needs a method", own);
+  } else if (waiting.has(message.id)) {
     const { resolve, reject } = waiting.get(message.id);
     waiting.delete(message.id);
-    if (message.error === undefined) resolve(message.result);
+    if (message.error === undefined || message.error === null) resolve(message.result);
     else reject(new Error(`the host said: ${message.error.message}`));
   }
 }
 
+// -- frames
+
+const HEADERS = /^content-length:[ \t]*(\d{1,10})[ \t]*$/i;
+const MOST = 4 * 1024 * 1024;
+const utf8 = new TextDecoder("utf-8", { fatal: true });
 let buffer = Buffer.alloc(0);
+
+function fail(why) {
+  process.stderr.write(`ERROR:dice:${why}\n`);
+  process.exit(1); // where the next frame begins is unknown
+}
+
+function lengthOf(header) {
+  const lines = header.split("\r\n");
+  const lengths = lines.map((line) => HEADERS.exec(line)).filter((found) => found !== null);
+  if (lengths.length !== 1 || !lines.every((line) => /^[\w-]+:[^\n]*$/.test(line))) fail("not a header");
+  if (Number(lengths[0][1]) > MOST) fail("a frame that is too large");
+  return Number(lengths[0][1]);
+}
 
 process.stdin.on("data", (chunk) => {
   buffer = Buffer.concat([buffer, chunk]);
   for (;;) {
     const end = buffer.indexOf("\r\n\r\n");
+    if (end < 0 && (buffer.length > 4096 || buffer.includes("\n\n"))) fail("not a header");
     if (end < 0) return;
-    const length = Number(/^content-length: *(\d+)/im.exec(buffer.toString("latin1", 0, end))[1]);
     const start = end + 4;
+    const length = lengthOf(buffer.toString("latin1", 0, end));
     if (buffer.length < start + length) return;
-    const message = JSON.parse(buffer.toString("utf8", start, start + length));
+    const body = buffer.subarray(start, start + length);
     buffer = buffer.subarray(start + length);
+    let message;
+    try {
+      message = JSON.parse(utf8.decode(body));
+    } catch {
+      refuse(-32700, "not JSON in UTF-8");
+      continue;
+    }
     receive(message);
   }
 });
