@@ -8,11 +8,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::batch::Batch;
 use crate::contract::{CallMeta, method};
 use crate::error::CallError;
 use crate::host::Host;
 use crate::message::{Id, encode};
-use crate::peer::{Batch, CREDIT, PROGRESS, Peer};
+use crate::peer::{CREDIT, PROGRESS, Peer};
 use crate::sync::{lock, wait_until};
 
 /// A request that is being handled.

@@ -23,13 +23,17 @@
 //! }
 //! ```
 
+mod batch;
+mod calls;
 mod context;
 pub mod contract;
 mod error;
 mod extension;
 pub mod framing;
 mod host;
+mod inbound;
 mod json;
+mod limits;
 mod log;
 mod message;
 mod methods;
@@ -39,6 +43,7 @@ mod peer;
 mod pool;
 mod run;
 mod schema;
+mod session;
 mod stdio;
 mod sync;
 pub mod testing;
@@ -48,9 +53,10 @@ pub use contract::{Tool, code};
 pub use error::{BoxError, CallError, Problem, Result, RpcError};
 pub use extension::{EditorResponse, Extension, Served};
 pub use host::{Config, Host, Memory};
+pub use limits::Limits;
 pub use methods::{Methods, Params};
 pub use outputs::{CommandOutput, ProviderStream, Task};
-pub use peer::{End, Limits, Peer};
+pub use peer::{End, Peer};
 pub use run::run;
 pub use schema::Schema;
 

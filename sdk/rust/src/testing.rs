@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use crate::contract::{FEATURES, PROTOCOL_VERSION, method};
 use crate::error::{CallError, Result};
 use crate::extension::Extension;
+use crate::limits::Limits;
 use crate::methods::Methods;
-use crate::peer::{Limits, Peer};
+use crate::peer::Peer;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
