@@ -23,6 +23,7 @@ from becket.contract.providers import (
 )
 from becket.contract.tasks import TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
 from becket.errors import LocalProtocolError, NotSent
+from becket.host.serving import streams
 from becket.host.serving.streams import MAX_TRAILING
 from becket.host.timeouts import Timeouts
 
@@ -191,7 +192,10 @@ async def test_output_after_the_response_in_the_same_chunk_still_belongs_to_the_
         assert await run.result() == 1
 
 
-async def test_output_after_the_response_of_an_old_extension_is_waited_for_a_moment() -> None:
+async def test_output_after_the_response_of_an_old_extension_is_waited_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "TRAIL_GRACE", 60.0)  # a moment that does not end under load
     async with played() as (notes, script), notes.invoke_command("x") as run:
         called = await script.receive()
         script.send(response(called, 1))
