@@ -294,6 +294,7 @@ func (e *Extension) Serve(ctx context.Context, in io.Reader, out io.Writer) erro
 	case err = <-ended:
 		p.waitIdle(unfinishedGrace, 0) // what was requested before the end still gets its response
 	case <-p.stopped: // after the response to shutdown
+	case <-p.writer.failed: // the host does not read any more
 	case <-ctx.Done():
 	}
 	e.stop(nil)

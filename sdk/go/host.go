@@ -67,7 +67,7 @@ func (h *Host) peer() (*peer, error) {
 // Log writes to the host's log, or to stderr if the host accepts no log messages. It does not wait.
 func (h *Host) Log(level LogLevel, message string) {
 	record := LogRecord{Level: level, Logger: h.extension.ID(), Message: message}
-	if p, err := h.peer(); err == nil && p.has("log") {
+	if p, err := h.peer(); err == nil && p.has("log") && !p.writer.isFull() {
 		if text, err := encodeParams(record); err == nil && p.writer.send(encodeNotification(MethodLog, text)) == nil {
 			return
 		}

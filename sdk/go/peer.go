@@ -22,6 +22,7 @@ import (
 const (
 	maxInbound       = 256      // requests of the host that run at once
 	maxInboundBytes  = 16 << 20 // of their params
+	maxSmall         = 256      // bytes of a response that is bounded by the number of requests
 	maxPending       = 1024
 	maxAbandoned     = 4096 // calls whose late responses are dropped without a count
 	maxStrays        = 100  // responses to unknown ids in a minute
@@ -60,6 +61,7 @@ type peer struct {
 	requests     map[string]*Request
 	running      int // handlers that have not returned
 	inboundBytes int
+	batchBytes   int           // of responses that wait for the rest of their batch
 	returned     chan struct{} // closed when a handler returns; nil if nothing waits for that
 	queue        []func()      // notifications, handled one at a time
 	queueBytes   int
@@ -80,7 +82,7 @@ func newPeer(out io.Writer, logger string) *peer {
 		stopped:   make(chan struct{}),
 		work:      make(chan func()),
 	}
-	p.writer.out = out
+	p.writer = writer{out: out, failed: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	return p
 }
@@ -218,15 +220,30 @@ func (b *batch) finish(p *peer, body []byte) {
 	defer b.mu.Unlock()
 	b.waiting--
 	if body != nil {
-		if b.size += len(body) + 1; b.size > maxFrame {
+		if b.size+len(body)+1 > maxFrame || !p.holdResponse(len(body)) {
 			m, _ := parseMessage(body)
 			body = encodeError(m.id, Errorf(CodeTooLarge, "too large: send this request by itself"))
+			p.holdResponse(len(body))
 		}
+		b.size += len(body) + 1
 		b.responses = append(b.responses, body)
 	}
 	if b.waiting == 0 && len(b.responses) > 0 {
 		p.reply(nil, append(append([]byte{'['}, bytes.Join(b.responses, []byte(","))...), ']'))
+		p.holdResponse(len(b.responses) - b.size)
 	}
+}
+
+// holdResponse counts the bytes of a response that waits for its batch, and returns false where a large one exceeds the
+// budget.
+func (p *peer) holdResponse(size int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if size > maxSmall && p.batchBytes+size > maxInboundBytes {
+		return false
+	}
+	p.batchBytes += size
+	return true
 }
 
 // -- serving

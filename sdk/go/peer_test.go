@@ -72,6 +72,21 @@ func TestABatchIsAnsweredInOneArray(t *testing.T) {
 	}
 }
 
+func TestResponsesThatAreTooLargeForOneFrameAreReplaced(t *testing.T) {
+	ext := New("test", "1")
+	ext.AddMethod("large", func(context.Context, json.RawMessage) (any, error) { return strings.Repeat("x", maxFrame*2/3), nil })
+	link := connectRaw(t, ext)
+	link.initialize("[]")
+	link.send(`[{"jsonrpc":"2.0","id":1,"method":"large"},{"jsonrpc":"2.0","id":2,"method":"large"}]`)
+	var responses []struct{ Error *Error }
+	if err := json.Unmarshal([]byte(link.receive()), &responses); err != nil || len(responses) != 2 {
+		t.Fatalf("got %d responses, %v", len(responses), err)
+	}
+	if last := responses[1].Error; responses[0].Error != nil || last == nil || last.Code != CodeTooLarge {
+		t.Errorf("got %v", last)
+	}
+}
+
 func TestPingIsAnsweredWhileHandlersBlock(t *testing.T) {
 	ext := New("test", "1")
 	release := make(chan struct{})

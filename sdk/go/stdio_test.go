@@ -52,6 +52,7 @@ type child struct {
 	*rawLink
 	stderr bytes.Buffer
 	in     io.WriteCloser
+	stdout io.Closer
 }
 
 func start(t *testing.T) *child {
@@ -73,7 +74,7 @@ func start(t *testing.T) *child {
 	if err := c.Cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.in = in
+	c.in, c.stdout = in, out
 	c.rawLink = &rawLink{t: t, out: in, frames: make(chan string, 100), ended: make(chan error, 1)}
 	read := make(chan struct{})
 	go func() {
@@ -82,7 +83,7 @@ func start(t *testing.T) *child {
 		for {
 			body, err := readFrame(reader)
 			if err != nil {
-				if err != io.EOF {
+				if err != io.EOF && !errors.Is(err, os.ErrClosed) {
 					c.frames <- err.Error()
 				}
 				close(c.frames)
@@ -136,6 +137,17 @@ func TestTheEndOfStdinEndsTheProgramAlsoWhenHandlersBlock(t *testing.T) {
 	c.in.Close()
 	c.expect(`{"jsonrpc":"2.0","id":2,"result":"slow"}`) // what was requested before the end
 	if code := c.exitCode(); code != exitStopped {
+		t.Errorf("it exited with %d: %s", code, c.stderr.String())
+	}
+}
+
+func TestAHostThatClosesStdoutEndsTheProgram(t *testing.T) {
+	c := start(t)
+	if err := c.stdout.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"slow"}`)
+	if code := c.exitCode(); code != exitStopped || !strings.Contains(c.stderr.String(), "stopped") {
 		t.Errorf("it exited with %d: %s", code, c.stderr.String())
 	}
 }

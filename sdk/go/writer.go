@@ -16,7 +16,8 @@ const (
 
 // writer sends frames in order. Those that wait are written together.
 type writer struct {
-	out io.Writer
+	out    io.Writer
+	failed chan struct{} // closed when nothing can be sent any more
 
 	mu        sync.Mutex
 	queue     []byte
@@ -48,9 +49,8 @@ func (w *writer) sendLast(body []byte) error {
 func (w *writer) add(body []byte) (mustWrite bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err == nil && len(w.queue)+w.inFlight > sendMax {
-		w.err = ErrBusy // the host has not read for so long that it never will
-		w.wake()
+	if len(w.queue)+w.inFlight > sendMax {
+		w.fail(ErrBusy) // the host has not read for so long that it never will
 	}
 	if w.err != nil {
 		return false, w.err
@@ -74,12 +74,27 @@ func (w *writer) flush() {
 		if w.spare = chunk; cap(chunk) > sendHigh {
 			w.spare = nil
 		}
-		if err != nil && w.err == nil {
-			w.err = ErrClosed
+		if err != nil {
+			w.fail(ErrClosed)
 		}
 		w.wake()
 	}
 	w.isWriting = false
+}
+
+func (w *writer) fail(err error) {
+	if w.err == nil {
+		w.err = err
+		close(w.failed)
+		w.wake()
+	}
+}
+
+// isFull returns whether what can wait should not be sent.
+func (w *writer) isFull() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue)+w.inFlight > sendQueue
 }
 
 func (w *writer) wake() {
@@ -117,8 +132,5 @@ func (w *writer) close() {
 	_ = w.wait(ctx, 0)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err == nil {
-		w.err = ErrClosed
-	}
-	w.wake()
+	w.fail(ErrClosed)
 }
