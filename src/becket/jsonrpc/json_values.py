@@ -24,6 +24,7 @@ def write_other(value: Any) -> object:
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
+NULL = b"null"
 encode_any = msgspec.json.Encoder(enc_hook=write_other).encode
 
 
@@ -39,7 +40,7 @@ def encode_json(value: object) -> bytes:
             return text
         # msgspec encodes NaN and infinities as null, which would change the value silently.
         kind = type(value)
-        if (kind in CHECKED_TYPES or not classify_type(kind)) and b"null" in text:
+        if (kind in CHECKED_TYPES or not classify_type(kind)) and text.find(NULL) >= 0:
             check_finite(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise Unencodable(f"this {type(value).__name__} cannot be encoded as JSON: {error}") from error

@@ -108,7 +108,7 @@ class Gate:
             decision = self._decide_own(method, requires, (), handling)
         else:
             decisions = self._decisions
-            decision = self._decide_own(method, requires, ())
+            decision = decisions.get((method, requires)) or self._decide_own(method, requires, ())
             if decision.allowed and len(decisions) < MAX_CACHED_DECISIONS:
                 decisions[method, requires] = decision
         if self._audit is not None:
