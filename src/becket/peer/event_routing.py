@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from becket.conversion.decode import get_result_decoder
 from becket.dialects import ProgressFormat
@@ -31,9 +31,10 @@ class CallSubscription:
     """The notifications of one method that belong to one call.
 
     `matches` decides which of them do; without it, all but those that carry the id of another call. `put_credited`
-    receives those that carry this call's id: they have used its credit."""
+    receives those that carry this call's id: they have used its credit. With `skips_meta`, both also accept params
+    with the metadata in them."""
 
-    __slots__ = ("call", "matches", "put", "put_credited")
+    __slots__ = ("call", "matches", "put", "put_credited", "skips_meta")
 
     def __init__(
         self,
@@ -42,8 +43,10 @@ class CallSubscription:
         put_own: Callable[[Raw | None], None] | None = None,
         accept: Callable[[Raw], bool] | None = None,
         call: OutboundCall | None = None,
+        skips_meta: bool = False,
     ) -> None:
         self.put = put
+        self.skips_meta = skips_meta
         self.put_credited = put_own or put
         self.matches = accept
         self.call = call
@@ -121,11 +124,12 @@ class EventRouter:
         call, fallback, put_credited = subscription.call, self._fallback, subscription.put_credited
         assert fallback is not None
         mark, size = b"nothing begins so", 0
+        skips_meta = subscription.skips_meta
 
         def put(params: Any) -> None:
             text = bytes(params)
             if text.startswith(mark):
-                put_credited(Raw(b"{" + text[size:]))
+                put_credited(params if skips_meta else Raw(b"{" + text[size:]))
             elif size or call is None or not call.id:  # it has no id before it is sent
                 fallback(NotificationMessage(method, params))
             else:
@@ -200,7 +204,7 @@ class EventRouter:
 class EventHandler:
     """A function that handles the events of a call, and the type of its parameter."""
 
-    __slots__ = ("arity", "decode", "function", "is_async")
+    __slots__ = ("_skips_meta", "arity", "decode", "function", "is_async")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         annotation: Any = Any
@@ -211,6 +215,7 @@ class EventHandler:
             raise TypeError(f"{describe_function(function)} must take `()` or `(event)`")
         self.function = function
         self.decode = get_result_decoder(annotation)
+        self._skips_meta = ignores_member(annotation, "_meta")
 
     def decode_with_handler(self, raw: Raw) -> tuple[EventHandler, Any]:
         """Returns the handler of the event, and the decoded event."""
@@ -239,7 +244,15 @@ class EventHandler:
                 error = BadReply(method=call.method, problem=f"an event: {problem}")
             fail(error)
 
-        return CallSubscription(put, call=call)
+        return CallSubscription(put, call=call, skips_meta=self._skips_meta)
+
+
+def ignores_member(kind: Any, name: str) -> bool:
+    """Returns whether msgspec ignores an additional member of this name in objects of this type."""
+    if not (isinstance(kind, type) and issubclass(kind, Struct)):
+        return False
+    config = kind.__struct_config__
+    return not config.forbid_unknown_fields and not config.array_like and name not in kind.__struct_encode_fields__
 
 
 def ignore_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:
