@@ -44,7 +44,7 @@ def texts(draw: Any) -> str:
 def outcome(text: str) -> tuple[object, ...]:
     connection = link(ping="$/ping")
     claimed: list[bytes] = []
-    connection.direct_handlers = {"tick": lambda params: claimed.append(bytes(params or b""))}
+    connection.direct_handlers = {"tick": lambda params, frame: claimed.append(bytes(params or b""))}
     for _ in range(12):
         call(connection)
     shown: list[object] = []

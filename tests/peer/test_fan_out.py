@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, field
 from tests.peer.scripted import Message, notification, response, scripted, settled
 
 from becket import Context
@@ -151,3 +151,65 @@ async def test_all_functions_of_a_stream_receive_the_events_of_their_class() -> 
         script.send(tick(1), response(await script.receive()))
         await run.result()
     assert first == second == [Tick(1)]
+
+
+class StrictTick(Struct, forbid_unknown_fields=True):
+    n: int
+
+
+class TickWithMeta(Struct):
+    n: int
+    meta: Any = field(name="_meta", default=None)
+
+
+async def test_the_function_of_a_native_call_gets_its_events_without_their_metadata() -> None:
+    seen: list[Any] = []
+
+    def on_tick(event: Tick) -> None:
+        seen.append(event)
+
+    def on_strict(event: StrictTick) -> None:
+        seen.append(event)
+
+    def on_meta(event: TickWithMeta) -> None:
+        seen.append(event)
+
+    def on_untyped(event: dict[str, Any]) -> None:
+        seen.append(event)
+
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle("count")
+        async def count(_: Any, ctx: Context) -> None:
+            for number in range(2):
+                for name in ("tick", "strict", "meta", "untyped"):
+                    await ctx.notify(name, {"n": number})
+
+        functions = {"tick": on_tick, "strict": on_strict, "meta": on_meta, "untyped": on_untyped}
+        await left.call("count", on=functions)
+
+    assert seen == [event for n in range(2) for event in (Tick(n), StrictTick(n), TickWithMeta(n), {"n": n})]
+
+
+async def test_the_function_of_a_native_call_gets_no_events_of_another_call() -> None:
+    seen: list[int] = []
+
+    def on_tick(event: Tick) -> None:
+        seen.append(event.n)
+
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle("count")
+        async def count(params: list[int], ctx: Context) -> None:
+            await ctx.notify("tick", Tick(params[0]))
+            if params[0] == 1:
+                await ctx.call("again")
+            await ctx.notify("tick", Tick(params[0]))
+
+        @left.handle("again")
+        async def again() -> None:
+            await left.call("count", [2])
+
+        await left.call("count", [1], on={"tick": on_tick})
+
+    assert seen == [1, 1]

@@ -27,7 +27,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.jsonrpc.parser import MessageParser
-    from becket.jsonrpc.protocols import MessageReceiver
+    from becket.jsonrpc.protocols import DirectHandler, MessageReceiver
 
 __all__ = [
     "NO_DIRECT_HANDLERS",
@@ -70,7 +70,7 @@ END = b"}"
 PARAMS_OPENERS = b"{["  # first bytes of params
 CHECK_EVERY = 16  # messages between two reads of the clock, if they are quick
 SLOW = 0.00006  # seconds for each of them: slower ones are checked one by one
-NO_DIRECT_HANDLERS: dict[str, Callable[[Raw | None], None]] = {}
+NO_DIRECT_HANDLERS: dict[str, DirectHandler] = {}
 
 MAX_CACHED_METHODS = 1_024  # encoded method names; beyond this many they are encoded anew
 
@@ -166,7 +166,7 @@ class JsonCodec:
                     and inner <= deep
                     and inner != NULL_BYTES
                 ):
-                    claimed[method](params)
+                    claimed[method](params, frame)
                     continue
                 id = envelope.id
                 if inner > deep and (excess := guard.find_problem(frame)):
@@ -178,7 +178,7 @@ class JsonCodec:
                     if spare and spare != SPACED_EXTRA:
                         self._parse(frame, inbox)
                     elif method in claimed:  # a large one, which was checked, or one with spaces
-                        claimed[method](params)
+                        claimed[method](params, frame)
                     elif len(method) > short:
                         self._parse(frame, inbox)
                     else:
@@ -299,7 +299,7 @@ class MessageCollector:
     def __init__(self) -> None:
         self.messages: list[Any] = []
         self.calls: dict[int, Any] = {}
-        self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
+        self.direct_handlers: Mapping[str, DirectHandler] = NO_DIRECT_HANDLERS
 
     def on_request(self, id: bytes, method: str, params: Raw | None) -> None:
         self.messages.append(Request(id, method, params))

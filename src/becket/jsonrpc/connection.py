@@ -64,7 +64,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import Scanner
-    from becket.jsonrpc.protocols import Codec, EventReceiver, FutureLike, StreamControl
+    from becket.jsonrpc.protocols import Codec, DirectHandler, EventReceiver, FutureLike, StreamControl
     from becket.jsonrpc.wire_format import WireFormat
 
 __all__ = [
@@ -304,7 +304,7 @@ class Connection:
         self.can_send_cancel = True  # inbound cancellations are handled in any case
         self.error_codes = {**ERROR_CODES, **error_codes}
         self.calls: dict[int, OutboundCall] = {}
-        self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
+        self.direct_handlers: Mapping[str, DirectHandler] = NO_DIRECT_HANDLERS
         self.should_yield: Callable[[], bool] = never_yield
         self.clock = timeless
         self.began = 0.0  # start of the turn in which frames are read, on that clock

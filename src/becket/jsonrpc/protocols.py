@@ -14,7 +14,10 @@ from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.connection import InboundRequest, OutboundCall
 from becket.jsonrpc.messages import Failure, NotificationMessage, SingleMessage
 
-__all__ = ["BatchReceiver", "Codec", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
+__all__ = ["BatchReceiver", "Codec", "DirectHandler", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
+
+DirectHandler = Callable[[Raw, Frame], None]
+"""Receives the params of a notification, and the frame that they are part of."""
 
 
 # -- for messages
@@ -49,7 +52,7 @@ class MessageReceiver(Protocol):
 
     calls: dict[int, Any]
     """Pending calls by number: removed, given their `reply`, and settled."""
-    direct_handlers: Mapping[str, Callable[[Raw | None], None]]
+    direct_handlers: Mapping[str, DirectHandler]
     """The notifications that are delivered directly, by method."""
     on_response: Callable[[Any], object] | None
     """Called with a call whose reply has arrived; if None, its waiter is settled instead."""

@@ -7,7 +7,7 @@ to its handler. With a single receiver, that one is called directly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,9 +16,21 @@ from becket.conversion.decode import get_result_decoder
 from becket.dialects import ProgressFormat
 from becket.dialects.dialect import META_PREFIX
 from becket.errors import JSON_ERRORS, BadReply
+from becket.jsonrpc.codec import ENVELOPE_WITHOUT_ID, PARAMS_KEY
 from becket.jsonrpc.connection import CancellationFormat, OutboundCall
+from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
 from becket.methods.registry import describe_function, read_signature, unwrap_callable
+
+if TYPE_CHECKING:
+    from becket.framing.framing import Frame
+    from becket.jsonrpc.protocols import DirectHandler
+
+    class PutEvent(Protocol):
+        """Receives the params of a notification; a `DirectHandler` too, which does not need the frame."""
+
+        def __call__(self, params: Raw | None, frame: object = None, /) -> None: ...
+
 
 __all__ = ["JSON_NULL", "CallSubscription", "EventHandler", "EventRouter"]
 
@@ -38,9 +50,9 @@ class CallSubscription:
 
     def __init__(
         self,
-        put: Callable[[Raw | None], None],
+        put: PutEvent,
         *,
-        put_own: Callable[[Raw | None], None] | None = None,
+        put_own: PutEvent | None = None,
         accept: Callable[[Raw], bool] | None = None,
         call: OutboundCall | None = None,
         skips_meta: bool = False,
@@ -93,7 +105,7 @@ class EventRouter:
         self._has_handler: Callable[[str], bool] | None = None
         self._fallback: Callable[[NotificationMessage], None] | None = None
         self.is_tagged = is_marked  # notifications may carry the id of their call
-        self.exclusive: dict[str, Callable[[Raw | None], None]] = {}  # by method, where there is one receiver
+        self.exclusive: dict[str, DirectHandler] = {}  # by method, where there is one receiver
 
     def add(self, method: str, subscription: CallSubscription) -> None:
         self._by_method.setdefault(method, []).append(subscription)
@@ -119,26 +131,26 @@ class EventRouter:
     def remove_progress(self, id: bytes) -> None:
         self._by_token.pop(self._tokens.pop(id, id), None)
 
-    def _put_marked(self, subscription: CallSubscription, method: str) -> Callable[[Raw | None], None]:
+    def _put_marked(self, subscription: CallSubscription, method: str) -> DirectHandler:
         """Returns a function for events that carry this call's id as becket encodes it; other events are routed."""
         call, fallback, put_credited = subscription.call, self._fallback, subscription.put_credited
         assert fallback is not None
-        mark, size = b"nothing begins so", 0
+        beginning, size = b"nothing begins so", 0  # of the frame; and how much of that is in the params
         skips_meta = subscription.skips_meta
 
-        def put(params: Any) -> None:
-            text = bytes(params)
-            if text.startswith(mark):
-                put_credited(params if skips_meta else Raw(b"{" + text[size:]))
+        def put(params: Raw, frame: Frame) -> None:
+            if frame.startswith(beginning):
+                put_credited(params if skips_meta else Raw(b"{" + bytes(params)[size:]))
             elif size or call is None or not call.id:  # it has no id before it is sent
                 fallback(NotificationMessage(method, params))
             else:
                 learn_mark(call.id)
-                put(params)
+                put(params, frame)
 
         def learn_mark(id: bytes) -> None:
-            nonlocal mark, size
+            nonlocal beginning, size
             mark = b'%b{"parent":%b}},' % (META_PREFIX, id)
+            beginning = b'%b,"method":%b%b%b' % (ENVELOPE_WITHOUT_ID, encode_json(method), PARAMS_KEY, mark)
             size = len(mark)
 
         return put
@@ -227,7 +239,7 @@ class EventHandler:
         decode: Callable[[Any], Any] = self.decode
         take: Callable[[Any], Any] = function if self.arity else ignore_argument(function)
 
-        def put(raw: Raw | None) -> None:
+        def put(raw: Raw | None, _: object = None) -> None:
             try:
                 take(decode(raw))  # fails for the few without params
             except Exception as error:

@@ -38,6 +38,7 @@ from becket.peer.event_routing import JSON_NULL, CallSubscription, EventHandler
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
+    from becket.peer.event_routing import PutEvent
     from becket.peer.link import Link
     from becket.peer.outbound import Outbound
     from becket.peer.protocols import LoopFuture
@@ -229,9 +230,9 @@ class CallStream(Generic[E, R]):
             self._link.long_lived_streams.add(self)
 
     def _collect_into(
-        self, put: Callable[[Raw | None], None], decode: Callable[[Raw], Any], gathering: ResultCollector[Any, Any]
-    ) -> Callable[[Raw | None], None]:
-        def gather(raw: Raw | None) -> None:
+        self, put: PutEvent, decode: Callable[[Raw], Any], gathering: ResultCollector[Any, Any]
+    ) -> PutEvent:
+        def gather(raw: Raw | None, _: object = None) -> None:
             try:
                 is_last = gathering.on_event(decode(JSON_NULL if raw is None else raw))
             except COLLECTOR_ERRORS:
@@ -338,13 +339,13 @@ class CallStream(Generic[E, R]):
             self._fail(error)
             return False
 
-    def _build_sink(self, decode: Callable[[Raw], Any], *, is_own: bool) -> Callable[[Raw | None], None]:
+    def _build_sink(self, decode: Callable[[Raw], Any], *, is_own: bool) -> PutEvent:
         buffer = self._buffer
         append = buffer.append
         connection = self._link.connection
         most_events, most_bytes = self._link.limits.stream_events, self._link.limits.stream_bytes
 
-        def put(raw: Raw | None) -> None:
+        def put(raw: Raw | None, _: object = None) -> None:
             value = JSON_NULL if raw is None else raw
             append((decode, value, is_own))
             size = self._bytes = self._bytes + len(value)
@@ -354,7 +355,7 @@ class CallStream(Generic[E, R]):
             if self._waiters:
                 self._wake()
 
-        def put_and_pause(raw: Raw | None) -> None:
+        def put_and_pause(raw: Raw | None, _: object = None) -> None:
             put(raw)
             if not self._is_paused:
                 self._pause_if_full()
