@@ -248,7 +248,11 @@ class ExtensionHandlers:
         # The descriptor requires no permission: a host may call every method of its extension.
         if not isinstance(method, Notification):
             result = Any if isinstance(method, str) else method.result  # a custom type may convert it
-            self.add(Method(name, params, result), serve, thread=not routine.is_inline)
+            described = Method[Any, Any](name, params, result)
+            if routine.is_inline:
+                self.registry.handle(described)(self._build_inline_handler(routine, arity))
+            else:
+                self.add(described, serve)
         elif runtime.is_blocking:
             self.registry.on(Notification(name, params), thread=not routine.is_inline)(
                 lambda params, ctx: run_synchronously(serve, params, ctx)
@@ -259,6 +263,25 @@ class ExtensionHandlers:
                 await serve(params, ctx)
 
             self.registry.on(Notification(name, params))(handle)
+
+    def _build_inline_handler(self, routine: UserFunction, arity: int) -> Callable[..., Any]:
+        """Returns a handler that calls an inline function at once: without a coroutine, and without a context that
+        the function does not take."""
+        check_ready, run, runtime = self._check_ready, self._runtime.run_inline, self._runtime
+
+        def handle_alone() -> Any:
+            check_ready()
+            return run(routine)
+
+        def handle(params: Any) -> Any:
+            check_ready()
+            return run(routine, params)
+
+        def handle_with_context(params: Any, ctx: Any) -> Any:
+            check_ready()
+            return run(routine, params, runtime.wrap_context(routine, ctx))
+
+        return (handle_alone, handle, handle_with_context)[arity]
 
     # -- serving
 

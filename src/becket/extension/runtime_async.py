@@ -100,15 +100,19 @@ class AsyncRuntime:
         function = routine.function
         if routine.is_async:
             return await function(*arguments, **keywords)
+        if routine.is_inline:
+            return self.run_inline(routine, *arguments, **keywords)
 
         def work() -> Any:
             return check_not_awaitable(routine, call_sync(function, *arguments, **keywords))
 
-        if not routine.is_inline:
-            return await self.workers.run_in_worker(work)
+        return await self.workers.run_in_worker(work)
+
+    def run_inline(self, routine: UserFunction, /, *arguments: Any, **keywords: Any) -> Any:
+        """Runs an inline function of the author and returns its result."""
         self._is_inline = True
         try:
-            return work()
+            return check_not_awaitable(routine, call_sync(routine.function, *arguments, **keywords))
         finally:
             self._is_inline = False
 

@@ -94,6 +94,9 @@ class BlockingRuntime:
         return True
 
     async def run_function(self, routine: UserFunction, /, *arguments: Any, **keywords: Any) -> Any:
+        return self.run_inline(routine, *arguments, **keywords)
+
+    def run_inline(self, routine: UserFunction, /, *arguments: Any, **keywords: Any) -> Any:
         return check_not_awaitable(routine, routine.function(*arguments, **keywords))
 
     def wrap_context(self, routine: UserFunction, context: Any) -> Any:
