@@ -40,7 +40,7 @@ async def lost(before: bytes, bad: bytes, rest: bytes, framing: FramingFactory) 
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        (b"Content-Length: -5\r\n\r\n", "no number"),
+        (b"Content-Length: -5\r\n\r\n", "not a number"),
         (b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "given twice"),
         (b"Content-Length: 2\n\n{}", "bare LF"),
         (b"Content-Length: 2\r\nContent-Type: text/plain; charset=utf-16\r\n\r\n{}", "charset"),

@@ -43,6 +43,7 @@ __all__ = ["CaseFailed", "Session"]
 
 UNKNOWN_METHOD: Final = ERROR_CODES[Meaning.UNKNOWN_METHOD]
 EXIT_POLL: Final = 0.02  # seconds
+CHUNK_PAUSE: Final = 0.005  # seconds between the chunks of a frame, so that a program reads each on its own
 REPEAT: Final = re.compile(rb"%repeat\((\d+),(.*?)\)%", re.DOTALL)
 FRAME: Final = re.compile(rb"%frame\((.*?)\)%", re.DOTALL)
 
@@ -181,7 +182,7 @@ class Session:
             for at in range(0, len(data), size):
                 self._link.write(data[at : at + size])
                 if step.chunk:
-                    self._read_until(lambda: False, 0.001)
+                    self._read_until(lambda: False, CHUNK_PAUSE)
 
     def _note_requests(self, message: Any) -> None:
         for part in message if is_array(message) else [message]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -70,11 +70,36 @@ class JsonWire:
         return f"the output ends inside a frame: {error}" if error else ""
 
 
-WireCodec = JsonWire
+class WireCodec(Protocol):
+    """The messages of scripts as bytes, and back, for one connection."""
+
+    def encode(self, message: Any) -> bytes:
+        """Returns the frame of a message."""
+        ...
+
+    def write(self, message: Any) -> str:
+        """Returns the text of a message, for conversations."""
+        ...
+
+    def frame(self, body: bytes) -> bytes:
+        """Returns a frame with this body."""
+        ...
+
+    def feed(self, data: bytes) -> Iterator[Received]:
+        """Yields the messages that these bytes complete, and the violations in them."""
+        ...
+
+    def end(self) -> str:
+        """Returns what is wrong if the output ends here."""
+        ...
 
 
 def open_wire(codec: str, *, has_version: bool = True) -> WireCodec:
-    """Returns a new codec by its name in a suite: a framing of JSON."""
+    """Returns a new codec by its name in a suite: `cigen`, or a framing of JSON."""
+    if codec == "cigen":
+        from becket.conformance.cigen_wire import CigenWire
+
+        return CigenWire()
     return JsonWire(codec, has_version=has_version)
 
 
