@@ -173,7 +173,7 @@ def test_a_ping_gets_a_response_while_the_handlers_hang() -> None:
 
         @right.handle("hang", thread=True)
         def hang() -> None:
-            assert release.wait(8)
+            assert release.wait(60)
 
         hanging = Started(left.call, "hang")
         left.ping()

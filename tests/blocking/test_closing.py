@@ -68,7 +68,7 @@ def test_a_handler_may_close_its_own_peer(thread: bool, notified: bool) -> None:
             register = peer.on if notified else peer.handle
             register("close", thread=thread)(closing(peer, closed))
             raw.send({"jsonrpc": "2.0", "method": "close"} if notified else request(1, "close"))
-            assert closed.wait(8)
+            assert closed.wait(60)
             assert Started(peer.wait_closed).result().reason is DisconnectReason.LOCAL_CLOSE
 
 
@@ -114,17 +114,17 @@ def test_a_worker_that_still_runs_does_not_hold_up_the_end_and_sees_it() -> None
         @peer.handle("work", thread=True)
         def work(_: Any, ctx: BlockingContext) -> None:
             began.set()
-            assert look.wait(8)
+            assert look.wait(60)
             seen.append(ctx.is_cancelled)
             with pytest.raises(ConnectionLost):
                 ctx.call("x")
             done.set()
 
         raw.send(request(1, "work"))
-        assert began.wait(8)
+        assert began.wait(60)
         Started(peer.close).result()
         look.set()
-        assert done.wait(8)
+        assert done.wait(60)
 
     assert seen == [True]
 
@@ -178,10 +178,10 @@ def test_closing_ends_the_child(used: bool) -> None:
 @pytest.mark.process
 def test_closing_ends_a_child_that_ignores_everything_while_calls_wait() -> None:
     with connect_process(child("ignores_sigterm"), limits=QUICK) as peer:
-        calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
         ready = threading.Event()
         peer.on("ready")(lambda _: ready.set())
-        assert ready.wait(8)
+        calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
+        assert ready.wait(60)
         closes = [Started(peer.close) for _ in range(3)]
         for close in closes:
             close.result()

@@ -155,7 +155,7 @@ def test_a_call_after_a_request_was_served_does_not_belong_to_it(thread: bool) -
 
         @peer.handle("serve", thread=thread)
         def serve() -> str:
-            assert not thread or release.wait(8)
+            assert not thread or release.wait(60)
             return "served"
 
         # This thread waits for its own call, and serves the request meanwhile.
@@ -189,7 +189,7 @@ def test_a_call_while_a_worker_serves_a_request_belongs_to_it_only_if_the_worker
         def serve(_: Any, ctx: BlockingContext) -> str:
             if thread:
                 ctx.call("from the worker", {})
-            assert release.wait(8)
+            assert release.wait(60)
             return "served"
 
         def play() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -273,7 +273,7 @@ def test_notifications_arrive_in_order(thread: bool) -> None:
 
         for number in range(200):
             left.notify("tell", [number])
-        assert done.wait(8)
+        assert done.wait(60)
 
     assert told == list(range(200))
 
@@ -301,7 +301,7 @@ def test_workers_run_at_once_and_responses_overtake_them() -> None:
         @right.handle("meet", thread=True)
         def meet(_: Any, ctx: BlockingContext) -> None:
             assert threading.current_thread().name == "becket worker"
-            barrier.wait(8)
+            barrier.wait(60)
 
         calls = [left.begin("meet") for _ in range(3)]
         assert left.call("echo", [1]) == [1]
@@ -336,7 +336,7 @@ def test_idle_worker_threads_end_with_their_link() -> None:
         for _ in range(3):
             left.call("work")
     for worker in workers:
-        worker.join(8)
+        worker.join(60)
         assert not worker.is_alive()
 
 
@@ -361,11 +361,11 @@ def test_a_worker_sees_that_it_was_cancelled_and_what_it_returns_is_sent() -> No
         def work(_: Any, ctx: BlockingContext) -> bool:
             assert not ctx.is_cancelled
             began.set()
-            assert look.wait(8)
+            assert look.wait(60)
             return ctx.is_cancelled
 
         raw.send(request(1, "work"))
-        assert began.wait(8)
+        assert began.wait(60)
         peer.handle("echo")(lambda params: params)
         raw.send(notification("$/cancelRequest", {"id": 1}), request(2, "echo", []))
         assert raw.receive() == response({"id": 2}, [])
@@ -433,7 +433,7 @@ def test_a_handler_that_fails_because_its_caller_is_gone_is_not_an_incident(
         assert raw.receive()["method"] == "never"
         raw.close()
         peer.wait_closed()
-        assert ended.wait(8)
+        assert ended.wait(60)
     assert [record.getMessage() for record in caplog.records] == []
 
 

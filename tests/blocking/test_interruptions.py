@@ -124,7 +124,7 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
         @peer.handle("slow")
         def slow() -> str:
             began.set()
-            threading.Event().wait(8)
+            threading.Event().wait(60)
             return "not reached"
 
         peer.handle("echo")(lambda params: params)
@@ -135,7 +135,7 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
             second = raw.receive()
             # The handler is interrupted with the answer of another thread right behind it.
             raw.send(request(1, "slow"), response(second, "for the other"), request(2, "echo", [2]))
-            assert began.wait(8)
+            assert began.wait(60)
             interrupt()
             assert other.result() == "for the other"
             heard = [raw.receive(), raw.receive(), raw.receive()]
@@ -156,7 +156,7 @@ def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(interr
 
     def wait() -> None:
         began.set()
-        threading.Event().wait(8)
+        threading.Event().wait(60)
 
     def wait_with_params(params: object) -> None:
         wait()
@@ -170,7 +170,7 @@ def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(interr
 
         def play() -> None:
             raw.send(request(1, "slow", {}))
-            assert began.wait(8)
+            assert began.wait(60)
             interrupt()
             assert raw.receive()["error"]["code"] == -32603
             raw.send(request(2, "next"))

@@ -19,14 +19,14 @@ def test_a_slow_policy_delays_only_the_call_that_it_decides() -> None:
     def policy(decision: Decision) -> bool:
         if decision.method == "slow":
             began.set()
-            return release.wait(8)
+            return release.wait(60)
         return True
 
     with blocking_pair(gate=Gate("notes", Grants(), policy=policy)) as (left, right):
         right.handle("slow")(lambda: "slow")
         right.handle("quick")(lambda: "quick")
         slow = Started(left.call, "slow")
-        assert began.wait(8)
+        assert began.wait(60)
         assert [Started(left.call, "quick").result() for _ in range(3)] == ["quick"] * 3
         assert not slow.is_done
         release.set()
@@ -40,7 +40,7 @@ def test_every_policy_value_but_true_denies(kind: str) -> None:
     def policy(decision: Decision) -> bool:
         if kind == "raises":
             raise OSError
-        return kind == "silent" and release.wait(8)
+        return kind == "silent" and release.wait(60)
 
     with blocking_pair(gate=Gate("notes", Grants(), policy=policy, policy_timeout=0.1)) as (left, right):
         right.handle("x")(lambda: "x")

@@ -103,9 +103,9 @@ def test_work_that_another_thread_adds_right_before_a_poll_is_done_at_once() -> 
 
     pumping = threading.Thread(target=pump, daemon=True)
     pumping.start()
-    is_done = done.wait(5)
+    is_done = done.wait(60)
     loop.call_soon(done.set)  # wakes a pump that sleeps, so that nothing is left of it
-    pumping.join(5)
+    pumping.join(60)
     loop.close()
     loop.join()
 

@@ -132,7 +132,7 @@ class Lines:
     def end(self, number: int) -> int:
         """Sends a signal and returns the exit code."""
         self._process.send_signal(number)
-        return self._process.wait(15)
+        return self._process.wait(60)
 
     def __enter__(self) -> Lines:
         return self

@@ -166,7 +166,7 @@ async def test_a_manifest_can_have_its_program_recorded(tmp_path: Path) -> None:
 def test_it_ends_as_its_program_ends(tmp_path: Path, code: int) -> None:
     with recording(tmp_path / "talk.jsonl", python(ECHO)) as talk:
         talk.stdin.write(line(method="exit", params=[code]))
-        assert talk.process.wait(10) == code
+        assert talk.process.wait(60) == code
         assert talk.stdout.read() == b""
 
     assert isinstance(talk.entries[-1], ChildExited)
@@ -176,7 +176,7 @@ def test_it_ends_as_its_program_ends(tmp_path: Path, code: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
 def test_it_dies_of_what_its_program_dies_of(tmp_path: Path, number: int) -> None:
     with recording(tmp_path / "talk.jsonl", python(f"import os; os.kill(os.getpid(), {int(number)})")) as talk:
-        assert talk.process.wait(10) == -number
+        assert talk.process.wait(60) == -number
 
     assert isinstance(talk.entries[-1], ChildExited)
     assert talk.entries[-1].exit_code == -number
@@ -200,7 +200,7 @@ for line in sys.stdin:
         assert talk.stdout.readline() == b"heard\n"
         talk.stdin.close()
         assert talk.stdout.read() == b""
-        assert talk.process.wait(10) == 0
+        assert talk.process.wait(60) == 0
 
 
 def test_a_program_that_stops_reading_is_felt_by_the_host(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_program_that_stops_reading_is_felt_by_the_host(tmp_path: Path) -> Non
         with pytest.raises(BrokenPipeError):
             talk.stdin.writelines([b"x" * 65_536] * 1_000)
         talk.process.terminate()
-        assert talk.process.wait(10) == -signal.SIGTERM
+        assert talk.process.wait(60) == -signal.SIGTERM
 
 
 def test_a_host_that_stops_reading_is_felt_by_the_program(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_host_that_stops_reading_is_felt_by_the_program(tmp_path: Path) -> Non
     with recording(tmp_path / "talk.jsonl", python(source)) as talk:
         talk.stdout.readline()
         talk.stdout.close()
-        assert talk.process.wait(10) == 9
+        assert talk.process.wait(60) == 9
 
 
 def test_a_grandchild_that_holds_stdout_does_not_prevent_the_exit(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_grandchild_that_holds_stdout_does_not_prevent_the_exit(tmp_path: Path
     with recording(tmp_path / "talk.jsonl", python(source)) as talk:
         grandchild = int(talk.stdout.readline())
         try:
-            assert talk.process.wait(10) == 0
+            assert talk.process.wait(60) == 0
         finally:
             os.kill(grandchild, signal.SIGKILL)
             os.waitpid(grandchild, 0)  # this program has adopted it

@@ -155,7 +155,7 @@ class Plain(ExtensionServer):
         answers: list[int] = []
         thread = threading.Thread(target=lambda: answers.append(self.host.blocking.call(ADD, [1, 2])))
         thread.start()
-        thread.join(5)
+        thread.join(60)
         return answers
 
     @tool("Is refused.")

@@ -118,7 +118,7 @@ def converse(command: list[str], *frames: bytes, code: int = EXIT_STOPPED) -> tu
             message = receive(process)
             answers[message["id"]] = message.get("result", message.get("error"))
         stdin.close()
-        assert process.wait(15) == code
+        assert process.wait(60) == code
         return answers, stderr.read().decode().splitlines()
 
 
@@ -198,7 +198,7 @@ def test_shutdown_gets_a_response_and_ends_it_although_stdin_stays_open(runtime:
         stdin.write(BYE)
         stdin.flush()
         assert receive(process) == {"jsonrpc": "2.0", "id": 9, "result": None}
-        assert process.wait(15) == EXIT_STOPPED
+        assert process.wait(60) == EXIT_STOPPED
         assert stderr.read().splitlines() == [b"started", b"stopped"]
 
 
@@ -207,7 +207,7 @@ def test_a_signal_ends_it_cleanly(runtime: str, number: signal.Signals) -> None:
     with started(program(runtime), HELLO) as (process, _, stderr):
         receive(process)
         process.send_signal(number)
-        assert process.wait(15) == EXIT_STOPPED
+        assert process.wait(60) == EXIT_STOPPED
         assert stderr.read().splitlines() == [b"started", b"stopped"]
 
 
@@ -218,7 +218,7 @@ def test_a_second_signal_ends_it_at_once(runtime: str) -> None:
         process.send_signal(signal.SIGTERM)
         assert [stderr.readline(), stderr.readline()] == [b"started\n", b"stopped\n"]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == -signal.SIGTERM
+        assert process.wait(60) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("how", ["eof", "shutdown", "signal"])
@@ -237,7 +237,7 @@ def test_an_end_that_takes_too_long_is_cut_short(runtime: str, how: str) -> None
             stdin.flush()
         else:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == EXIT_STOP_TIMEOUT
+        assert process.wait(60) == EXIT_STOP_TIMEOUT
         assert b"this program did not end within 0.2 s" in stderr.read()
 
 
@@ -249,7 +249,7 @@ def test_a_function_that_never_returns_does_not_prevent_the_exit(runtime: str) -
         stdin.flush()
         assert [stderr.readline(), stderr.readline()] == [b"started\n", b"hanging\n"]
         stdin.close()
-        assert process.wait(15) in (EXIT_STOPPED, EXIT_STOP_TIMEOUT)
+        assert process.wait(60) in (EXIT_STOPPED, EXIT_STOP_TIMEOUT)
 
 
 PARENT = """
@@ -284,7 +284,7 @@ def test_an_invalid_message_ends_it_with_its_own_exit_code(runtime: str) -> None
         receive(process)
         stdin.write(b"Content-Length: many\r\n\r\n")
         stdin.flush()
-        assert process.wait(15) == EXIT_PROTOCOL_ERROR
+        assert process.wait(60) == EXIT_PROTOCOL_ERROR
         first, ended, last = stderr.read().splitlines()
         assert (first, last) == (b"started", b"stopped")
         assert b"the link has ended: Content-Length is not a number" in ended
@@ -295,7 +295,7 @@ def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(runtime: str
     hello = {"jsonrpc": "2.0", "id": 1, "method": "extension/initialize", "params": words}
 
     with started(program(runtime), json.dumps(hello).encode() + b"\n") as (process, _, stderr):
-        assert process.wait(15) == EXIT_REFUSED
+        assert process.wait(60) == EXIT_REFUSED
         assert b'program speaks protocol "0.2.0" of Roder, not "9.0.0"' in stderr.read()
 
 

@@ -147,7 +147,7 @@ async def test_a_cancelled_scope_does_not_spin_while_a_thread_runs(
         return shield(future)
 
     def work() -> int:
-        release.wait(5)
+        release.wait(60)
         return 3
 
     async def run() -> None:

@@ -510,7 +510,7 @@ class Mixed(ExtensionServer):
     @tool("Waits.")
     def wait(self, ctx: BlockingContext) -> bool:
         self.has_begun.set()
-        self.may_end.wait(5)
+        self.may_end.wait(60)
         return ctx.is_cancelled
 
     @tool("Waits for ever.")

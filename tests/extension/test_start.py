@@ -103,7 +103,7 @@ def modules_of(more: str = "") -> set[str]:
         stdin.flush()
         found = set(receive(process)["result"])
         stdin.close()
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
     return found
 
 

@@ -211,7 +211,7 @@ async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled
         @peer.on("hold", thread=True)
         def hold() -> None:
             anyio.from_thread.run_sync(running.set)
-            assert release.wait(5)
+            assert release.wait(60)
 
         @peer.handle("work", thread=True)
         def work() -> None:
@@ -385,7 +385,7 @@ async def test_a_function_in_a_thread_sees_that_it_was_cancelled_and_its_result_
         def work(_: Any, ctx: Context) -> str:
             assert not ctx.is_cancelled
             anyio.from_thread.run_sync(began.set)
-            assert cancelled.wait(5)
+            assert cancelled.wait(60)
             assert ctx.is_cancelled
             return "as far as it got"
 
@@ -407,7 +407,7 @@ async def test_a_thread_sees_that_its_link_has_ended() -> None:
         @right.handle("work", thread=True)
         def work(_: Any, ctx: Context) -> None:
             anyio.from_thread.run_sync(began.set)
-            assert may_look.wait(5)
+            assert may_look.wait(60)
             seen.append(ctx.is_cancelled)
             has_looked.set()
 

@@ -440,7 +440,7 @@ async def test_a_function_in_a_thread_does_not_hold_up_the_link() -> None:
         @right.handle("block", thread=True)
         def block() -> str:
             assert threading.current_thread() is not threading.main_thread()
-            assert release.wait(5)
+            assert release.wait(60)
             return "released"
 
         @right.handle("release")

@@ -333,7 +333,7 @@ async def test_functions_in_threads_run_at_once() -> None:
 
         @right.handle("meet", thread=True)
         def meet() -> None:
-            barrier.wait(5)
+            barrier.wait(60)
 
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:

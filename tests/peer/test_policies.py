@@ -46,7 +46,7 @@ class Slow:
 
     def _decide(self, decision: Decision) -> bool:
         self.threads.add(threading.get_ident())
-        return decision.method != self._method or self._free.wait(10)
+        return decision.method != self._method or self._free.wait(60)
 
     async def _decide_later(self, decision: Decision) -> bool:
         if decision.method == self._method:

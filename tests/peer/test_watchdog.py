@@ -81,7 +81,7 @@ def test_a_handler_that_does_not_return_is_ended_with_its_program_after_stdin(ki
         process.stdin.flush()
         assert process.stderr.readline() == b"busy\n"
         process.stdin.close()
-        assert process.wait(15) == EXIT_STOP_TIMEOUT
+        assert process.wait(60) == EXIT_STOP_TIMEOUT
         assert b"did not return within 0.3 s" in process.stderr.read()
 
 
@@ -90,7 +90,7 @@ def test_requests_that_came_before_the_end_of_stdin_are_served_although_all_of_t
         process.stdin.write(b"".join(request(number, "nap") for number in range(1, 9)))
         process.stdin.close()
         assert process.stdout.read().count(b"rested") == 8
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_program_that_continues_without_a_handler_when_its_link_has_ended_is_left_alone() -> None:
@@ -98,7 +98,7 @@ def test_a_program_that_continues_without_a_handler_when_its_link_has_ended_is_l
     with started(code) as process:
         process.stdin.close()
         assert process.stderr.read() == b"done\n"
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
 
 
 def test_processes_that_the_program_has_started_in_its_own_session_end_with_it() -> None:
@@ -109,7 +109,7 @@ def test_processes_that_the_program_has_started_in_its_own_session_end_with_it()
         assert process.stderr.readline() == b"busy\n"
         process.stdin.close()
         assert b"killed" in process.stderr.read()  # which ends when nobody holds stderr any more
-        process.wait(15)
+        process.wait(60)
 
 
 def test_a_session_that_is_not_its_own_is_left_alone() -> None:
@@ -133,4 +133,4 @@ def test_a_host_that_reads_stderr_no_more_and_has_closed_stdin_is_gone() -> None
         assert process.stderr.readline() == b"busy\n"
         process.stderr.close()
         process.stdin.close()
-        assert process.wait(15) == EXIT_STOP_TIMEOUT
+        assert process.wait(60) == EXIT_STOP_TIMEOUT

@@ -25,7 +25,7 @@ async def test_nested_calls_of_handlers_in_threads_do_not_wait_for_each_others_t
 
         @right.handle("outer", thread=True)
         def outer(params: list[int], ctx: Context) -> int:
-            all_run.wait(5)
+            all_run.wait(60)
             return anyio.from_thread.run(ctx.call, "inner", params)  # type: ignore[no-any-return]
 
         @left.handle("inner", thread=True)

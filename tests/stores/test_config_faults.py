@@ -84,7 +84,7 @@ def test_a_subscriber_that_comes_during_writes_gets_every_change_once(store: Sto
     end = store.watch(told.append)
     thread = Thread(target=write)
     thread.start()
-    assert is_started.wait(10)
+    assert is_started.wait(60)
     snapshot = store.read_config("notes")
     values: dict[str, str | None] = {**snapshot.values}
     changes: list[ConfigChanged] = []

@@ -130,15 +130,15 @@ def test_threads_share_the_guardian() -> None:
     def use() -> None:
         with blocking.connect_process(child("echoes"), guard=True) as peer:
             assert peer.call("x", [1]) == [1]
-            together.wait(15)
+            together.wait(60)
             pids.append(guardian_pid())
-            together.wait(15)
+            together.wait(60)
 
     threads = [threading.Thread(target=use) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(15)
+        thread.join(60)
 
     assert (len(pids), len(set(pids)), GUARDIAN.pid) == (4, 1, None)
 
@@ -211,7 +211,7 @@ def test_a_number_that_another_process_has_by_now_is_not_killed() -> None:
         sessions.kill_sessions({other.pid: pidfds[0]})
         assert other.poll() is None
         sessions.kill_sessions({other.pid: pidfds[1]})
-        assert other.wait(10) == -signal.SIGKILL
+        assert other.wait(60) == -signal.SIGKILL
     finally:
         for pidfd in pidfds:
             os.close(pidfd)

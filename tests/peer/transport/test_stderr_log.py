@@ -273,7 +273,7 @@ def test_a_flood_of_short_lines_is_counted_without_a_loop() -> None:
 
     with connect_process([*WRITES, ENDLESS], on_stderr=on_line, limits=limits) as flooder:
         flooder.listen()
-        assert counted.wait(10)
+        assert counted.wait(60)
         assert flooder.process is not None
         assert len(flooder.process.stderr_tail) == limits.stderr_tail
         os.kill(flooder.process.pid, signal.SIGKILL)

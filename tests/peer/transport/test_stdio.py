@@ -206,7 +206,7 @@ def test_a_terminal_serves_as_stdin_and_stdout(command: list[str]) -> None:
         assert os.get_blocking(theirs)
         os.close(theirs)
         os.close(ours)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
 
     assert results_in(heard) == {1: ["from a terminal"]}
 
@@ -222,7 +222,7 @@ def test_sockets_serve_as_stdin_and_stdout(command: list[str]) -> None:
         ours.sendall(request_of(1, "echo", [1]))
         ours.shutdown(socket.SHUT_WR)
         heard = file.read()
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
 
     assert results_in(heard) == {1: [1]}
 
@@ -245,7 +245,7 @@ def test_the_other_holders_of_the_pipes_do_not_find_them_changed(command: list[s
         blocking = [os.get_blocking(child_in), os.get_blocking(child_out)]
         for fd in (child_in, child_out, stdin):
             os.close(fd)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
 
     assert blocking == [True, True]
 

@@ -114,7 +114,7 @@ def test_records_of_many_children_stay_in_order_when_one_is_killed(folder: Path)
 
         children = {
             name: subprocess.Popen(
-                [sys.executable, "-c", ASKING.format(count=10_000_000 if name == "killed" else 300)],
+                [sys.executable, "-c", ASKING.format(count=10_000_000 if name == "killed" else 60)],
                 stdout=subprocess.PIPE,
             )
             for name in received
@@ -130,7 +130,7 @@ def test_records_of_many_children_stay_in_order_when_one_is_killed(folder: Path)
             assert child.stdout is not None
             child.stdout.close()
 
-        assert len(received["first"]) == len(received["second"]) == 300
+        assert len(received["first"]) == len(received["second"]) == 60
         assert len(received["killed"]) == 20
         for name, lines in received.items():
             assert contents(store, name) == lines

@@ -70,7 +70,7 @@ def test_the_error_for_a_second_process_names_the_first(path: Path) -> None:
             assert count_of(onlooker) == 1
 
         other.stdin.close()
-        assert other.wait(10) == 0
+        assert other.wait(60) == 0
     assert caught.value.pid == other.pid
     assert str(other.pid) in str(caught.value)
     with open_light(path) as store:
