@@ -242,9 +242,9 @@ def render_faults(faults: Faults) -> str:
     lines = [
         "## Faults",
         "",
-        "What a host bears from its children, becket on asyncio with the default limits. Bounds are held against the",
+        "Faults of children that a host must survive, becket on asyncio with the default limits. Bounds apply to the",
         f"99th percentile where there are {ENOUGH} samples, else against the worst. `~` marks figures beside which",
-        "others used the machine, `?` those that others disturbed. Chunks are of 64 KiB.",
+        "programs used the machine, `?` figures from disturbed runs. Chunks are of 64 KiB.",
         "",
         "| what | samples | measured p50 | p99/worst | bound | met |",
         "|---|---:|---:|---:|---:|---|",

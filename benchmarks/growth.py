@@ -44,7 +44,7 @@ def render_growth(growth: Growth | str) -> str:
         return "\n".join([*lines, f"Not measured: {growth}", ""])
     sizes = list(next(iter(growth.values())))
     lines += [
-        "becket on asyncio, one call after another: median time, and processor time of host and child. Beside streams",
+        "becket on asyncio, one call after another: median time, and processor time of host and child. With streams",
         "also the time that an event of another call takes.",
         "",
         "| beside | " + " | ".join(f"{int(size):,}" for size in sizes) + " | growth |",

@@ -33,7 +33,7 @@ DOUBT = {Calm.QUIET: "", Calm.UNDELAYED: "~", Calm.DISTURBED: "?"}
 
 @dataclass
 class Report:
-    """What one call of `python -m benchmarks` found out; a section that was not asked for is None."""
+    """The results of one call of `python -m benchmarks`; a section that was not selected is None."""
 
     plan: Plan
     results: Results = field(default_factory=Results)
@@ -76,7 +76,7 @@ def load_report(path: Path) -> Report:
 
 
 def machine_facts() -> dict[str, str]:
-    """Returns what the figures depend on: the machine, the interpreters and the versions of who took part."""
+    """Returns what the figures depend on: the machine, the interpreters and the versions of the entrants."""
     facts = {
         "processor": f"{platform.machine()}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
@@ -135,12 +135,12 @@ def render(report: Report, *, picture: str | None = None) -> str:
 def introduction(report: Report) -> str:
     names = [f"- {name}: {WORKLOADS[name].title}" for name in shared_workloads(report.results)]
     return (
-        "A host and a child that speak JSON-RPC over pipes. Every entrant runs the same workloads, all of them in one\n"
+        "A host and a child connected by JSON-RPC over pipes. Every entrant runs the same workloads, all of them in one\n"
         "interleaved run, host and child on a core each (W6 and W7 on all cores), Python "
         f"{report.machine.get('Python', 'unknown')}.\n\n" + "\n".join(names) + "\n\n"
-        "A figure is the median of the quiet runs. `~` marks one for which too few runs were quiet: others used the\n"
-        "machine, though not the cores when they were wanted. `?` marks one that others disturbed. Absolute figures\n"
-        "differ from machine to machine; the ratios are what counts.\n"
+        "A figure is the median of the quiet runs. `~` marks one with too few quiet runs: other programs used the\n"
+        "machine, though not the cores of the run. `?` marks one from disturbed runs. Absolute figures\n"
+        "differ from machine to machine; compare the ratios.\n"
     )
 
 
@@ -155,7 +155,7 @@ def rates_table(results: Results) -> str:
 
 
 def shared_workloads(results: Results) -> list[str]:
-    """Returns those that all kinds of entrants run; the others are becket's own."""
+    """Returns the workloads of all kinds of entrants; the others are becket's own."""
     return [name for name in results.workloads() if name.startswith("W")]
 
 
@@ -200,17 +200,17 @@ def ratios_table(results: Results) -> str:
 
 
 def product_table(results: Results) -> str:
-    """Returns the goals of what every hosted extension uses, and what a tool call is made of."""
+    """Returns the goals of hosted extensions, and the parts of a tool call."""
     verdicts = [verdict for verdict in judge(results) if verdict.goal.name]
     if not verdicts:
         return ""
     lines = [
         "## The product's own path",
         "",
-        "An extension of a host speaks `native` behind a gate. N1 to N3 are W1 to W3 there, beside `plain`; N4 is the",
+        "An extension of a host uses `native` behind a gate. N1 to N3 are W1 to W3 there, beside `plain`; N4 is the",
         "processor time of the host for `host.call_tool` without the validation of the input, in calls of the peer on",
         "the same link; N5 is a tool call through a host to an extension, beside client and server of the MCP SDK. N6,",
-        "the start of 200 extensions, stands under Faults, and N7, appends in batches, under Store.",
+        "the start of 200 extensions, is under Faults, and N7, appends in batches, under Store.",
         "",
     ]
     rows = [[verdict.goal.name, *goal_row(verdict)] for verdict in verdicts]
@@ -228,10 +228,10 @@ def goals_table(results: Results) -> str:
         return ""
     missed = sum(verdict.is_missed for verdict in verdicts)
     doubtful = sum(verdict.is_doubtful for verdict in verdicts)
-    said = f"{len(verdicts) - missed} of {len(verdicts)} are met."
+    text = f"{len(verdicts) - missed} of {len(verdicts)} are met."
     if doubtful:
-        said += f" {doubtful} rest on disturbed runs, and prove nothing either way."
-    lines = ["## Goals", "", said, ""]
+        text += f" {doubtful} are from disturbed runs, and prove nothing."
+    lines = ["## Goals", "", text, ""]
     rows = [goal_row(verdict) for verdict in verdicts]
     return "\n".join([*lines, *table(["", "measured", "must", "aim", ""], rows, left=(0, 4)), ""])
 
@@ -299,7 +299,7 @@ def shown(figure: Figure) -> str:
 
 
 def number(value: float) -> str:
-    """Returns it with about three digits."""
+    """Returns a number with about three digits."""
     if value >= 1_000:
         return f"{value:,.0f}" if value < 10_000 else f"{round(value, -2):,.0f}"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

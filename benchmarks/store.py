@@ -125,9 +125,9 @@ def render_store(figures: StoreFigures) -> str:
     lines = [
         "## Store",
         "",
-        "The store in a file, with its index. An append is answered when it is on the disk, so that the time of a sync",
-        "bounds what one caller can do; many callers share one. `~` marks figures beside which others used the",
-        "machine, `?` those that others disturbed.",
+        "The store in a file, with its index. An append returns when it is on the disk, so that the time of a sync",
+        "bounds the rate of one caller; many callers share one. `~` marks figures during which other programs used",
+        "the machine, `?` figures from disturbed runs.",
         "",
         "| what | samples | median | measured | goal | met |",
         "|---|---:|---:|---:|---:|---|",

@@ -1,12 +1,14 @@
-"""Names use the words of the field: modules, classes, functions and methods hold none of the words that they replaced.
+"""Names, docstrings, comments and messages use the words of the field, and none of the words that these replaced.
 
-The list has whole words, one row for each idea; a name is split at underscores and capital letters.
+The lists have whole words, one row for each idea; a name is split at underscores and capital letters.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -52,6 +54,42 @@ EXCEPTIONS = {
     "answers_twice": "a program of the test kit, which users start by its name",
     "ticks_after_the_answer": "a program of the test kit, which users start by its name",
 }
+PERSONIFIED = {
+    "the noun": "whoever nobody somebody anybody",
+    "sends, reports, returns": "told tell tells telling said saying",
+    "receives": "hear hears heard",
+    "requests, calls, prompts": "asking",
+    "host, extension": "household guest guests",
+    "handshake, shutdown": "greet greets goodbye farewell doorkeeper",
+    "wire format, dialect": "spoken spelled",
+    "host defaults": "habit habits",
+    "handler": "taker takers",
+    "intent": "wish wishes",
+    "fix": "mend",
+}
+VARIABLES = {
+    "message, notification": "told tell tells tale said saying piece pieces",
+    "request, response": "asked heard",
+    "managed extension": "guest guests household",
+    "mapping, link state": "speech scene phrase phrases voice spoken",
+    "host defaults, context": "habits surroundings",
+    "handshake result": "greeted greeting",
+    "supervision, intent": "care wish wishes",
+    "approved": "agreed",
+    "handler, subscription": "taker takers claim claims",
+}
+VARIABLE_WORDS = {word: idea for idea, words in VARIABLES.items() for word in words.split()}
+OTHER_VARIABLES = {
+    "agreed": "a member of an audit record",
+    "pieces": "a member of the result of an MCP tool",
+    "heard_at": "the name of an attribute in 0.1",
+}
+PROSE = {word: idea for idea, words in PERSONIFIED.items() for word in words.split()}
+OTHER_TEXT = {
+    "cli/support/templates.py": "programs that greet people",
+    "cli/support/check_cases.py": "the name of a case in JSON",
+    "cli/support/dialect_checks.py": "the name of a case in JSON",
+}
 FOLDER = Path(becket.__file__).parent
 
 
@@ -84,6 +122,20 @@ def files() -> list[Path]:
     return sorted(FOLDER.rglob("*.py"))
 
 
+def prose(source: str) -> Iterator[tuple[str, int]]:
+    """Yields each line of a comment, a docstring or another text, with its number."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING) or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
+            for number, line in enumerate(token.string.splitlines(), token.start[0]):
+                yield line, number
+
+
+def prose_problems(line: str) -> list[str]:
+    """Returns a line for each personified or replaced word in a text; names in backticks are no words."""
+    words = re.findall(r"[a-z]+", re.sub(r"`[^`]*`", "", line.lower()))
+    return [f"`{word}` is now: {PROSE[word]}" for word in words if word in PROSE]
+
+
 def test_modules_are_named_with_the_words_of_the_field() -> None:
     names = {part for file in files() for part in file.relative_to(FOLDER).with_suffix("").parts}
 
@@ -96,6 +148,40 @@ def test_classes_and_functions_are_named_with_the_words_of_the_field() -> None:
         for file in files()
         for name, line in public_names(file.read_text(encoding="utf-8"))
         for problem in problems_of(name)
+    ]
+
+    assert problems == []
+
+
+def variables(source: str) -> Iterator[tuple[str, int]]:
+    """Yields each variable, attribute and parameter where it is defined, with its line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
+
+
+def test_variables_and_parameters_are_named_with_the_words_of_the_field() -> None:
+    problems = [
+        f"{file.relative_to(FOLDER)}:{line}: {name}: `{word}` is now: {VARIABLE_WORDS[word]}"
+        for file in files()
+        for name, line in variables(file.read_text(encoding="utf-8"))
+        if name not in OTHER_VARIABLES
+        for word in split_name(name)
+        if word in VARIABLE_WORDS
+    ]
+
+    assert problems == []
+
+
+def test_docstrings_comments_and_messages_use_the_words_of_the_field() -> None:
+    problems = [
+        f"{file.relative_to(FOLDER)}:{number}: {problem}"
+        for file in files()
+        if file.relative_to(FOLDER).as_posix() not in OTHER_TEXT
+        for line, number in prose(file.read_text(encoding="utf-8"))
+        for problem in prose_problems(line)
     ]
 
     assert problems == []
@@ -133,6 +219,15 @@ def test_a_name_is_split_into_its_words(name: str, words: list[str]) -> None:
 @pytest.mark.parametrize("name", ["HouseholdSet", "say_hello", "told", "SCENE"])
 def test_the_check_finds_replaced_words(name: str) -> None:
     assert problems_of(name)
+
+
+@pytest.mark.parametrize("line", ["# nobody waits", '"""Is told of it."""', 'f"{id}: somebody said no"'])
+def test_the_check_finds_personified_prose(line: str) -> None:
+    assert prose_problems(line)
+
+
+def test_a_name_in_backticks_is_no_prose() -> None:
+    assert prose_problems("# the column `said` of version 1") == []
 
 
 @pytest.mark.parametrize("name", ["answering_machine", "essay", "wordsmith", "Surface"])

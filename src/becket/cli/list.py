@@ -61,8 +61,8 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
 
 def row_of(candidate: Candidate, admission: StartDecision, variables: Sequence[str]) -> tuple[str, ...]:
     manifest = candidate.manifest
-    asked = (", ".join(manifest.permissions), ", ".join(variables))
-    return candidate.id, manifest.version, manifest.dialect, would_start(admission), *asked, candidate.folder
+    requested = (", ".join(manifest.permissions), ", ".join(variables))
+    return candidate.id, manifest.version, manifest.dialect, would_start(admission), *requested, candidate.folder
 
 
 def build_object(

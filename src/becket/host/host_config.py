@@ -212,7 +212,7 @@ def apply_extension_configs(
         if extension.command is not UNSET and extension.folder is not UNSET:
             settled.append(extension.apply_to(build_candidate(id, extension, extension.command, extension.folder)))
         elif extension.command is not UNSET:
-            hint = "say in which `folder` its files are"
+            hint = "set `folder` to the folder of its files"
             notes.append(
                 Diagnostic(
                     code=ProblemCode.SETTING_INVALID, extension=id, problem="has a command and no manifest", hint=hint

@@ -92,7 +92,7 @@ def skip_whitespace(frame: bytes, position: int) -> int:
     return match.end() if match else position
 
 
-# These run at the speed of C for any input. Quotes and brackets are told apart by what is around them, so escapes are
+# These run at the speed of C for any input. Quotes and brackets are classified by what is around them, so escapes are
 # removed first; a frame that is not JSON may be misjudged, and is then rejected by the parser.
 
 

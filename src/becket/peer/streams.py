@@ -59,7 +59,7 @@ class Overflow(Enum):
     """What a stream does when its consumer is slower than its producer, without credit."""
 
     END = "end with StreamOverrun"
-    DROP_OLDEST = "drop the oldest and say how many"
+    DROP_OLDEST = "drop the oldest and report how many"
 
 
 class Gap(Struct, frozen=True):

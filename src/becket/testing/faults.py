@@ -72,7 +72,7 @@ class TransportWrapper:
 
 
 class SplitReads(TransportWrapper):
-    """Delivers what arrives in pieces: of `every` bytes, or split at each position of `at` in the stream."""
+    """Delivers what arrives in parts: of `every` bytes, or split at each position of `at` in the stream."""
 
     def __init__(self, inner: Transport, *, every: int = 0, at: Iterable[int] = ()) -> None:
         super().__init__(inner)
@@ -81,9 +81,9 @@ class SplitReads(TransportWrapper):
 
     def data_received(self, data: bytes) -> None:
         while self._left and len(data) > self._left and not self._is_closed:
-            piece, data = data[: self._left], data[self._left :]
+            part, data = data[: self._left], data[self._left :]
             self._left = next(self._ends, 0)
-            self._receiver.data_received(piece)
+            self._receiver.data_received(part)
         self._left = max(0, self._left - len(data)) or next(self._ends, 0)
         if not self._is_closed:
             self._receiver.data_received(data)
@@ -136,13 +136,13 @@ class DelayReads(TransportWrapper):
 
 
 class TornWrites(TransportWrapper):
-    """Sends every write in pieces of at most `size` bytes, one piece per loop iteration, like a full pipe."""
+    """Sends every write in parts of at most `size` bytes, one per loop iteration, like a full pipe."""
 
     def __init__(self, inner: Transport, *, size: int) -> None:
         super().__init__(inner)
         self._size = size
-        self._pieces: deque[bytes] = deque()
-        self._is_planned = False  # whether the next piece is scheduled; a drain callback may write again
+        self._parts: deque[bytes] = deque()
+        self._is_planned = False  # whether the next part is scheduled; a drain callback may write again
         self._waiting = 0
         self._ends_when_empty = False
 
@@ -152,29 +152,29 @@ class TornWrites(TransportWrapper):
         return self._waiting + self.inner.queued
 
     def write(self, data: bytes) -> None:
-        self._pieces.extend(data[start : start + self._size] for start in range(0, len(data), self._size))
+        self._parts.extend(data[start : start + self._size] for start in range(0, len(data), self._size))
         self._waiting += len(data)
         self._plan()
 
     def _plan(self) -> None:
-        if self._pieces and not self._is_planned:
+        if self._parts and not self._is_planned:
             self._is_planned = True
-            self._loop.call_soon(self._send_piece)
+            self._loop.call_soon(self._send_part)
 
-    def _send_piece(self) -> None:
+    def _send_part(self) -> None:
         self._is_planned = False
         if self._is_closed:
             return
-        piece = self._pieces.popleft()
-        self._waiting -= len(piece)
-        self.inner.write(piece)
+        part = self._parts.popleft()
+        self._waiting -= len(part)
+        self.inner.write(part)
         self._plan()
-        if not self._pieces and self._ends_when_empty:
+        if not self._parts and self._ends_when_empty:
             self.inner.close_writing()
         self._receiver.write_queue_drained()
 
     def close_writing(self) -> None:
-        if self._pieces:
+        if self._parts:
             self._ends_when_empty = True
         else:
             self.inner.close_writing()

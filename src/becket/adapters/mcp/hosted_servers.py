@@ -168,9 +168,9 @@ STOP_REASONS: Final[Mapping[str, str]] = {
 }
 
 
-def to_provider_block(piece: SamplingContent) -> dict[str, Any]:
+def to_provider_block(block: SamplingContent) -> dict[str, Any]:
     """Returns MCP content as a content block of a provider message."""
-    match piece:
+    match block:
         case TextContent(text=text):
             return {"type": "text", "text": text}
         case ImageContent(data=data, mime_type=kind):

@@ -61,7 +61,7 @@ def decode_tool_result(result: ToolResult, wire_request: WireRequest, state: Lin
         own_error = (result.meta or {}).get(ERROR_META)
         data = result.structured_content if own_error is None else {"error": own_error}
         raise ToolFailed(wire_request.params.name, text, data, method=TOOLS_CALL.name)
-    if result.structured_content is None and all(isinstance(piece, TextContent) for piece in result.content):
+    if result.structured_content is None and all(isinstance(block, TextContent) for block in result.content):
         return result.text
     return {
         "content": result.text,
@@ -115,8 +115,8 @@ def build_tool_result(result: Any) -> ToolResult:
     """Returns the result of a tool for MCP: as text, and also as structured content if it is an object."""
     if isinstance(result, ToolResult):
         return result
-    if (pieces := find_content_blocks(result)) is not None:
-        return ToolResult(pieces)
+    if (blocks := find_content_blocks(result)) is not None:
+        return ToolResult(blocks)
     if result is None:
         return ToolResult()
     if isinstance(result, str):
@@ -131,8 +131,8 @@ def find_content_blocks(result: Any) -> tuple[Content, ...] | None:
     if isinstance(result, CONTENT_TYPES):
         return (result,)
     if isinstance(result, list | tuple):
-        pieces = tuple(cast("Sequence[Any]", result))
-        return pieces if pieces and all(isinstance(piece, CONTENT_TYPES) for piece in pieces) else None
+        blocks = tuple(cast("Sequence[Any]", result))
+        return blocks if blocks and all(isinstance(block, CONTENT_TYPES) for block in blocks) else None
     return None
 
 

@@ -45,14 +45,14 @@ EXTENSION_WIRE_FORMAT: Final = WireFormat(id_prefix="app:", error_precedence=Err
 # -- host defaults
 
 
-def build_variables(surroundings: EnvironmentContext) -> Mapping[str, str]:
+def build_variables(context: EnvironmentContext) -> Mapping[str, str]:
     """Returns the variables that a host sets for a program: version, id and state folder.
 
     The state folder is in `NEXO_HOME` if that is set, else in the host's data directory. A host without one chooses
     another folder: nothing is created in the user's home."""
-    extension, home = surroundings.extension, surroundings.variables.get("NEXO_HOME")
-    root = os.path.join(home, "extensions", extension) if home else surroundings.data_dir
-    known = {"AGENT_VERSION": surroundings.host.version, "AGENT_EXTENSION_ID": extension}
+    extension, home = context.extension, context.variables.get("NEXO_HOME")
+    root = os.path.join(home, "extensions", extension) if home else context.data_dir
+    known = {"AGENT_VERSION": context.host.version, "AGENT_EXTENSION_ID": extension}
     return known if root is None else {**known, STATE_ROOT: os.path.join(root, "state")}
 
 

@@ -1,6 +1,6 @@
 """Maps the contract to synaps: unchanged methods, and reduced memory and configuration.
 
-A host of this system knows neither the ids of records nor the revisions of values, tells of no change of the
+A host of this system has neither ids of records nor revisions of values, and sends no changes of the
 configuration, and takes params as loosely as `decode_append` does.
 """
 

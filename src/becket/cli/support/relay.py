@@ -56,7 +56,7 @@ def relay(command: Sequence[str], file: BinaryIO) -> int:
     assert child.stdout is not None
     # A blocked read cannot be interrupted: the thread is a daemon and ends with the process.
     Thread(target=relay_input, args=(child.stdin, recording), daemon=True).start()
-    with child.stdout:  # closing it tells the child that its output is no longer read
+    with child.stdout:  # closing it signals the child that its output is no longer read
         relay_output(child.stdout.fileno(), child.pid, recording)
     exit_code = child.wait()
     recording.end(exit_code)

@@ -293,7 +293,7 @@ def build_supervision_policy(candidate: Candidate, settings: LaunchSettings) -> 
 
 
 def apply_host_defaults(given: S, default: S, defaults_of: Mapping[str, object]) -> S:
-    """Returns settings with the habits of a dialect in them, wherever the host's own are no others than by default."""
+    """Returns settings with a dialect's host defaults, wherever the host's own are the general defaults."""
     free = {name: value for name, value in defaults_of.items() if getattr(given, name) == getattr(default, name)}
     return replace(given, **free)
 

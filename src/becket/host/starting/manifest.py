@@ -672,7 +672,7 @@ def hint_for(problem: Problem) -> str:
 HINTS: Final = {
     "/id": "give it an id such as `acme.notes`",
     "/version": 'give it a version: `version = "0.1.0"`',
-    "/command": 'say how it is started: `command = ["python3", "notes.py"]`',
+    "/command": 'set how it is started: `command = ["python3", "notes.py"]`',
 }
 
 

@@ -154,14 +154,14 @@ def _expect_bad_frame(error: object) -> None:
 
 
 def _split(data: bytes, random: Random) -> list[bytes]:
-    """Returns the data in pieces of 0 to 40 bytes: a read may also be empty."""
-    pieces: list[bytes] = []
+    """Returns the data in chunks of 0 to 40 bytes: a read may also be empty."""
+    chunks: list[bytes] = []
     position = 0
     while position < len(data):
         size = random.randrange(41)
-        pieces.append(data[position : position + size])
+        chunks.append(data[position : position + size])
         position += size
-    return pieces
+    return chunks
 
 
 # -- good input

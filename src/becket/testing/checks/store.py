@@ -232,7 +232,7 @@ def _check_namespaces(factory: StoreFactory) -> None:
         _fill(store, "mine")
         store.append(Append("other", "theirs"))
         expect_equal(_contents(store), ["mine"], "query: records of another namespace")
-        expect_equal(store.query(Query("nobody")), [], "query: a namespace without records")
+        expect_equal(store.query(Query("unknown")), [], "query: a namespace without records")
         for namespace in ("", "a/b", "a\\b", "a..b", "a b", "a\tb", "x" * 65):
             what = f"of the namespace {namespace!r}"
             expect_error(InvalidParams, f"append {what}", store.append, Append(namespace, "text"))
@@ -285,7 +285,7 @@ def _check_memory_quotas(factory: StoreFactory) -> None:
         expect_error(QuotaExceeded, "append of one byte too many", store.append, Append("notes", "12345"))
         _fill(store, "1234")
         error = expect_error(QuotaExceeded, "append of one byte too many", store.append, Append("notes", "5"))
-        expect_equal((error.used, error.limit), (20, 20), "append: what the quota's error says of used and limit")
+        expect_equal((error.used, error.limit), (20, 20), "append: used and limit in the quota's error")
 
 
 def _check_handing_over(factory: StoreFactory) -> None:
@@ -384,7 +384,7 @@ def _check_forgotten_records(factory: StoreFactory) -> None:
         expect_equal(_contents(store), ["Milk"], "forget: what is left")
         expect_equal(_contents(store, content_contains="ilk"), ["Milk"], "forget: what is found of what is left")
         expect_equal(len(store.query(Query("other"))), 1, "forget: records of another namespace")
-        expect_equal(store.forget("nobody"), 0, "forget: a namespace without records")
+        expect_equal(store.forget("unknown"), 0, "forget: a namespace without records")
         again = [store.append(Append("notes", text, ("a",), "b", idem=text)).id or 0 for text in ("tea", "milk")]
         expect(min(again) > ids[2], f"append: ids {again} after {ids}, some of which were forgotten")
         expect_error(
@@ -408,7 +408,7 @@ def _check_deadlines(factory: StoreFactory) -> None:
     with _opened(factory, ROOMY.but(query_seconds=0.0)) as (store, _):
         _fill(store, "milk")
         error = expect_error(QueryTimeout, "a query where the limits leave no time", store.query, Query("notes"))
-        expect_equal(error.seconds, 0.0, "query: what the error says of the time")
+        expect_equal(error.seconds, 0.0, "query: the time in the error")
 
 
 # -- configuration, rule by rule
@@ -553,7 +553,7 @@ def _check_changes(factory: StoreFactory) -> None:
             )
         expect_equal(store.read_changes("notes", 0, ("b", "c")), made[1:2], "read_changes: of some keys")
         expect_equal(store.read_changes("notes", 0, ()), [], "read_changes: of no keys")
-        expect_equal(store.read_changes("nobody", 0), [], "read_changes: of an extension without any")
+        expect_equal(store.read_changes("unknown", 0), [], "read_changes: of an extension without any")
         last = store.read_config("notes").revision
         expect_equal(store.read_changes("notes", last), [], "read_changes: after the last revision")
         expect_equal(

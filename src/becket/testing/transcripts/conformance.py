@@ -145,10 +145,10 @@ class RecordedSession:
         )
         return self.mapping.decode_handshake_result(introduction, answers) or HandshakeResult(extra=self.extra)
 
-    def link_state(self, greeted: HandshakeResult) -> LinkState:
+    def link_state(self, result: HandshakeResult) -> LinkState:
         """Returns what a host knows of the connection after the handshake."""
-        extra = self.extra if greeted.extra is None else greeted.extra
-        return LinkState(self.id, greeted.capabilities, extra)
+        extra = self.extra if result.extra is None else result.extra
+        return LinkState(self.id, result.capabilities, extra)
 
     def own_params(self, request: Request) -> Raw | None:
         """Returns the params of a request without `_meta`, which our end adds by itself."""
@@ -362,5 +362,5 @@ def build_rpc_error(failure: Failure) -> RpcError:
 
 
 def is_method_not_found(answer: Success | Failure | None) -> bool:
-    """Returns whether a response says that there is no such method."""
+    """Returns whether a response is the error for an unknown method."""
     return isinstance(answer, Failure) and answer.code == UNKNOWN

@@ -174,8 +174,8 @@ class ReverseMapping:
     @property
     def cancel_methods(self) -> frozenset[str]:
         """The requests that cancel others."""
-        phrases = () if self.mapping is None else self.mapping.methods.values()
-        return frozenset(phrase.cancel_method.name for phrase in phrases if phrase.cancel_method is not None)
+        mappings = () if self.mapping is None else self.mapping.methods.values()
+        return frozenset(mapping.cancel_method.name for mapping in mappings if mapping.cancel_method is not None)
 
     def decode_handshake_result(
         self, introduction: HandshakeContext, responses: Iterator[Success | Failure]
@@ -219,12 +219,12 @@ class ReverseMapping:
         )
         if not found:
             return None
-        phrase, own = found[0].mapping, found[0].dialect_method
-        meant = phrase.decode_request(WireRequest(own, decode_params(own, params)), state)
-        wire = WireRequest(phrase.encode_request(meant, state).method, decode_params(own, params))
+        mapping, own = found[0].mapping, found[0].dialect_method
+        meant = mapping.decode_request(WireRequest(own, decode_params(own, params)), state)
+        wire = WireRequest(mapping.encode_request(meant, state).method, decode_params(own, params))
         stream: Any = wire.method
         gather = stream.gather if isinstance(stream, Stream) else None
-        return DecodedRequest(found[0].contract, meant, wire, phrase, None if gather is None else gather(wire.params))
+        return DecodedRequest(found[0].contract, meant, wire, mapping, None if gather is None else gather(wire.params))
 
     def has_mapping(self, method: str, state: LinkState) -> bool:
         """Returns whether there is a mapping for a request of this name, whatever its params."""
@@ -238,10 +238,10 @@ class ReverseMapping:
 
     def _find(self, method: str, state: LinkState) -> Iterator[MappingMatch]:
         assert self.mapping is not None
-        for name, phrase in self.mapping.methods.items():
-            for own in phrase.wire_methods(state):
+        for name, mapping in self.mapping.methods.items():
+            for own in mapping.wire_methods(state):
                 if own.name == method and (name in CONTRACT_METHODS or name == method):
-                    yield MappingMatch(CONTRACT_METHODS.get(name, own), phrase, own, name not in CONTRACT_METHODS)
+                    yield MappingMatch(CONTRACT_METHODS.get(name, own), mapping, own, name not in CONTRACT_METHODS)
 
     def decode_notification(
         self, method: str, params: Raw | None, state: LinkState

@@ -82,7 +82,7 @@ class ExtensionConformanceRun(ConformanceRun):
                     [*self._find_dialect_methods(), *(name for name in self._handled if name not in notifications)]
                 ),
                 notifications=notifications,
-                is_asked=about is None,
+                requests_info=about is None,
             )
         except TypeError as error:
             raise ConformanceAborted(f"our extension cannot be built like this one: {error}") from error

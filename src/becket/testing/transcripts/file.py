@@ -343,9 +343,9 @@ def parse_head(line: bytes, path: str) -> TranscriptHead:
     try:
         head = msgspec.json.decode(line, type=TranscriptHead)
     except JSON_ERRORS as error:
-        raise BadFile(path, [("", f"this is no transcript: its first line says no such thing ({error})")]) from error
+        raise BadFile(path, [("", f"not a transcript: its first line is not the head of one ({error})")]) from error
     if head.transcript != VERSION:
-        raise BadFile(path, [("", f"a transcript of version {head.transcript}, and this program knows {VERSION}")])
+        raise BadFile(path, [("", f"a transcript of version {head.transcript}, and this program reads {VERSION}")])
     if head.framing not in FRAMINGS:
         raise BadFile(path, [("", f"unknown framing: {head.framing} (known: {', '.join(sorted(FRAMINGS))})")])
     return head
@@ -361,7 +361,7 @@ def parse_entry(line: bytes) -> TranscriptEntry:
     if read.exit is not None:
         return ChildExited(read.at, read.exit)
     if read.to is None:
-        raise ValueError("it does not say `to` whom")
+        raise ValueError("it has no member `to`")
     if read.closed:
         return EndClosed(read.at, read.to)
     given = [

@@ -157,11 +157,11 @@ class HostConformanceRun(ConformanceRun):
         is_stream, params = isinstance(decoded.contract, Stream), decoded.params
         try:
             if is_stream:
-                spoken: MappedStream[Any, Any] = client.stream(contract, params)
-                async with spoken.stream as stream:
+                mapped: MappedStream[Any, Any] = client.stream(contract, params)
+                async with mapped.stream as stream:
                     async for event in stream:
                         events.append(event)
-                    result = spoken.read(await stream.result())
+                    result = mapped.read(await stream.result())
             else:
                 params = client.attach_meta(params, None) if contract is TOOL_CALL else params
                 result = await client.call(contract, params)

@@ -189,11 +189,11 @@ def build_scripted_extension(
     hooks: Iterable[HookKind] = (),
     methods: Iterable[str] = (),
     notifications: Iterable[str] = (),
-    is_asked: bool = True,
+    requests_info: bool = True,
 ) -> ExtensionServer:
     """Returns an extension with these declarations, whose calls follow `scripts`.
 
-    Without `is_asked` it sends its info with its handshake response.
+    Without `requests_info` it sends its info with its handshake response.
 
     Raises:
         TypeError: an extension cannot declare this.
@@ -216,7 +216,7 @@ def build_scripted_extension(
         "scripts": scripts,
         **{f"function_{number}": function for number, function in enumerate(functions)},
     }
-    if not is_asked:
+    if not requests_info:
         members["info"] = ExtensionServer.info
     stand_in: ExtensionServer = type("StandIn", (ScriptedExtension,), members)()
     return stand_in

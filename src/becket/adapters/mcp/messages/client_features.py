@@ -134,8 +134,8 @@ class CreateMessageResult(McpMessage, frozen=True):
     @property
     def text(self) -> str:
         """The text of the response."""
-        pieces = self.content if isinstance(self.content, tuple) else (self.content,)
-        return "".join(piece.text for piece in pieces if isinstance(piece, TextContent))
+        blocks = self.content if isinstance(self.content, tuple) else (self.content,)
+        return "".join(block.text for block in blocks if isinstance(block, TextContent))
 
 
 SAMPLING_CREATE_MESSAGE: Final = Method(

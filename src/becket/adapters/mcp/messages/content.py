@@ -104,8 +104,8 @@ def join_text(content: Iterable[Content]) -> str:
     return "\n".join(map(block_text, content))
 
 
-def block_text(piece: Content) -> str:
-    match piece:
+def block_text(block: Content) -> str:
+    match block:
         case TextContent(text=text):
             return text
         case ImageContent(mime_type=kind) | AudioContent(mime_type=kind):
@@ -115,4 +115,4 @@ def block_text(piece: Content) -> str:
         case EmbeddedResource(resource=resource):
             return f"[{resource.uri}]" if resource.text is None else resource.text
         case _:
-            assert_never(piece)
+            assert_never(block)

@@ -33,9 +33,9 @@ PROTOCOL_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-2
 LATEST_VERSION: Final = PROTOCOL_VERSIONS[-1]
 
 
-def choose_version(asked: str) -> str:
+def choose_version(requested: str) -> str:
     """Returns the version that a server chooses: the requested one if it is supported, else its newest."""
-    return asked if asked in PROTOCOL_VERSIONS else LATEST_VERSION
+    return requested if requested in PROTOCOL_VERSIONS else LATEST_VERSION
 
 
 class Implementation(Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -136,8 +136,8 @@ def get_dispatch_timeout(params: DispatchParams) -> float:
     """Returns the timeout of a dispatch in seconds: that of its request, or half an hour.
 
     `peer.stream(SUBAGENTS_DISPATCH, params, timeout=dispatch_timeout(params))` cancels it then."""
-    asked = params.request.timeout_seconds
-    return DISPATCH_TIMEOUT if asked is None else float(asked)
+    seconds = params.request.timeout_seconds
+    return DISPATCH_TIMEOUT if seconds is None else float(seconds)
 
 
 class DispatchAck(Struct, frozen=True, rename="camel"):
