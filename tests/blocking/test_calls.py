@@ -184,15 +184,15 @@ def test_a_ping_gets_a_response_while_the_handlers_hang() -> None:
 
 
 def test_a_batch_has_an_outcome_for_each_call() -> None:
-    told: list[Any] = []
+    received: list[Any] = []
     with blocking_pair() as (left, right):
         serve_some(right)
-        right.on("tell")(lambda params: told.append(params))
+        right.on("tell")(lambda params: received.append(params))
         outcomes = left.batch([BatchCall("echo", [1]), BatchCall("missing"), BatchNotify("tell", [2])])
 
     assert outcomes[0] == [1]
     assert isinstance(outcomes[1], RemoteError)
-    assert told == [[2]]
+    assert received == [[2]]
 
 
 def test_a_peer_shows_its_dialect_and_the_announced_features() -> None:

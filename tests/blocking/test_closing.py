@@ -142,16 +142,16 @@ def test_serving_ends_when_the_remote_peer_leaves_or_the_peer_is_closed(listen: 
 
 
 def test_a_notification_sent_just_before_close_still_arrives() -> None:
-    told: list[int] = []
+    received: list[int] = []
     for _ in range(5):
-        told.clear()
+        received.clear()
         with blocking_pair() as (left, right):
-            right.on("tell")(lambda params: told.append(params[0]))
+            right.on("tell")(lambda params: received.append(params[0]))
             for number in range(100):
                 left.notify("tell", [number])
             left.close()
             right.wait_closed()
-        assert told == list(range(100))
+        assert received == list(range(100))
 
 
 def test_a_peer_that_was_never_used_is_closed_without_a_trace() -> None:
@@ -226,8 +226,8 @@ with connect_stdio(methods=methods) as peer:
 def test_two_blocking_programs_communicate_over_real_pipes(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(CHILD, encoding="utf-8")
-    said: list[str] = []
-    with connect_process([sys.executable, str(script)], inherit_env=True, on_stderr=said.append) as peer:
+    output: list[str] = []
+    with connect_process([sys.executable, str(script)], inherit_env=True, on_stderr=output.append) as peer:
         peer.handle("host/double")(lambda params: params[0] * 2)
         assert peer.call("ask", [20]) == 41
         calls = [peer.begin("ask", [number]) for number in range(40)]
@@ -237,18 +237,18 @@ def test_two_blocking_programs_communicate_over_real_pipes(tmp_path: Path) -> No
             assert run.result() == "counted"
 
     assert peer.process.exit_code == 0
-    assert "served: REMOTE_CLOSE" in said
+    assert "served: REMOTE_CLOSE" in output
 
 
 @pytest.mark.process
 def test_a_child_whose_handler_closes_its_peer_ends_in_good_order(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(CHILD, encoding="utf-8")
-    said: list[str] = []
-    with connect_process([sys.executable, str(script)], inherit_env=True, on_stderr=said.append) as peer:
+    output: list[str] = []
+    with connect_process([sys.executable, str(script)], inherit_env=True, on_stderr=output.append) as peer:
         with pytest.raises(ConnectionLost):
             Started(peer.call, "leave", []).result()
         Started(peer.wait_closed).result()
 
     assert peer.process.exit_code == 0
-    assert "served: LOCAL_CLOSE" in said
+    assert "served: LOCAL_CLOSE" in output

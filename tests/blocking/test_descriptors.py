@@ -78,13 +78,13 @@ def wait_until_cancelled(ctx: Any) -> None:
 
 def test_events_and_notifications_are_read_as_described() -> None:
     with blocking_pair() as (left, right):
-        told: list[Tick | None] = []
+        received: list[Tick | None] = []
 
         @right.on(TICK)
         def take(params: Tick) -> None:
-            told.append(params)
+            received.append(params)
 
-        right.on(OVER)(lambda: told.append(None))
+        right.on(OVER)(lambda: received.append(None))
 
         @right.handle(TICKS)
         def ticks(params: Add, ctx: BlockingContext) -> Sum:
@@ -99,7 +99,7 @@ def test_events_and_notifications_are_read_as_described() -> None:
         with left.stream(TICKS, Add(3)) as run:
             assert list(run) == [Tick(0), Tick(1), Tick(2)]
             assert run.result() == Sum(7)
-        assert told == [Tick(9), None]
+        assert received == [Tick(9), None]
 
 
 @pytest.mark.parametrize("bound", [{"timeout": 0.01}, {"idle_timeout": 0.01}])

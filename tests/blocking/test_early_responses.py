@@ -86,19 +86,19 @@ def text_event(text: str, **more: Any) -> dict[str, Any]:
 @both
 def test_a_function_responds_and_continues(thread: bool) -> None:
     with scripted() as (peer, raw):
-        heard, ended = threading.Event(), threading.Event()
+        received, ended = threading.Event(), threading.Event()
 
         @peer.handle("work", thread=thread)
         def work(params: Any, ctx: BlockingContext) -> str:
             ctx.respond({"accepted": True})
-            assert heard.wait(PATIENCE)
+            assert received.wait(PATIENCE)
             ctx.call("more")
             ended.set()
             return "dropped"
 
         raw.send(request(1, "work"))
         assert raw.receive()["result"] == {"accepted": True}
-        heard.set()
+        received.set()
         raw.send(response(raw.receive()))
         assert ended.wait(PATIENCE)
         peer.handle("end")(lambda _: "ended")
@@ -108,16 +108,16 @@ def test_a_function_responds_and_continues(thread: bool) -> None:
 
 def test_a_response_leaves_at_once_also_where_more_has_come_in_the_same_chunk() -> None:
     with scripted() as (peer, raw):
-        heard = threading.Event()
+        received = threading.Event()
 
         @peer.handle("work")
         def work(params: Any, ctx: BlockingContext) -> None:
             ctx.respond("accepted")
-            assert heard.wait(PATIENCE)
+            assert received.wait(PATIENCE)
 
         raw.send(request(1, "work"), request(2, "work"))
         assert raw.receive() == response({"id": 1}, "accepted")
-        heard.set()
+        received.set()
         assert raw.receive() == response({"id": 2}, "accepted")
 
 
@@ -176,15 +176,15 @@ def test_a_worker_that_has_responded_counts_among_the_running_requests() -> None
         raw.send(request(2, "work"))
         assert raw.receive()["error"]["code"] == 1002
         may_end.set()
-        while "error" in (heard := ask(raw, 3)):
-            assert heard["error"]["code"] == 1002
-        assert heard["result"] == "accepted"
+        while "error" in (received := ask(raw, 3)):
+            assert received["error"]["code"] == 1002
+        assert received["result"] == "accepted"
 
 
 def ask(raw: Any, id: int) -> dict[str, Any]:
     raw.send(request(id, "work"))
-    heard: dict[str, Any] = raw.receive()
-    return heard
+    received: dict[str, Any] = raw.receive()
+    return received
 
 
 def test_cancelling_a_request_that_got_a_response_changes_nothing() -> None:

@@ -98,9 +98,9 @@ def test_a_handler_that_waits_does_not_block_later_requests() -> None:
             return ctx.call("host/wait")
 
         raw.send(request(1, "ask"), request(2, "echo", [2]))
-        heard = [raw.receive(), raw.receive()]
-        called = next(message for message in heard if "method" in message)
-        assert response({"id": 2}, [2]) in heard
+        received = [raw.receive(), raw.receive()]
+        called = next(message for message in received if "method" in message)
+        assert response({"id": 2}, [2]) in received
         raw.send(request(3, "echo", [3]))
         assert raw.receive() == response({"id": 3}, [3])
         raw.send(response(called, "at last"))
@@ -136,8 +136,11 @@ def test_a_handler_whose_deadline_passes_while_it_waits_loses_the_call_that_it_w
         raw.send(request(1, "ask", {"_meta": {"becket": {"timeout_ms": 30}}}))
         called = raw.receive()
         assert called["params"]["_meta"]["becket"]["parent"] == 1
-        heard = [raw.receive(), raw.receive()]
-        assert {message.get("method", message.get("result")) for message in heard} == {"$/cancelRequest", "timed out"}
+        received = [raw.receive(), raw.receive()]
+        assert {message.get("method", message.get("result")) for message in received} == {
+            "$/cancelRequest",
+            "timed out",
+        }
 
 
 # -- whom a call belongs to

@@ -138,10 +138,10 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
             assert began.wait(60)
             interrupt()
             assert other.result() == "for the other"
-            heard = [raw.receive(), raw.receive(), raw.receive()]
-            assert notification("$/cancelRequest", {"id": first["id"]}) in heard
-            assert response({"id": 2}, [2]) in heard
-            (interrupted,) = [each for each in heard if each.get("id") == 1]
+            received = [raw.receive(), raw.receive(), raw.receive()]
+            assert notification("$/cancelRequest", {"id": first["id"]}) in received
+            assert response({"id": 2}, [2]) in received
+            (interrupted,) = [each for each in received if each.get("id") == 1]
             assert interrupted["error"]["message"] == "internal error: the program was interrupted"
 
         playing = Started(play)
@@ -240,10 +240,10 @@ def test_an_interruption_of_a_nested_call_reaches_the_call_around_it(interrupt: 
             raw.send(request(1, "ask"))
             inner = raw.receive()
             interrupt()
-            heard = [raw.receive() for _ in range(3)]
-            cancelled = [each["params"]["id"] for each in heard if each.get("method") == "$/cancelRequest"]
+            received = [raw.receive() for _ in range(3)]
+            cancelled = [each["params"]["id"] for each in received if each.get("method") == "$/cancelRequest"]
             assert sorted(cancelled) == sorted([outer["id"], inner["id"]])
-            assert [each["id"] for each in heard if "error" in each] == [1]
+            assert [each["id"] for each in received if "error" in each] == [1]
 
         playing = Started(play)
         with pytest.raises(Interrupted):

@@ -263,11 +263,11 @@ def test_an_async_callback_is_refused() -> None:
 
 
 def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
-    told: list[int] = []
+    received: list[int] = []
     with scripted(listen=False) as (peer, raw):
 
         def take(params: list[int]) -> None:
-            told.append(params[0])
+            received.append(params[0])
             if params[0] == 2:
                 peer.close()
 
@@ -278,4 +278,4 @@ def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
         with pytest.raises(ConnectionLost):
             call.result()
 
-    assert told == [0, 1, 2]
+    assert received == [0, 1, 2]

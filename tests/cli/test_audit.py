@@ -58,10 +58,10 @@ def test_all_is_shown_as_a_table(data: Path) -> None:
 
 
 def test_it_is_json_for_programs(data: Path) -> None:
-    told = shown(data)
+    received = shown(data)
 
-    assert (told["ok"], told["problems"]) == (True, [])
-    assert [record["event"]["kind"] for record in told["records"]] == ["start", "grant", "call", "calls"]
+    assert (received["ok"], received["problems"]) == (True, [])
+    assert [record["event"]["kind"] for record in received["records"]] == ["start", "grant", "call", "calls"]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_verify_prints_the_missing_records(data: Path) -> None:
 
     assert done.exit_code == ExitCode.FAILED
     assert done.stdout == f"error: {path}: records 3 to 4 are missing\n"
-    told = shown(data, "--verify")
-    assert told.keys() == {"file", "ok", "problems"}
-    assert [problem["missing"] for problem in told["problems"]] == [[3, 4]]
+    received = shown(data, "--verify")
+    assert received.keys() == {"file", "ok", "problems"}
+    assert [problem["missing"] for problem in received["problems"]] == [[3, 4]]
 
 
 def test_an_audit_of_which_only_the_anchor_is_left_is_missed(data: Path) -> None:

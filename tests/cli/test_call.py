@@ -116,7 +116,7 @@ def test_data_that_a_tool_has_stored_is_there_at_the_next_call(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "output"),
     [
         pytest.param(["notes", "keep", '{"txt": "a"}'], 2, "/text: is missing", id="wrong-input"),
         pytest.param(["notes", "keep", "[]"], 2, "the input of a tool must be an object", id="array"),
@@ -124,12 +124,12 @@ def test_data_that_a_tool_has_stored_is_there_at_the_next_call(tmp_path: Path) -
         pytest.param(["nobody", "keep"], 3, "no extension 'nobody', it has: census, dice", id="extension"),
     ],
 )
-def test_a_tool_that_cannot_be_called_is_reported_in_a_line(words: list[str], code: int, said: str) -> None:
+def test_a_tool_that_cannot_be_called_is_reported_in_a_line(words: list[str], code: int, output: str) -> None:
     done = becket("call", *HOSTED, *words)
 
     assert done.returncode == code
     assert done.stdout == ""
-    assert said in done.stderr
+    assert output in done.stderr
     assert len(done.stderr.splitlines()) <= 2
 
 
@@ -277,7 +277,7 @@ def test_messages_to_a_program_can_be_recorded_too(calculator: list[str], tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "output"),
     [
         pytest.param(["fail"], 1, "fail: no such luck (17)", id="error"),
         pytest.param(["missing"], 1, "unknown method", id="unknown-method"),
@@ -285,11 +285,11 @@ def test_messages_to_a_program_can_be_recorded_too(calculator: list[str], tmp_pa
         pytest.param(["--dialect", "klingon", "add"], 2, "`klingon` is not one of", id="dialect"),
     ],
 )
-def test_how_a_call_of_a_program_fails(calculator: list[str], words: list[str], code: int, said: str) -> None:
+def test_how_a_call_of_a_program_fails(calculator: list[str], words: list[str], code: int, output: str) -> None:
     done = becket("call", *words, *calculator)
 
     assert done.returncode == code
-    assert said in done.stderr
+    assert output in done.stderr
 
 
 def test_a_program_that_does_not_respond_times_out() -> None:

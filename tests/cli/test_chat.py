@@ -136,7 +136,7 @@ def test_a_model_may_use_the_tools_of_all_extensions(parrot: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "output"),
     [
         pytest.param(["-m", "blue", "hi"], 3, "no model 'blue', it has: parrot:cage:green", id="no-such-model"),
         pytest.param(["-m", "parrot:cage:blue", "hi"], 3, "no model 'parrot:cage:blue'", id="no-such-id"),
@@ -145,11 +145,11 @@ def test_a_model_may_use_the_tools_of_all_extensions(parrot: tuple[str, ...]) ->
         pytest.param(["-m", "green", "die"], 1, "it is an ex-parrot", id="failed"),
     ],
 )
-def test_an_error_is_reported_in_a_line(parrot: tuple[str, ...], words: list[str], code: int, said: str) -> None:
+def test_an_error_is_reported_in_a_line(parrot: tuple[str, ...], words: list[str], code: int, output: str) -> None:
     done = becket("chat", *parrot, *words)
 
     assert done.returncode == code
-    assert said in done.stderr
+    assert output in done.stderr
 
 
 def test_without_a_prompt_there_is_nothing_to_do() -> None:
@@ -196,11 +196,11 @@ def test_an_unknown_model_is_not_found(wanted: str) -> None:
 def test_a_conversation_includes_earlier_messages_until_it_is_cleared(parrot: tuple[str, ...]) -> None:
     with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
         terminal.expect("parrot:cage:green")
-        for line, heard in [("one", "one"), ("two", "one / two"), ("/clear", ""), ("three", "three")]:
+        for line, received in [("one", "one"), ("two", "one / two"), ("/clear", ""), ("three", "three")]:
             terminal.expect("> ")
             terminal.enter(line)
-            if heard:
-                terminal.expect(f"heard: {heard}\n")
+            if received:
+                terminal.expect(f"heard: {received}\n")
         terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0

@@ -71,9 +71,9 @@ def check(tmp_path: Path, change: str, *words: str) -> tuple[int, Findings]:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + change + SERVE, encoding="utf-8")
     done = here("check", "--json", "--timeout", "2", *words, "--", sys.executable, str(path))
-    told = json.loads(done.stdout)
+    received = json.loads(done.stdout)
     dialect = words[words.index("--dialect") + 1] if "--dialect" in words else "native"
-    return done.exit_code, told["reports"][dialect]["findings"]
+    return done.exit_code, received["reports"][dialect]["findings"]
 
 
 def wrong(tmp_path: Path, change: str, *words: str) -> list[tuple[str, str]]:
@@ -515,10 +515,10 @@ def test_the_last_stderr_lines_of_a_program_that_ends_are_shown(tmp_path: Path) 
 
 
 def test_a_program_that_echoes_its_input_is_not_an_extension() -> None:
-    told = json.loads(here("check", "--json", "--timeout", "1", "--", "cat").stdout)
+    received = json.loads(here("check", "--json", "--timeout", "1", "--", "cat").stdout)
 
-    assert not told["ok"]
-    assert "echo its stdin" in str(told["reports"])
+    assert not received["ok"]
+    assert "echo its stdin" in str(received["reports"])
 
 
 @pytest.mark.parametrize("program", ["no-such-program", __file__])
@@ -544,12 +544,12 @@ def test_auto_tries_every_dialect_and_takes_the_best(tmp_path: Path) -> None:
 
     done = here("check", "--json", "--dialect", "auto", "--", sys.executable, str(path))
 
-    told: dict[str, Any] = json.loads(done.stdout)
+    received: dict[str, Any] = json.loads(done.stdout)
     assert done.exit_code == ExitCode.DONE
-    assert told["dialect"] == "plain"
-    well = {name for name, report in told["reports"].items() if report["ok"]}
+    assert received["dialect"] == "plain"
+    well = {name for name, report in received["reports"].items() if report["ok"]}
     assert well == {"plain"}
-    assert {*told["reports"]} == {*DIALECTS}
+    assert {*received["reports"]} == {*DIALECTS}
 
 
 def test_auto_shows_the_detected_dialect(tmp_path: Path) -> None:
@@ -572,9 +572,9 @@ def test_plain_is_checked_without_a_handshake(tmp_path: Path) -> None:
 
 
 def test_a_program_without_messages_has_no_dialect() -> None:
-    told = json.loads(here("check", "--json", "--timeout", "0.2", "--dialect", "auto", "--", "sleep", "9").stdout)
+    received = json.loads(here("check", "--json", "--timeout", "0.2", "--dialect", "auto", "--", "sleep", "9").stdout)
 
-    assert told["dialect"] is None
+    assert received["dialect"] is None
 
 
 # -- the command line

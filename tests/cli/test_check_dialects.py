@@ -46,11 +46,13 @@ def test_a_program_on_becket_passes_in_every_dialect() -> None:
 
     done = here("check", "--dialect", "auto", "--json", "--", sys.executable, str(program))
 
-    told = json.loads(done.stdout)
-    assert told["dialect"] == "native"
-    assert next(iter(told["reports"])) == "native"
-    assert {*told["reports"]} == {*DIALECTS}
-    spoken = {name for name, report in told["reports"].items() if any(is_response(one) for one in report["findings"])}
+    received = json.loads(done.stdout)
+    assert received["dialect"] == "native"
+    assert next(iter(received["reports"])) == "native"
+    assert {*received["reports"]} == {*DIALECTS}
+    spoken = {
+        name for name, report in received["reports"].items() if any(is_response(one) for one in report["findings"])
+    }
     assert {"native", "synaps", "nexo", "roder", "morphir", "cigen", "mcp"} <= spoken
 
 

@@ -54,17 +54,17 @@ def test_each_problem_has_its_file_the_reason_and_a_hint(root: Path) -> None:
     bad.parent.mkdir()
     bad.write_text('id = "bad"\nversion = "1.0.0"\ncommand = "x"\n', encoding="utf-8")
 
-    told = examine(root, "--no-data")
+    received = examine(root, "--no-data")
 
-    assert (told["ok"], told["extensions"], told["would_start"]) == (False, 4, 2)
-    found = {one["extension"] or one["path"]: one for one in told["problems"]}
+    assert (received["ok"], received["extensions"], received["would_start"]) == (False, 4, 2)
+    found = {one["extension"] or one["path"]: one for one in received["problems"]}
     assert found.keys() == {str(bad), "greedy", "lost", "lonely"}
     assert found[str(bad)]["problem"].startswith("/command")
     assert "becket run --yes" in found["greedy"]["hint"]
     assert "no-such-program" in found["lost"]["problem"]
     assert found["lost"]["path"] == str(root / "lost" / "becket.toml")
     assert "nobody" in found["lonely"]["problem"]
-    assert all(one["hint"] for one in told["problems"])
+    assert all(one["hint"] for one in received["problems"])
 
 
 def test_the_text_output_is_a_line_with_a_hint_below(root: Path) -> None:
@@ -87,11 +87,11 @@ def test_variables_outside_the_base_list_are_a_note_and_inherited_ones_a_warning
     config = tmp_path / "host.toml"
     config.write_text('inherit_environment = ["cigen"]\n', encoding="utf-8")
 
-    told = problems(root, data, "--config", str(config), "--inherit-environment", "morphir")
+    received = problems(root, data, "--config", str(config), "--inherit-environment", "morphir")
 
-    assert [(one["severity"], one["extension"]) for one in told] == [("warning", None)] * 2 + [("note", "nosy")]
-    assert ["`cigen`" in told[0]["problem"], "`morphir`" in told[1]["problem"]] == [True, True]
-    assert told[2]["problem"].endswith(": GITHUB_TOKEN")
+    assert [(one["severity"], one["extension"]) for one in received] == [("warning", None)] * 2 + [("note", "nosy")]
+    assert ["`cigen`" in received[0]["problem"], "`morphir`" in received[1]["problem"]] == [True, True]
+    assert received[2]["problem"].endswith(": GITHUB_TOKEN")
 
 
 def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_run_in_place(
@@ -113,10 +113,10 @@ def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_r
 def test_an_undecided_extension_is_listed_with_both_commands_to_decide(root: Path, data: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read", "memory.write"])
 
-    told = examine(root, "--data", str(data), "--grant", "greedy=memory.read")
+    received = examine(root, "--data", str(data), "--grant", "greedy=memory.read")
 
-    assert told["ok"]
-    (problem,) = told["problems"]
+    assert received["ok"]
+    (problem,) = received["problems"]
     assert (problem["severity"], problem["code"]) == ("waiting", "consent_missing")
     assert "becket grant greedy" in problem["hint"]
     assert "becket revoke greedy memory.write" in problem["hint"]
@@ -172,13 +172,13 @@ def test_with_yes_extensions_are_checked_as_if_consent_were_given_and_nothing_is
 
     done = here(name, str(root), "--data", str(tmp_path / "data"), "--yes", "--json")
 
-    told = json.loads(done.stdout)
+    received = json.loads(done.stdout)
     if name == "list":
-        starting = {one["id"]: one["granted"] for one in told if one["starts"] == "yes"}
+        starting = {one["id"]: one["granted"] for one in received if one["starts"] == "yes"}
         assert starting == {"greedy": ["memory.read"], "quiet": []}
     else:
-        assert told["would_start"] == 2
-        assert {one["extension"] for one in told["problems"] if one["severity"] in ("error", "waiting")} == {"lost"}
+        assert received["would_start"] == 2
+        assert {one["extension"] for one in received["problems"] if one["severity"] in ("error", "waiting")} == {"lost"}
     assert not (tmp_path / "data").exists()
 
 
@@ -213,12 +213,12 @@ def test_a_configuration_that_cannot_be_used_is_a_problem(tmp_path: Path) -> Non
 
     done = here("doctor", "--config", str(path), "--json")
 
-    told = json.loads(done.stdout)
+    received = json.loads(done.stdout)
     assert done.exit_code == ExitCode.FAILED
-    assert [(one["path"], one["problem"]) for one in told["problems"]] == [
+    assert [(one["path"], one["problem"]) for one in received["problems"]] == [
         (str(path), "/rots: is unknown: did you mean `roots`?")
     ]
-    assert [one["code"] for one in told["problems"]] == ["config_file_invalid"]
+    assert [one["code"] for one in received["problems"]] == ["config_file_invalid"]
 
 
 def test_grants_that_cannot_be_read_are_a_problem(root: Path, data: Path) -> None:
@@ -307,9 +307,9 @@ def test_with_a_start_a_tool_that_is_disabled_is_reported_once(root: Path) -> No
 
     done = becket("doctor", str(root), "--no-data", "--yes", "--start", "--only", "odd")
 
-    told = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if "`stretch`" in line]
-    assert len(told) == 1
-    assert told[0].startswith("warning: odd: ")
+    received = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if "`stretch`" in line]
+    assert len(received) == 1
+    assert received[0].startswith("warning: odd: ")
 
 
 @pytest.mark.process

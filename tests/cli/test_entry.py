@@ -110,10 +110,10 @@ def test_a_host_ends_when_the_reader_of_its_events_is_gone(tmp_path: Path) -> No
         assert process.stderr is not None
         first = json.loads(process.stdout.readline())
         process.stdout.close()
-        said = process.stderr.read()
+        output = process.stderr.read()
 
     assert first["event"] == "extension_discovered"
-    assert (process.returncode, said) == (ExitCode.READER_GONE, "")
+    assert (process.returncode, output) == (ExitCode.READER_GONE, "")
 
 
 @pytest.mark.parametrize("module", ["click", "anyio"])
@@ -129,9 +129,9 @@ def test_ctrl_c_during_imports_prints_no_traceback(module: str, tmp_path: Path) 
         assert process.stderr is not None
         assert process.stdout.read(9) == "importing"
         process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+        output = process.stderr.read()
 
-    assert (process.returncode, said.strip()) == (ExitCode.INTERRUPTED, "")
+    assert (process.returncode, output.strip()) == (ExitCode.INTERRUPTED, "")
 
 
 def test_the_entry_point_knows_the_exit_code_of_ctrl_c() -> None:

@@ -41,9 +41,9 @@ def entry_of(data: Path, id: str = "notes") -> GrantEntry | None:
 
 
 def test_named_permissions_are_given(data: Path) -> None:
-    told = run(data, "grant", "notes", "memory.read", "memory.write")
+    received = run(data, "grant", "notes", "memory.read", "memory.write")
 
-    assert (told["allow"], told["deny"]) == (["memory.read", "memory.write"], [])
+    assert (received["allow"], received["deny"]) == (["memory.read", "memory.write"], [])
     assert entry_of(data) == GrantEntry(("memory.read", "memory.write"))
 
 
@@ -68,9 +68,9 @@ def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folde
 def test_named_variables_are_given_for_the_files_that_there_are(tmp_path: Path, data: Path) -> None:
     root = write_extension(tmp_path / "root", "notes", "", environment={"pass": ["EDITOR", "GITHUB_TOKEN"]})
 
-    told = run(data, "grant", "notes", "--variable", "EDITOR", "--root", str(root))
+    received = run(data, "grant", "notes", "--variable", "EDITOR", "--root", str(root))
 
-    assert told["variables"] == ["EDITOR"]
+    assert received["variables"] == ["EDITOR"]
     refused = Host([root], data=data).survey().start_decisions["notes"]
     assert isinstance(refused, NeedsConsent)
     assert refused.requested == ("GITHUB_TOKEN",)
@@ -162,9 +162,9 @@ def test_a_permission_that_does_not_exist_changes_nothing(data: Path, command: s
 def test_a_revoked_permission_is_denied_from_then_on(data: Path) -> None:
     run(data, "grant", "notes", "memory.read", "memory.write")
 
-    told = run(data, "revoke", "notes", "memory.write")
+    received = run(data, "revoke", "notes", "memory.write")
 
-    assert (told["allow"], told["deny"]) == (["memory.read"], ["memory.write"])
+    assert (received["allow"], received["deny"]) == (["memory.read"], ["memory.write"])
     assert entry_of(data) == GrantEntry(("memory.read",), ("memory.write",))
 
 

@@ -59,8 +59,8 @@ def test_the_command_that_gives_consent_names_the_host_in_use(folder: Path, comm
     done = becket(*words, folder=folder)
 
     assert paste(done.stdout + done.stderr, folder, "--yes") == ExitCode.DONE  # nobody is there to be asked
-    told = json.loads(becket("doctor", *roots, *options, "--json", folder=folder).stdout)
-    assert (told["would_start"], told["problems"]) == (1, [])
+    received = json.loads(becket("doctor", *roots, *options, "--json", folder=folder).stdout)
+    assert (received["would_start"], received["problems"]) == (1, [])
 
 
 @pytest.mark.parametrize("options", [["my extensions", "--no-data"], ["--config", "forgetful.toml"]], ids=" ".join)

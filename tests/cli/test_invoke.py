@@ -215,13 +215,13 @@ def test_ctrl_c_ends_a_command_and_its_extension(talker: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("command", "said"), [("fail", "internal error"), ("missing", "there is no command 'missing' here")]
+    ("command", "output"), [("fail", "internal error"), ("missing", "there is no command 'missing' here")]
 )
-def test_a_command_that_fails_is_reported_after_its_output(talker: tuple[str, ...], command: str, said: str) -> None:
+def test_a_command_that_fails_is_reported_after_its_output(talker: tuple[str, ...], command: str, output: str) -> None:
     done = becket("invoke", *talker, "talker", command)
 
     assert done.returncode == 1
-    assert said in done.stderr
+    assert output in done.stderr
     assert "secret" not in done.stdout
     assert done.stdout == ("so far, so good\n" if command == "fail" else "")
 

@@ -209,9 +209,9 @@ def test_a_closed_stdout_is_not_an_error() -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        said = process.stderr.read()
+        output = process.stderr.read()
 
-    assert b"Traceback" not in said
+    assert b"Traceback" not in output
 
 
 # -- exit codes

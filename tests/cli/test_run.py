@@ -70,12 +70,12 @@ def test_once_is_json_for_programs(root: Path) -> None:
 
     done = becket("run", str(root), "--no-data", "--once", "--json")
 
-    told = json.loads(done.stdout)
+    received = json.loads(done.stdout)
     assert done.returncode == ExitCode.NOT_RUNNING
-    assert {one["id"]: one["state"] for one in told["extensions"]} == {"quiet": "ready", "broken": "failed"}
-    (quiet,) = [one for one in told["extensions"] if one["id"] == "quiet"]
+    assert {one["id"]: one["state"] for one in received["extensions"]} == {"quiet": "ready", "broken": "failed"}
+    (quiet,) = [one for one in received["extensions"] if one["id"] == "quiet"]
     assert quiet["figures"]["calls"] == 0
-    (problem,) = told["problems"]
+    (problem,) = received["problems"]
     assert problem["extension"] == "broken"
     assert "not today" in problem["problem"]
 
@@ -158,9 +158,9 @@ def test_each_event_is_a_line_until_a_signal_ends_all_in_good_order(root: Path, 
 
 def test_each_event_is_a_json_object(root: Path) -> None:
     with Lines("run", str(root), "--no-data", "--json") as lines:
-        told: Any = json.loads(lines.until("extension_started"))
-        assert told["extension"] == "quiet"
-        assert told["pid"] > 0
+        received: Any = json.loads(lines.until("extension_started"))
+        assert received["extension"] == "quiet"
+        assert received["pid"] > 0
 
 
 def test_changed_files_are_reported_and_reloaded(root: Path) -> None:
@@ -191,8 +191,8 @@ TALKER = QUIET.replace("quiet", "talker").replace(
 def test_log_records_of_extensions_are_events_among_the_others(tmp_path: Path) -> None:
     write_extension(tmp_path, "talker", TALKER)
     with Lines("run", str(tmp_path), "--no-data", "--json", "--logs") as lines:
-        told: Any = json.loads(lines.until("very old"))
-    assert (told["event"], told["extension"], told["level"]) == ("extension_logged", "talker", "warning")
+        received: Any = json.loads(lines.until("very old"))
+    assert (received["event"], received["extension"], received["level"]) == ("extension_logged", "talker", "warning")
 
 
 def test_log_records_of_extensions_are_lines_with_their_level(tmp_path: Path) -> None:

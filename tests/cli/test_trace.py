@@ -116,8 +116,8 @@ def test_traffic_is_recorded_and_passed_on_unchanged(tmp_path: Path) -> None:
     assert (code, errors) == (0, "goodbye\n")
     head = load_transcript(talk.path)
     assert (head.framing, head.command) == ("json-lines", tuple(python(ECHO)))
-    said = [entry for entry in talk.entries if isinstance(entry, FrameSent)]
-    assert [(entry.to, entry.body + b"\n") for entry in said] == [
+    texts = [entry for entry in talk.entries if isinstance(entry, FrameSent)]
+    assert [(entry.to, entry.body + b"\n") for entry in texts] == [
         (CHILD, line(id=1, method="echo", params=["ä\n"])),
         (HOST, line(id=1, result=["ä\n"])),
     ]
@@ -234,14 +234,14 @@ def test_a_grandchild_that_holds_stdout_does_not_prevent_the_exit(tmp_path: Path
 
 def test_a_recording_never_replaces_another_unless_forced(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
-    said: list[str] = []
+    texts: list[str] = []
     for _ in range(3):
         with recording(path, python("")) as talk:
-            said.append(talk.leave()[1])
+            texts.append(talk.leave()[1])
     with recording(path, python("print(1)"), "--overwrite") as talk:
         talk.leave()
 
-    assert said == ["", *(f"recording to {tmp_path}/talk.{number}.jsonl\n" for number in (2, 3))]
+    assert texts == ["", *(f"recording to {tmp_path}/talk.{number}.jsonl\n" for number in (2, 3))]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["talk.2.jsonl", "talk.3.jsonl", "talk.jsonl"]
     assert any(isinstance(entry, StrayBytes) for entry in load_transcript(path).entries)
 
@@ -381,10 +381,10 @@ def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path, text: str | N
 # -- replay
 
 
-def lines_talk(*asked: tuple[int, list[int]]) -> list[TranscriptEntry]:
+def lines_talk(*requested: tuple[int, list[int]]) -> list[TranscriptEntry]:
     """Returns a conversation with the echo in which each question has its answer."""
     found: list[TranscriptEntry] = []
-    for id, params in asked:
+    for id, params in requested:
         found.append(FrameSent(0.0, CHILD, line(id=id, method="echo", params=params).strip()))
         found.append(FrameSent(0.0, HOST, line(id=id, result=params).strip()))
     return found
@@ -417,9 +417,9 @@ def test_a_real_conversation_is_replayed_without_a_host(tmp_path: Path) -> None:
 
 
 def test_differences_are_reported_with_both_values(tmp_path: Path) -> None:
-    said = lines_talk((1, [1]))
-    said[1] = FrameSent(0.0, HOST, line(id=1, result=[1, 2]).strip())
-    done = becket("trace", "replay", write(tmp_path / "t.jsonl", *said, framing="json-lines"), "--", *python(ECHO))
+    texts = lines_talk((1, [1]))
+    texts[1] = FrameSent(0.0, HOST, line(id=1, result=[1, 2]).strip())
+    done = becket("trace", "replay", write(tmp_path / "t.jsonl", *texts, framing="json-lines"), "--", *python(ECHO))
 
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
@@ -430,8 +430,8 @@ def test_differences_are_reported_with_both_values(tmp_path: Path) -> None:
 
 
 def test_a_missing_message_times_out_and_the_rest_is_compared(tmp_path: Path) -> None:
-    said = [FrameSent(0.0, HOST, line(method="hello").strip()), *lines_talk((1, [1]))]
-    path = write(tmp_path / "talk.jsonl", *said, framing="json-lines")
+    texts = [FrameSent(0.0, HOST, line(method="hello").strip()), *lines_talk((1, [1]))]
+    path = write(tmp_path / "talk.jsonl", *texts, framing="json-lines")
     done = becket("trace", "replay", "--timeout", "0.2", path, "--", *python(ECHO))
 
     assert done.returncode == 1

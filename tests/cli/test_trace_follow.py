@@ -56,12 +56,12 @@ def test_the_traffic_of_a_running_host_is_shown_until_the_host_ends(tmp_path: Pa
         response = read_until(follower, "answer $/ping")
         host.send_signal(SIGTERM)
         shown = read_until(follower, "shutdown")
-        _, said = follower.communicate(timeout=PATIENCE)
+        _, output = follower.communicate(timeout=PATIENCE)
 
     assert " notes -> call $/ping #" in call
     assert " notes <- answer $/ping #" in response
     assert " notes -> call shutdown #" in shown
-    assert said.splitlines() == ["following becket: notes", "the host has ended"]
+    assert output.splitlines() == ["following becket: notes", "the host has ended"]
     assert follower.returncode == ExitCode.DONE
 
 

@@ -32,7 +32,7 @@ class CallBack(Struct):
 
 def methods() -> Registry:
     registry = Registry()
-    told: list[Any] = []
+    received: list[Any] = []
 
     @registry.handle("initialize")
     def initialize(params: Any) -> Any:
@@ -62,11 +62,11 @@ def methods() -> Registry:
 
     @registry.on("tell")
     def tell(params: Any) -> None:
-        told.append(params)
+        received.append(params)
 
     @registry.handle("told")
     def give_told() -> Any:
-        return told
+        return received
 
     return registry
 

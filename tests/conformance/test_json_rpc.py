@@ -258,8 +258,8 @@ def test_white_space_and_the_order_of_members_do_not_matter(program: Conversatio
 def test_notifications_are_handled_in_order(program: Conversation) -> None:
     for n in range(50):
         program.send({"jsonrpc": "2.0", "method": "tell", "params": ["order", n]})
-    told = program.call({"jsonrpc": "2.0", "id": 1, "method": "told"})["result"]
-    assert [entry[1] for entry in told if entry and entry[0] == "order"] == list(range(50))
+    received = program.call({"jsonrpc": "2.0", "id": 1, "method": "told"})["result"]
+    assert [entry[1] for entry in received if entry and entry[0] == "order"] == list(range(50))
 
 
 def test_a_mebibyte_comes_back_whole(program: Conversation) -> None:

@@ -373,10 +373,10 @@ def definition_of(held: Agreement) -> dict[str, Any]:
 
 def disagreement(held: Agreement, value: Json) -> str | None:
     """Returns how the two differ about a value, None if they agree."""
-    said = validator(held.schema, held.definition).is_valid(value)
-    if held.accepts(value) == said:
+    output = validator(held.schema, held.definition).is_valid(value)
+    if held.accepts(value) == output:
         return None
-    return f"the schema {'accepts' if said else 'refuses'} what the reader does not agree about: {value!r}"
+    return f"the schema {'accepts' if output else 'refuses'} what the reader does not agree about: {value!r}"
 
 
 # -- values

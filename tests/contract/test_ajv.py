@@ -43,6 +43,6 @@ def test_ajv_compiles_all_schemas_and_accepts_every_sample() -> None:
         timeout=60,
     )
 
-    said = msgspec.json.decode(done.stdout, type=list[bool])
-    misjudged = [sample for sample, is_good in zip(samples, said, strict=True) if sample.is_good != is_good]
+    output = msgspec.json.decode(done.stdout, type=list[bool])
+    misjudged = [sample for sample, is_good in zip(samples, output, strict=True) if sample.is_good != is_good]
     assert misjudged == []

@@ -23,19 +23,19 @@ def test_every_descriptor_of_a_module_is_in_the_catalogue(name: str) -> None:
 
 
 def test_nothing_is_described_twice() -> None:
-    asked = [(method.name, method.direction) for method in METHODS]
-    told = [(notification.name, notification.direction) for notification in NOTIFICATIONS]
+    requested = [(method.name, method.direction) for method in METHODS]
+    received = [(notification.name, notification.direction) for notification in NOTIFICATIONS]
 
-    assert len(set(asked)) == len(asked)
-    assert len(set(told)) == len(told)
-    assert set(asked) & set(told) == set()
+    assert len(set(requested)) == len(requested)
+    assert len(set(received)) == len(received)
+    assert set(requested) & set(received) == set()
 
 
 def test_the_events_of_streams_are_notifications_to_the_caller() -> None:
-    told = {notification.name: notification.direction for notification in NOTIFICATIONS}
+    received = {notification.name: notification.direction for notification in NOTIFICATIONS}
     events = {name for method in METHODS if isinstance(method, Stream) for name in method.events}
 
-    assert {told[name] for name in events} == {"to-host"}
+    assert {received[name] for name in events} == {"to-host"}
 
 
 def test_each_has_a_sentence_about_it() -> None:
@@ -43,6 +43,6 @@ def test_each_has_a_sentence_about_it() -> None:
 
 
 def test_every_method_that_an_extension_may_call_is_served_by_the_host() -> None:
-    asked = [method.name for method in METHODS if method.direction == "to-host"]
+    requested = [method.name for method in METHODS if method.direction == "to-host"]
 
-    assert asked == ["memory.append", "memory.query", "config.get", "config.set", "config.subscribe"]
+    assert requested == ["memory.append", "memory.query", "config.get", "config.set", "config.subscribe"]

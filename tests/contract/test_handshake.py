@@ -107,10 +107,10 @@ def test_an_extension_declares_as_in_the_contract() -> None:
 
 def test_a_response_may_describe_the_extension_at_once() -> None:
     wire = b'{"protocol_version":1,"info":{"build":{"backend":"cpu"}}}'
-    told = Initialized(1, info=ExtensionInfo(BuildInfo("cpu")))
+    received = Initialized(1, info=ExtensionInfo(BuildInfo("cpu")))
 
-    assert msgspec.json.encode(told) == wire
-    assert decode_initialized(Raw(wire)) == told
+    assert msgspec.json.encode(received) == wire
+    assert decode_initialized(Raw(wire)) == received
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ EACH = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"]
 
 def test_every_request_and_notification_of_the_contract_is_named() -> None:
     assert [entry["name"] for entry in DOCUMENTED] == [method.name for method in METHODS]
-    assert [entry["name"] for entry in DOCUMENT["x-notifications"]] == [told.name for told in NOTIFICATIONS]
+    assert [entry["name"] for entry in DOCUMENT["x-notifications"]] == [received.name for received in NOTIFICATIONS]
     assert set(REQUESTS) == {method.name for method in METHODS}
-    assert set(TOLD) == {told.name for told in NOTIFICATIONS}
+    assert set(TOLD) == {received.name for received in NOTIFICATIONS}
     assert set(OWN_ERRORS) <= set(REQUESTS)
 
 
@@ -107,7 +107,7 @@ def find_problems(document: Any) -> Iterator[str]:
         for entry in entries:
             yield from (f"{entry['name']}: {problem}" for problem in find_entry_problems(entry, document))
     yield from (f"{entry['name']}: a request has a result" for entry in document["methods"] if "result" not in entry)
-    yield from (f"{told['name']}: has a result" for told in document["x-notifications"] if "result" in told)
+    yield from (f"{received['name']}: has a result" for received in document["x-notifications"] if "result" in received)
 
 
 def find_entry_problems(entry: Any, document: Any) -> Iterator[str]:

@@ -173,14 +173,17 @@ def test_the_limits_are_the_limits_of_the_contract() -> None:
 
 
 def test_the_tool_calls_of_a_response_come_in_order() -> None:
-    asked = (
+    requested = (
         {"type": "text", "text": "let me see"},
         {"type": "tool_use", "id": "a", "name": "count", "input": {"text": "milk"}},
         "x",
         {"type": "tool_use", "id": "b", "name": "list", "other": 1},
     )
 
-    assert find_tool_uses(ProviderResult(asked)) == [ToolUse("a", "count", {"text": "milk"}), ToolUse("b", "list", {})]
+    assert find_tool_uses(ProviderResult(requested)) == [
+        ToolUse("a", "count", {"text": "milk"}),
+        ToolUse("b", "list", {}),
+    ]
 
 
 @pytest.mark.parametrize(

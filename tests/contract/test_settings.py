@@ -69,9 +69,9 @@ def test_encoded_messages_decode_to_the_same(message: object, travels: dict[str,
 
 
 def test_a_widget_is_at_the_top_right_by_default() -> None:
-    told = msgspec.json.decode(b'{"id":"w","lines":[],"position":null}', type=WidgetUpsert)
+    received = msgspec.json.decode(b'{"id":"w","lines":[],"position":null}', type=WidgetUpsert)
 
-    assert told.position is WidgetUpsert("w", ()).position is Position.TOP_RIGHT
+    assert received.position is WidgetUpsert("w", ()).position is Position.TOP_RIGHT
     assert len(Position) == 9
 
 

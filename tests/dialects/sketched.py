@@ -45,8 +45,8 @@ class Delta(Struct):
 
 
 def read_delta(raw: Raw) -> Text:
-    piece = msgspec.json.decode(raw, type=Delta)
-    return Ended(piece.failed) if piece.ended else Text(piece.text)  # type: ignore[return-value]
+    part = msgspec.json.decode(raw, type=Delta)
+    return Ended(part.failed) if part.ended else Text(part.text)  # type: ignore[return-value]
 
 
 class Ended(Struct, frozen=True):
@@ -120,14 +120,16 @@ def encode_start(invoke: CommandInvoke, state: LinkState) -> WireRequest:
     return WireRequest(START, {"run": next(state.sequence), "what": invoke.command, "with": list(invoke.args)})
 
 
-def end_start(result: Any, error: RpcError | None, saying: WireRequest, state: LinkState) -> Iterator[WireNotification]:
+def end_start(
+    result: Any, error: RpcError | None, request: WireRequest, state: LinkState
+) -> Iterator[WireNotification]:
     yield WireNotification(
-        "piece", Delta(saying.params["run"], ended=True, failed="" if error is None else error.message)
+        "piece", Delta(request.params["run"], ended=True, failed="" if error is None else error.message)
     )
 
 
-def encode_started(event: Any, saying: WireRequest, state: LinkState) -> WireNotification | None:
-    return WireNotification("piece", Delta(saying.params["run"], event.content)) if isinstance(event, Text) else None
+def encode_started(event: Any, request: WireRequest, state: LinkState) -> WireNotification | None:
+    return WireNotification("piece", Delta(request.params["run"], event.content)) if isinstance(event, Text) else None
 
 
 def load_mapping_of_sketch() -> ContractMapping:
@@ -145,40 +147,40 @@ def load_mapping_of_sketch() -> ContractMapping:
         methods={
             "tool.call": MethodMapping(
                 encode_request=lambda call, state: WireRequest(RUN, [call.name, call.input]),
-                decode_result=lambda answer, saying, state: answer["out"],
+                decode_result=lambda answer, request, state: answer["out"],
                 wire_methods=lambda state: [RUN],
-                decode_request=lambda saying, state: ToolCall(saying.params[0], saying.params[1]),
-                encode_result=lambda result, saying, state: {"out": result},
-                encode_failure=lambda error, saying, state: {"out": f"failed: {error.message}"},
-                encode_progress=lambda value, saying, state: WireNotification("still", value),
+                decode_request=lambda request, state: ToolCall(request.params[0], request.params[1]),
+                encode_result=lambda result, request, state: {"out": result},
+                encode_failure=lambda error, request, state: {"out": f"failed: {error.message}"},
+                encode_progress=lambda value, request, state: WireNotification("still", value),
             ),
             "command.invoke": MethodMapping(
                 encode_request=encode_start,
                 wire_methods=lambda state: [START],
-                decode_request=lambda saying, state: CommandInvoke(
-                    saying.params["what"], tuple(saying.params["with"]), "r"
+                decode_request=lambda request, state: CommandInvoke(
+                    request.params["what"], tuple(request.params["with"]), "r"
                 ),
                 encode_event=encode_started,
-                encode_ack=lambda saying, state: {"run": saying.params["run"]},
+                encode_ack=lambda request, state: {"run": request.params["run"]},
                 encode_end_events=end_start,
                 cancel_method=STOP,
                 correlation_key=lambda params: params["run"],
             ),
             "hook.handle": MethodMapping(
                 encode_request=lambda event, state: WireRequest(GUARD, {"tool": event.tool_name}),
-                decode_result=lambda answer, saying, state: Block(answer) if answer else Continue(),
+                decode_result=lambda answer, request, state: Block(answer) if answer else Continue(),
                 wire_methods=lambda state: [GUARD],
-                decode_request=lambda saying, state: HookEvent(
-                    HookKind.BEFORE_TOOL_CALL, tool_name=saying.params["tool"]
+                decode_request=lambda request, state: HookEvent(
+                    HookKind.BEFORE_TOOL_CALL, tool_name=request.params["tool"]
                 ),
-                encode_result=lambda result, saying, state: result.reason if isinstance(result, Block) else None,
+                encode_result=lambda result, request, state: result.reason if isinstance(result, Block) else None,
             ),
             "memory.append": MethodMapping(
                 encode_request=lambda append, state: WireRequest(KEEP, [append.content]),
-                decode_result=lambda answer, saying, state: Appended(True, answer),
+                decode_result=lambda answer, request, state: Appended(True, answer),
                 wire_methods=lambda state: [KEEP],
-                decode_request=lambda saying, state: Append(state.extension, saying.params[0]),
-                encode_result=lambda appended, saying, state: appended.timestamp_ms,
+                decode_request=lambda request, state: Append(state.extension, request.params[0]),
+                encode_result=lambda appended, request, state: appended.timestamp_ms,
             ),
         },
         notifications={

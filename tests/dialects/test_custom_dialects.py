@@ -195,8 +195,8 @@ async def test_log_messages_are_sent_unless_the_dialect_drops_them(caplog: pytes
     caplog.set_level(logging.DEBUG, "becket.ext.sketch")
     async with sketch() as (host, _):
         await host.call_tool("note")
-    told = [record.getMessage() for record in caplog.records if record.name == "becket.ext.sketch"]
-    assert told == ["sketch: just right"]
+    received = [record.getMessage() for record in caplog.records if record.name == "becket.ext.sketch"]
+    assert received == ["sketch: just right"]
 
 
 async def test_requests_of_the_dialect_are_served() -> None:
@@ -259,11 +259,11 @@ REFUSED = PROGRAM.replace('id, version = "plain"', 'id, version = "somebody-else
 async def test_a_program_that_cannot_serve_its_host_says_why_and_ends(tmp_path: Path, async_: str) -> None:
     program = tmp_path / "plain.py"
     program.write_text(REFUSED.format(root=str(Path(__file__).parents[2]), async_=async_), encoding="utf-8")
-    said: list[str] = []
-    connecting = connect_extension([sys.executable, program], id="plain", dialect=SKETCHED, on_stderr=said.append)
+    output: list[str] = []
+    connecting = connect_extension([sys.executable, program], id="plain", dialect=SKETCHED, on_stderr=output.append)
     with anyio.fail_after(MINUTE), pytest.raises(HandshakeFailed, match="somebody else is meant"):
         await connecting
-    assert said == ["somebody-else: somebody else is meant"]
+    assert output == ["somebody-else: somebody else is meant"]
 
 
 class Own(Sketch):
@@ -294,21 +294,21 @@ async def test_a_method_that_cannot_be_cancelled_needs_no_key() -> None:
 
 @pytest.mark.parametrize("kills_first", [False, True])
 async def test_a_dialect_that_kills_first_sends_no_shutdown(kills_first: bool) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def say_goodbye(state: LinkState) -> WireRequest:
-        asked.append(state.shutdown_reason)
+        requested.append(state.shutdown_reason)
         return WireRequest(BYE, [state.shutdown_reason])
 
-    habits = msgspec.structs.replace(SKETCHED.host_defaults, kills_before_shutdown=kills_first)
+    defaults = msgspec.structs.replace(SKETCHED.host_defaults, kills_before_shutdown=kills_first)
     dialect = msgspec.structs.replace(
         SKETCHED,
-        host_defaults=habits,
+        host_defaults=defaults,
         load_mapping=lambda: msgspec.structs.replace(load_mapping_of_sketch(), encode_shutdown=say_goodbye),
     )
     async with connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _):
         await host.shutdown("enough")
-    assert ("enough" in asked) is not kills_first
+    assert ("enough" in requested) is not kills_first
 
 
 def test_a_dialect_with_other_host_defaults_can_replace_one() -> None:

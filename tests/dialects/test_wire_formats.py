@@ -54,7 +54,7 @@ class Wire:
 async def test_a_request_that_the_wire_format_rejects_reaches_no_handler() -> None:
     methods = Registry()
     served: list[object] = []
-    told = anyio.Event()
+    received = anyio.Event()
 
     @methods.handle("m")
     def serve(params: dict[str, int]) -> None:
@@ -62,7 +62,7 @@ async def test_a_request_that_the_wire_format_rejects_reaches_no_handler() -> No
 
     @methods.on("n")
     def take(params: dict[str, int]) -> None:
-        told.set()
+        received.set()
 
     wire = Wire()
     async with Peer.over(wire, dialect=DEAF, methods=methods):
@@ -70,7 +70,7 @@ async def test_a_request_that_the_wire_format_rejects_reaches_no_handler() -> No
             wire.feed(b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{"a":1}}' % id)
         wire.feed(b'{"jsonrpc":"2.0","method":"n","params":{"a":1}}')
         with anyio.fail_after(60):
-            await told.wait()
+            await received.wait()
     assert served == []
     assert wire.written == b""
 

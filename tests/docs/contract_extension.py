@@ -119,8 +119,10 @@ async def perform(host: Extension, store: InMemoryStore, message: dict[str, Any]
             async with host.invoke_command(name, args) as run:
                 await run.result()
         case {"method": "provider.stream", "params": {"messages": messages, "system_prompt": prompt}}:
-            asked = [Message(one["role"], one["content"]) for one in messages]
-            async with host.stream("local", "small", messages=asked, system_prompt=prompt, max_tokens=100) as answer:
+            requested = [Message(one["role"], one["content"]) for one in messages]
+            async with host.stream(
+                "local", "small", messages=requested, system_prompt=prompt, max_tokens=100
+            ) as answer:
                 await answer.result()
         case {"method": "hook.handle", "params": {"tool_name": name, "tool_input": given}}:
             await host.handle_hook(HookEvent.before_tool_call(name, given))

@@ -229,7 +229,7 @@ CODES = {
 
 
 def render_exit_codes() -> str:
-    return render(["exit code", "when"], [[str(number), said] for number, said in CODES.items()])
+    return render(["exit code", "when"], [[str(number), output] for number, output in CODES.items()])
 
 
 def render_notes() -> str:

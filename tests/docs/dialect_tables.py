@@ -139,17 +139,17 @@ def framing_of(dialect: Dialect) -> str:
 def render_habits() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for dialect in SHOWN:
-            habits = dialect.host_defaults
-            limits = DEFAULT_LIMITS.but(**{**habits.limits, **habits.host_limits})
-            timeouts = {"tool": DEFAULT_TIMEOUTS.tool, **habits.timeouts}
+            defaults = dialect.host_defaults
+            limits = DEFAULT_LIMITS.but(**{**defaults.limits, **defaults.host_limits})
+            timeouts = {"tool": DEFAULT_TIMEOUTS.tool, **defaults.timeouts}
             yield (
                 f"`{dialect.name}`",
                 seconds(limits.handshake),
                 seconds(timeouts["tool"]),
                 describe_restart(dialect),
                 describe_environment(dialect),
-                "its own folder" if habits.runs_in_root else "the host's folder",
-                "for each start, writable" if habits.writes_in_root else "read-only",
+                "its own folder" if defaults.runs_in_root else "the host's folder",
+                "for each start, writable" if defaults.writes_in_root else "read-only",
             )
 
     headers = ["dialect", "first exchange", "a tool's call", "restarts", "environment", "runs in", "copy of its files"]
@@ -173,11 +173,11 @@ def describe_restart(dialect: Dialect) -> str:
 
 
 def describe_environment(dialect: Dialect) -> str:
-    habits = dialect.host_defaults
-    if habits.inherited_variables:
-        return ", ".join(f"`{name}`" for name in habits.inherited_variables)
+    defaults = dialect.host_defaults
+    if defaults.inherited_variables:
+        return ", ".join(f"`{name}`" for name in defaults.inherited_variables)
     inherited = {"few": "", "harmless": ", all but secrets where inherited", "all": ", all where inherited"}
-    return f"the base list{inherited[habits.inherited_environment]}"
+    return f"the base list{inherited[defaults.inherited_environment]}"
 
 
 # -- files

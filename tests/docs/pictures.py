@@ -110,16 +110,16 @@ def what_is_seen(output: str) -> list[str]:
     It knows as much as `rich` needs to draw in place: to go up, to go to the beginning of a line, to erase one."""
     lines = [""]
     row = 0
-    for piece in re.split(r"(\n|\r|\x1b\[\d*A|\x1b\[\?25[hl]|\x1b\[2K)", output):
-        if piece == "\n":
+    for part in re.split(r"(\n|\r|\x1b\[\d*A|\x1b\[\?25[hl]|\x1b\[2K)", output):
+        if part == "\n":
             row += 1
             lines += [""] * (row + 1 - len(lines))
-        elif piece.endswith("A") and piece.startswith("\x1b["):
-            row -= int(piece[2:-1] or 1)
-        elif piece == "\x1b[2K":
+        elif part.endswith("A") and part.startswith("\x1b["):
+            row -= int(part[2:-1] or 1)
+        elif part == "\x1b[2K":
             lines[row] = ""
-        elif piece != "\r" and not piece.startswith("\x1b[?25"):
-            lines[row] += piece
+        elif part != "\r" and not part.startswith("\x1b[?25"):
+            lines[row] += part
     return [line.rstrip() for line in lines]
 
 

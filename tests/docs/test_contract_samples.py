@@ -56,18 +56,18 @@ conversations = pytest.mark.parametrize(("kind", "lines"), CONVERSATIONS.values(
 @conversations
 def test_every_message_follows_the_schemas(kind: type[ExtensionServer], lines: list[Line]) -> None:
     assert len(lines) > 10
-    asked: dict[tuple[str, int], str] = {}
+    requested: dict[tuple[str, int], str] = {}
     for who, message in lines:
         method = message.get("method", "")
         if "method" in message and "id" in message:
-            asked[who, message["id"]] = method
+            requested[who, message["id"]] = method
         elif "id" in message:
-            method = asked.pop(("<" if who == ">" else ">", message["id"]))
+            method = requested.pop(("<" if who == ">" else ">", message["id"]))
         if method.startswith("$/"):
             check_value(message, "envelope")
         else:
             check_message(message, method)
-    assert asked == {}
+    assert requested == {}
 
 
 @conversations

@@ -51,5 +51,5 @@ def started(name: str, **options: Unpack[ExtensionOptions]) -> ExtensionConnecto
     manifest = manifest_of(name)
     program, *arguments = manifest.command
     command = [sys.executable if program == "python3" else program, *arguments]
-    asked: ExtensionOptions = {"root": EXTENSIONS / name, "grants": manifest.permissions}
-    return connect_extension(command, id=manifest.id, **{**asked, **options})
+    requested: ExtensionOptions = {"root": EXTENSIONS / name, "grants": manifest.permissions}
+    return connect_extension(command, id=manifest.id, **{**requested, **options})

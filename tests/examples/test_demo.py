@@ -100,8 +100,8 @@ def shown_on_a_terminal(**variables: str) -> str:
         os.close(theirs)
         text = b""
         try:
-            while b"2. " not in text and (piece := screen.read(4096)):
-                text += piece
+            while b"2. " not in text and (chunk := screen.read(4096)):
+                text += chunk
         except OSError:  # how Linux says that the last writer has closed a terminal
             pass
         demo.terminate()

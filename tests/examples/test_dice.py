@@ -94,12 +94,12 @@ SENT: list[dict[str, Any]] = [
 
 
 def test_each_message_follows_the_schemas() -> None:
-    asked = {message["id"]: message["method"] for message in SENT if "method" in message}
-    said: list[str] = []
+    requested = {message["id"]: message["method"] for message in SENT if "method" in message}
+    output: list[str] = []
     for message in talk(SENT):
-        said.append(message.get("method") or asked[message["id"]])
-        check_message(message, said[-1])
-    assert sorted(said) == [
+        output.append(message.get("method") or requested[message["id"]])
+        check_message(message, output[-1])
+    assert sorted(output) == [
         "command.invoke",
         "command.output",
         "command.output",

@@ -42,7 +42,7 @@ async def test_it_stops_when_the_stream_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard", "reply"),
+    ("received", "reply"),
     [
         ("I need a holiday", "Why do you need a holiday?"),
         ("What is your name?", "Why do you ask?"),
@@ -52,8 +52,8 @@ async def test_it_stops_when_the_stream_is_cancelled() -> None:
         ("", "Please go on."),
     ],
 )
-def test_statements_become_questions(heard: str, reply: str) -> None:
-    assert reflect(heard) == reply
+def test_statements_become_questions(received: str, reply: str) -> None:
+    assert reflect(received) == reply
 
 
 def test_the_last_user_message_is_used() -> None:

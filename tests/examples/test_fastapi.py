@@ -35,9 +35,9 @@ def serving() -> Iterator[str]:
             yield next(address[1] for address in found if address)
         finally:
             server.send_signal(signal.SIGTERM)
-            told = server.communicate(timeout=PATIENCE)[1]
-    assert "Application shutdown complete" in told
-    assert "Traceback" not in told
+            received = server.communicate(timeout=PATIENCE)[1]
+    assert "Application shutdown complete" in received
+    assert "Traceback" not in received
 
 
 def ask(address: str, body: Any = None) -> tuple[int, Any]:

@@ -21,8 +21,8 @@ RUNTIMES = ["loop", "blocking"]
 
 def build_initialize(features: Sequence[str] = FEATURES, **changes: Any) -> Initialize:
     """Returns what a host says first."""
-    said: dict[str, Any] = {"plugin_id": "notes", "plugin_root": "/extensions/notes", "config": {"endpoint": "here"}}
-    return Initialize(extension_protocol_version=1, **{**said, **changes}, features=tuple(features))
+    output: dict[str, Any] = {"plugin_id": "notes", "plugin_root": "/extensions/notes", "config": {"endpoint": "here"}}
+    return Initialize(extension_protocol_version=1, **{**output, **changes}, features=tuple(features))
 
 
 @asynccontextmanager

@@ -317,7 +317,7 @@ class Careless(ExtensionServer):
 
     @tool("Gives one text where several are meant.")
     def one(self) -> list[str]:
-        said: list[str] = []
+        output: list[str] = []
         for ask in (
             lambda: self.host.blocking.memory.append("milk", tags="abc"),
             lambda: self.host.blocking.config.subscribe("colour"),
@@ -325,16 +325,16 @@ class Careless(ExtensionServer):
             try:
                 ask()
             except TypeError as error:
-                said.append(str(error))
-        return said
+                output.append(str(error))
+        return output
 
 
 @both_runtimes
 async def test_a_string_instead_of_a_list_is_not_split_into_letters(runtime: str) -> None:
     async with hosted(Careless(), runtime) as host:
-        said = await use_tool(host, "one")
+        output = await use_tool(host, "one")
 
-    assert said == [
+    assert output == [
         "tags must be a list of str, got the str 'abc'",
         "keys must be a list of str, got the str 'colour'",
     ]

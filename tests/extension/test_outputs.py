@@ -164,7 +164,7 @@ STREAM: Any = ProviderStream(Sink())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("put", "said"),
+    ("put", "output"),
     [
         (lambda: COMMAND.text(5), "the output of a command must be str, got int"),
         (lambda: COMMAND.system(None), "the output of a command must be str, got NoneType"),
@@ -181,8 +181,8 @@ STREAM: Any = ProviderStream(Sink())  # type: ignore[arg-type]
         (lambda: STREAM.error(5), "an error must be str"),
     ],
 )
-async def test_output_that_no_host_could_read_is_refused_where_the_author_sees_it(put: Any, said: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=said):
+async def test_output_that_no_host_could_read_is_refused_where_the_author_sees_it(put: Any, output: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=output):
         await put()
 
 
@@ -248,16 +248,16 @@ async def test_a_provider_puts_out_all_there_is(extension: type[ExtensionServer]
 
 @everywhere
 async def test_to_an_old_host_events_go_without_anything_else(extension: type[ExtensionServer], runtime: str) -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
     async with hosted(extension(), runtime, features=()) as host:
-        host.on(PROVIDER_STREAM_EVENT.name)(lambda params: heard.append(params))
-        host.on("command.output")(lambda params: heard.append(params))
+        host.on(PROVIDER_STREAM_EVENT.name)(lambda params: received.append(params))
+        host.on("command.output")(lambda params: received.append(params))
         await host.call("provider.stream", ASKED)
         await host.call(COMMAND_INVOKE.name, CommandInvoke("wrong", (), "r1"))
 
-    assert heard[0] == {"type": "text", "delta": "a"}
-    assert heard[3] == {"type": "usage", "tokens": 3}
-    assert heard[-1] == {"request_id": "r1", "event": {"kind": "done"}}
+    assert received[0] == {"type": "text", "delta": "a"}
+    assert received[3] == {"type": "usage", "tokens": 3}
+    assert received[-1] == {"request_id": "r1", "event": {"kind": "done"}}
 
 
 class Cancelled(ExtensionServer):

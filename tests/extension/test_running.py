@@ -149,11 +149,11 @@ def started(
 
 
 def test_it_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(runtime: str) -> None:
-    answers, said = converse(program(runtime), HELLO, use(2, "add", number=1))
+    answers, output = converse(program(runtime), HELLO, use(2, "add", number=1))
 
     assert [tool["name"] for tool in answers[1]["capabilities"]["tools"]][:2] == ["add", "modules"]
     assert answers[2] == 2
-    assert said == ["started", "a stray line", "stopped"]
+    assert output == ["started", "a stray line", "stopped"]
 
 
 def test_it_detects_the_framing_of_its_host(runtime: str) -> None:
@@ -308,11 +308,11 @@ def test_in_a_terminal_it_says_what_it_is(runtime: str) -> None:
     os.close(ours)
     os.close(theirs)
 
-    said = ended.stdout.decode()
+    output = ended.stdout.decode()
     assert ended.returncode == EXIT_USAGE
-    assert said.startswith("program 1.0 is an extension")
-    assert "  add: Adds one.\n" in said
-    assert sys.executable in said
+    assert output.startswith("program 1.0 is an extension")
+    assert "  add: Adds one.\n" in output
+    assert sys.executable in output
     assert ended.stderr == b""
 
 
@@ -352,9 +352,9 @@ def test_an_unknown_loop_is_refused() -> None:
 
 def test_its_log_records_have_their_level(runtime: str) -> None:
     frames = [use(2, "log", level=30, message="it rains"), use(3, "log", level=45, message="two\nlines")]
-    _, said = converse(program(runtime), HELLO, *frames)
+    _, output = converse(program(runtime), HELLO, *frames)
 
-    assert [record for line in said if (record := parse_log_line(line))] == [
+    assert [record for line in output if (record := parse_log_line(line))] == [
         LogRecord(LogLevel.WARNING, "program.part", "it rains"),
         LogRecord(LogLevel.ERROR, "program.part", "two"),
         LogRecord(LogLevel.ERROR, "program.part", "lines"),
@@ -363,21 +363,21 @@ def test_its_log_records_have_their_level(runtime: str) -> None:
 
 @pytest.mark.parametrize("when", ["import logging", "from logging.handlers import SocketHandler", ""])
 def test_it_does_not_matter_when_logging_is_imported(when: str) -> None:
-    _, said = converse(program("blocking", before=when), HELLO, use(2, "log", level=50, message="now"))
+    _, output = converse(program("blocking", before=when), HELLO, use(2, "log", level=50, message="now"))
 
-    assert said == ["started", "CRITICAL:program.part:now", "stopped"]
+    assert output == ["started", "CRITICAL:program.part:now", "stopped"]
 
 
 def test_an_existing_logging_configuration_is_respected(runtime: str) -> None:
-    _, said = converse(program(runtime), HELLO, use(2, "log_elsewhere"))
+    _, output = converse(program(runtime), HELLO, use(2, "log_elsewhere"))
 
-    assert said == ["started", "mine: hello", "stopped"]
+    assert output == ["started", "mine: hello", "stopped"]
 
 
 def test_an_unexpected_error_is_in_the_log_with_its_traceback(runtime: str) -> None:
-    answers, said = converse(program(runtime), HELLO, use(2, "fail"))
+    answers, output = converse(program(runtime), HELLO, use(2, "fail"))
 
-    records = [record for line in said if (record := parse_log_line(line))]
+    records = [record for line in output if (record := parse_log_line(line))]
     assert "the disk is gone" not in json.dumps(answers)
     assert answers[2]["data"]["incident"] in records[0].message
     assert records[-1] == LogRecord(LogLevel.ERROR, "becket.peer", "ValueError: the disk is gone")

@@ -114,8 +114,8 @@ async def test_the_notes_extension_does_what_it_says() -> None:
         assert (table, done) == (Table(("file", "lines"), (("todo.md", "12"),)), CommandDone())
         assert result is None
 
-        pieces, response = await streamed(host)
-        assert pieces == [TextDelta("hel"), TextDelta("lo"), ProviderDone()]
+        parts, response = await streamed(host)
+        assert parts == [TextDelta("hel"), TextDelta("lo"), ProviderDone()]
         assert response.text == (await host.call(PROVIDER_COMPLETE, ASKED)).text == "hello"
 
         dangerous = HookEvent.before_tool_call("bash", {"command": "rm -rf /"})
@@ -179,8 +179,8 @@ class Plain(ExtensionServer):
 
     @provider("local", models=[Model("small", streaming=True), Model("big")])
     def response(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
-        for piece in ("a", "b"):
-            out.text(piece)
+        for part in ("a", "b"):
+            out.text(part)
         return ProviderResult.of_text(f"{request.model_id} {out.is_wanted}")
 
     @provider("whole", models=[Model("small")])
@@ -342,11 +342,11 @@ async def test_commands_put_out_and_return(runtime: str) -> None:
 async def test_one_function_streams_and_completes(runtime: str) -> None:
     big = ProviderRequest("local", "big", "notes:local:big", (user("hi"),))
     async with hosted(Plain(), runtime) as host:
-        pieces, response = await streamed(host)
+        parts, response = await streamed(host)
         completed = await host.call(PROVIDER_COMPLETE, big)
         whole = await streamed(host, ProviderRequest("whole", "small", "notes:whole:small", ()))
 
-    assert pieces == [TextDelta("a"), TextDelta("b"), ProviderDone()]
+    assert parts == [TextDelta("a"), TextDelta("b"), ProviderDone()]
     assert (response.text, completed.text) == ("small True", "big False")
     assert (whole[0], whole[1].text) == ([ProviderDone()], "whole")
 
@@ -409,10 +409,10 @@ async def test_notifications_are_handled_in_order(runtime: str) -> None:
         for number in range(5):
             await host.notify(NEWS, Point(number))
         with anyio.fail_after(60):
-            while len(told := await host.call("plain/news_so_far")) < 5:
+            while len(received := await host.call("plain/news_so_far")) < 5:
                 await anyio.lowlevel.checkpoint()
 
-    assert told == [0, 1, 2, 3, 4]
+    assert received == [0, 1, 2, 3, 4]
 
 
 @both_runtimes
@@ -577,11 +577,11 @@ async def test_a_plain_function_that_returns_a_coroutine_is_an_error_that_says_s
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "received"),
     [(ValueError("the password is x"), "failed"), (RpcError(5, "the disk is gone"), "the disk is gone")],
 )
 async def test_a_failing_task_of_a_command_sends_only_its_intended_message(
-    error: Exception, told: str, internal_errors: list[Any]
+    error: Exception, received: str, internal_errors: list[Any]
 ) -> None:
     class Failing(ExtensionServer):
         id = "notes"
@@ -602,5 +602,5 @@ async def test_a_failing_task_of_a_command_sends_only_its_intended_message(
         with pytest.raises(RemoteError):
             await take_all(host)
 
-    assert events == [TaskStarted("r/1", "Trying"), TaskEnded("r/1", told)]
+    assert events == [TaskStarted("r/1", "Trying"), TaskEnded("r/1", received)]
     internal_errors.clear()

@@ -498,18 +498,18 @@ async def test_null_means_no_params() -> None:
     script = Script()
     async with Plain().over(script):
         script.send(request(1, "initialize", {**OLD}))
-        heard = [await script.receive()]
+        received = [await script.receive()]
         for number, method in enumerate(["info.get", "sidecar.spawn_args", "plain/known", "shutdown"]):
             script.send({**request(number, method), "params": None})
-            heard.append(await script.receive())
+            received.append(await script.receive())
         script.leave()
 
-    assert all("result" in message for message in heard)
-    assert heard[1]["result"] == {
+    assert all("result" in message for message in received)
+    assert received[1]["result"] == {
         "build": {"backend": "cpu", "version": "2"},
         "capabilities": [{"kind": "ocr", "name": "Tess"}],
     }
-    assert heard[2]["result"] == {}
+    assert received[2]["result"] == {}
 
 
 def test_a_blocking_extension_serves_in_the_thread_that_waits() -> None:

@@ -77,9 +77,9 @@ class Async(ExtensionServer, Menu):
 
 
 def collect_updates(host: Extension) -> list[Any]:
-    told: list[Any] = []
-    host.on(EditorRender, EditorCommitted, EditorClosed)(told.append)
-    return told
+    received: list[Any] = []
+    host.on(EditorRender, EditorCommitted, EditorClosed)(received.append)
+    return received
 
 
 @pytest.mark.parametrize("dialect", ["native", "synaps"])
@@ -89,7 +89,7 @@ async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives
 ) -> None:
     with anyio.fail_after(60):
         async with connected(kind(), dialect=dialect) as (host, _):
-            told = collect_updates(host)
+            received = collect_updates(host)
 
             opened = await host.open_editor("look", "colour")
             assert opened == EditorRender((EditorRow("white", data="white"), EditorRow("blue", data="blue")), 0)
@@ -97,21 +97,21 @@ async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives
             assert moved is not None
             assert moved.cursor == 1
             assert await host.press_editor_key("look", "colour", "Char('x')") is None
-            assert told == []
+            assert received == []
             assert await host.press_editor_key("look", "colour", "Enter") is None
-            assert told == [EditorCommitted("blue")]
+            assert received == [EditorCommitted("blue")]
 
 
 @pytest.mark.parametrize("kind", [Plain, Async])
 async def test_an_editor_is_closed_by_a_key_or_by_the_host(kind: type[ExtensionServer]) -> None:
     with anyio.fail_after(60):
         async with connected(kind()) as (host, _):
-            told = collect_updates(host)
+            received = collect_updates(host)
 
             assert await host.press_editor_key("look", "colour", "Esc") is None
-            assert told == [EditorClosed("as it was")]
+            assert received == [EditorClosed("as it was")]
             assert await host.commit_editor("look", "colour", "blue") == EditorTaken("blue")
-            assert told[1:] == [EditorRender((EditorRow("blue it is"),)), EditorClosed()]
+            assert received[1:] == [EditorRender((EditorRow("blue it is"),)), EditorClosed()]
 
 
 class Chooser(ExtensionServer):

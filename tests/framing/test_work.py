@@ -22,9 +22,9 @@ class Counted(bytes):
         Counted.looked_at += count
 
     def __getitem__(self, key: Any) -> Any:
-        piece = bytes.__getitem__(self, key)
-        self.note(1 if isinstance(piece, int) else len(piece))
-        return piece
+        part = bytes.__getitem__(self, key)
+        self.note(1 if isinstance(part, int) else len(part))
+        return part
 
     def __contains__(self, key: Any) -> bool:
         place = bytes.find(self, key)

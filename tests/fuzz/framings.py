@@ -49,12 +49,12 @@ def run(factory: FramingFactory, reference: Reference | None, data: bytes, rando
     found = plain(whole.feed(data))
     first, second = int(random.random() * len(data)), int(random.random() * len(data))
     # Two pieces or three: the third is what finds a state that survives one chunk and not another.
-    pieces = [data[:first], data[first:second], data[second:]] if first < second else [data[:first], data[first:]]
-    assert plain([frame for piece in pieces for frame in cut.feed(piece)]) == found, f"other frames from {pieces}"
-    assert type(whole.error) is type(cut.error), f"another error from {pieces}: {whole.error!r}, {cut.error!r}"
+    parts = [data[:first], data[first:second], data[second:]] if first < second else [data[:first], data[first:]]
+    assert plain([frame for part in parts for frame in cut.feed(part)]) == found, f"other frames from {parts}"
+    assert type(whole.error) is type(cut.error), f"another error from {parts}: {whole.error!r}, {cut.error!r}"
     assert whole.error is None or isinstance(whole.error, BadFrame)
     if whole.error is None:
-        assert (whole.frames, whole.pending) == (cut.frames, cut.pending), f"another count from {pieces}"
+        assert (whole.frames, whole.pending) == (cut.frames, cut.pending), f"another count from {parts}"
     if reference is not None:
         assert found == reference(data, LIMITS), "not what a plain reader finds"
     ended = whole.end()

@@ -136,22 +136,22 @@ def receive(data: bytes, random: Random) -> Hashable:
     assert all((call.result is None) != (call.error is None) for call in settled)
     served = [event for event in events if isinstance(event, InboundRequest)]
     assert len(connection.requests) == len(served) <= LIMITS.inbound_requests
-    said = connection.data_to_send()
+    output = connection.data_to_send()
     for request in served:
         frame = connection.respond(request, b"null")
         assert connection.respond(request, b"null") == b""
-        said += frame
-    codes = check_answers(said)
+        output += frame
+    codes = check_answers(output)
     lost = connection.close(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
     assert len(lost) + len(settled) == len(calls)
     assert (connection.calls, connection.requests, connection.data_to_send()) == ({}, {}, b"")
     return tuple(sorted({type(event).__name__ for event in events})), codes, connection.stray_responses > 0
 
 
-def check_answers(said: bytes) -> Hashable:
+def check_answers(output: bytes) -> Hashable:
     """Returns which errors were answered; every answer must be one that any program understands."""
     codes: set[int] = set()
-    for line in said.splitlines():
+    for line in output.splitlines():
         answers = json.loads(line)
         assert answers, "an empty batch"
         for answer in answers if isinstance(answers, list) else [answers]:

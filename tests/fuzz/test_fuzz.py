@@ -52,7 +52,7 @@ def test_the_command_prints_rates_and_totals(capsys: pytest.CaptureFixture[str])
 
 def test_the_command_prints_the_offending_input_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--inputs", "10000", "--seed", "3"], targets=[FRAGILE]) == 1
-    said = capsys.readouterr().err
-    assert "ZeroDivisionError" in said
-    assert "seed 3" in said
-    assert "\\x00\\x00\\x00" in said
+    output = capsys.readouterr().err
+    assert "ZeroDivisionError" in output
+    assert "seed 3" in output
+    assert "\\x00\\x00\\x00" in output

@@ -30,8 +30,8 @@ def write(message):
     sys.stdout.buffer.flush()
 
 
-def answer(asked, result):
-    write({"id": asked["id"], "result": result})
+def answer(requested, result):
+    write({"id": requested["id"], "result": result})
 
 
 def tell(method, params):
@@ -57,56 +57,58 @@ PROVIDERS = [
 ]
 
 
-def serve(asked):
+def serve(requested):
     """Does what a whole extension of the contract's first days does."""
-    params = asked.get("params") or {}
-    match asked["method"]:
+    params = requested.get("params") or {}
+    match requested["method"]:
         case "tool.call":
             if params["name"] == "crash":
                 os._exit(3)
-            answer(asked, {"content": json.dumps(params["input"])})
+            answer(requested, {"content": json.dumps(params["input"])})
         case "provider.stream":
             for word in ("good ", "day"):
                 tell("provider.stream.event", {"event": {"type": "text", "delta": word}})
             tell("provider.stream.event", {"type": "done"})
-            answer(asked, {"content": [{"type": "text", "text": "good day"}]})
+            answer(requested, {"content": [{"type": "text", "text": "good day"}]})
         case "command.invoke":
             output = {"request_id": params["request_id"], "kind": "text", "content": " ".join(params["args"])}
             tell("task.start", {"id": "1", "label": "Working"})
             tell("command.output", output)
             tell("task.done", {"id": "1"})
-            answer(asked, None)
+            answer(requested, None)
             tell("command.output", {"request_id": params["request_id"], "kind": "done"})
         case "hook.handle":
-            answer(asked, {"action": "block", "reason": params["kind"]})
+            answer(requested, {"action": "block", "reason": params["kind"]})
         case "shutdown":
             sys.exit(0)  # without an answer, as many do
         case _:
-            write({"id": asked["id"], "error": {"code": -32601, "message": "method not found"}})
+            write({"id": requested["id"], "error": {"code": -32601, "message": "method not found"}})
 
 
 def notes():
-    asked = read()
-    answer(asked, {"protocol_version": 1, "capabilities": {"tools": TOOLS, "providers": PROVIDERS, "hooks": True}})
+    requested = read()
+    answer(requested, {"protocol_version": 1, "capabilities": {"tools": TOOLS, "providers": PROVIDERS, "hooks": True}})
     while True:
         serve(read())
 
 
 def remembers():
-    asked = read()
-    own = asked["params"]["plugin_id"]
+    requested = read()
+    own = requested["params"]["plugin_id"]
     ask(1, "memory.append", {"namespace": own, "content": "while starting"})
     found = ask(2, "memory.query", {"namespace": own})
     tool = {**TOOLS[0], "description": found["records"][0]["content"]}
-    answer(asked, {"protocol_version": 1, "capabilities": {"tools": [tool]}})
+    answer(requested, {"protocol_version": 1, "capabilities": {"tools": [tool]}})
     while True:
         serve(read())
 
 
 def tells():
-    asked = read()
-    about = {"cwd": os.getcwd(), "params": asked["params"], "env": sorted(os.environ)}
-    answer(asked, {"protocol_version": 1, "capabilities": {"capabilities": [{"kind": "k", "name": json.dumps(about)}]}})
+    requested = read()
+    about = {"cwd": os.getcwd(), "params": requested["params"], "env": sorted(os.environ)}
+    answer(
+        requested, {"protocol_version": 1, "capabilities": {"capabilities": [{"kind": "k", "name": json.dumps(about)}]}}
+    )
     while True:
         serve(read())
 
@@ -114,9 +116,9 @@ def tells():
 def logs():
     sys.stderr.write("WARNING:notes.index:the index is old\nplain words\nERROR:notes:\x1b[2Jred\n")
     sys.stderr.flush()
-    asked = read()
+    requested = read()
     tell("$/log", {"level": "error", "logger": "notes", "message": "first\nsecond \x1b[0m"})
-    answer(asked, {"protocol_version": 1, "capabilities": []})
+    answer(requested, {"protocol_version": 1, "capabilities": []})
     while True:
         serve(read())
 

@@ -64,10 +64,10 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 async def run_all(root: Path, data: Path, caplog: pytest.LogCaptureFixture, **options: Any) -> dict[str, str]:
     """Starts an extension of each dialect, which crashes, and returns all that can be read afterwards, by where."""
     caplog.set_level(logging.DEBUG)
-    told: list[HostEvent] = []
+    received: list[HostEvent] = []
     errors: dict[str, BecketError] = {}
     async with Host([root], data=data, **options) as host:
-        host.events.subscribe(HostEvent, told.append)
+        host.events.subscribe(HostEvent, received.append)
         for id in host:
             try:
                 with anyio.fail_after(60):
@@ -77,7 +77,7 @@ async def run_all(root: Path, data: Path, caplog: pytest.LogCaptureFixture, **op
         texts = {"problems": repr(host.problems), "status": repr(host.status())}
     assert errors.keys() == {*DIALECTS}
     texts |= {f"error of {id}": "\n".join(texts_of(error)) for id, error in errors.items()}
-    texts |= {"log": caplog.text, "events": repr(told)}
+    texts |= {"log": caplog.text, "events": repr(received)}
     return texts | read_files(data)
 
 

@@ -32,7 +32,7 @@ STALLED = HostStalled(1.5)
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "received"),
     [
         (HostEvent, [STARTED, EXITED, STALLED]),
         (ExtensionEvent, [STARTED, EXITED]),
@@ -41,7 +41,7 @@ STALLED = HostStalled(1.5)
         (ExtensionDegraded, []),
     ],
 )
-def test_a_subscriber_gets_the_classes_that_it_subscribed_to(kind: type[HostEvent], told: list[HostEvent]) -> None:
+def test_a_subscriber_gets_the_classes_that_it_subscribed_to(kind: type[HostEvent], received: list[HostEvent]) -> None:
     events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(kind, seen.append)
@@ -49,7 +49,7 @@ def test_a_subscriber_gets_the_classes_that_it_subscribed_to(kind: type[HostEven
     for event in (STARTED, EXITED, STALLED):
         events.publish(event)
 
-    assert seen == told
+    assert seen == received
 
 
 @pytest.mark.parametrize("kind", [int, HostStalled | int, "HostStalled", HostStalled(1.0)])
@@ -68,13 +68,13 @@ def test_a_coroutine_function_cannot_subscribe() -> None:
 
 def test_a_thousand_subscribers_are_notified_although_one_fails(caplog: pytest.LogCaptureFixture) -> None:
     events = EventBus()
-    told: list[int] = []
+    received: list[int] = []
 
     def tell(number: int) -> Callable[[HostEvent], None]:
         def take(event: HostEvent) -> None:
             if number == 500:
                 raise RuntimeError("dead")
-            told.append(number)
+            received.append(number)
 
         return take
 
@@ -86,7 +86,7 @@ def test_a_thousand_subscribers_are_notified_although_one_fails(caplog: pytest.L
         events.publish(EXITED)
 
     alive = [number for number in range(1_000) if number != 500]
-    assert told == alive * 2
+    assert received == alive * 2
     assert [record.args for record in caplog.records] == [("ExtensionStarted",), ("ExtensionExited",)]
 
 

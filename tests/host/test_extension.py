@@ -446,7 +446,7 @@ async def test_an_extension_sends_its_info_and_that_of_its_sidecar() -> None:
 
 async def test_the_keys_of_an_editor_go_to_the_extension_and_what_it_draws_comes_back() -> None:
     drawn: list[object] = []
-    heard: list[object] = []
+    received: list[object] = []
     async with hosted() as (notes, child):
         notes.on(EditorRender, EditorCommitted, EditorClosed)(drawn.append)
 
@@ -457,20 +457,20 @@ async def test_the_keys_of_an_editor_go_to_the_extension_and_what_it_draws_comes
 
         @child.handle("settings.editor.key")
         async def press(params: Any) -> Any:
-            heard.append(params)
+            received.append(params)
             await child.notify("settings.editor.commit", {"value": 1})
             return params
 
         @child.handle("settings.editor.commit")
         async def commit(params: Any) -> Any:
-            heard.append(params)
+            received.append(params)
             await child.notify("settings.editor.close", {"reason": "done"})
             return "anything"
 
         assert await notes.open_editor("demo", "mode") == EditorRender((EditorRow("mode"),), 0)
         assert await notes.press_editor_key("demo", "mode", "Down") is None
         assert await notes.commit_editor("demo", "mode", [1]) == EditorTaken("anything")
-    assert heard == [
+    assert received == [
         {"category": "demo", "field": "mode", "key": "Down"},
         {"category": "demo", "field": "mode", "value": [1]},
     ]

@@ -284,9 +284,9 @@ async def test_no_extension_is_called_by_the_name_of_a_tool_of_another(tmp_path:
             assert await host.call_tool("my:notes_keep") == "my"
             with pytest.raises(NotDeclared):
                 await host.call_tool("a_b_c")
-            told = {problem.extension for problem in host.problems}
+            received = {problem.extension for problem in host.problems}
             await host["my_notes"].stop()
             with pytest.raises(NotDeclared):
                 await host.call_tool("my_notes_keep")
 
-    assert told == {"my", "a.b", "a_b"}
+    assert received == {"my", "a.b", "a_b"}

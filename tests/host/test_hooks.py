@@ -427,7 +427,7 @@ def test_of_an_extension_that_cannot_run_only_required_hooks_stay() -> None:
 def test_a_hook_that_does_not_respond_is_suspended_reported_and_retried() -> None:
     clock = VirtualClock()
     hooks = wanting(BEFORE, "slow", "quick")
-    told: list[Diagnostic] = []
+    received: list[Diagnostic] = []
     responds = False
     asked: list[float] = []
 
@@ -439,14 +439,14 @@ def test_a_hook_that_does_not_respond_is_suspended_reported_and_retried() -> Non
         return HookOutcome(GO)
 
     async def ask() -> HookVerdict:
-        return await run_hooks(hooks, BEFORE, call, complain=told.append)
+        return await run_hooks(hooks, BEFORE, call, complain=received.append)
 
     async def main() -> None:
         nonlocal responds
         for _ in range(3):
             assert hooks.status("slow", clock())[0].is_out is False
             assert len((await ask()).problems) == 1
-        assert [one.extension for one in told] == ["slow"]
+        assert [one.extension for one in received] == ["slow"]
         assert hooks.status("slow", clock()) == (HookStatus("before_tool_call", 1, is_out=True),)
         assert hooks.status("quick", clock()) == (HookStatus("before_tool_call", 2),)
         before = clock()
@@ -461,14 +461,14 @@ def test_a_hook_that_does_not_respond_is_suspended_reported_and_retried() -> Non
         assert hooks.status("slow", clock())[0].is_out is False
 
     run_in_virtual_time(main, clock)
-    assert len(told) == 1
+    assert len(received) == 1
     assert asked == [0.0, 5.0, 10.0, 75.0]
 
 
 def test_a_guard_that_does_not_respond_and_must_not_be_skipped_blocks_at_once() -> None:
     clock = VirtualClock()
     hooks = wanting(BEFORE, "guard", required=True)
-    told: list[Diagnostic] = []
+    received: list[Diagnostic] = []
 
     async def call(extension: str, event: HookEvent) -> HookOutcome:
         await anyio.sleep_forever()
@@ -476,12 +476,12 @@ def test_a_guard_that_does_not_respond_and_must_not_be_skipped_blocks_at_once() 
 
     async def main() -> None:
         for _ in range(10):
-            verdict = await run_hooks(hooks, BEFORE, call, complain=told.append)
+            verdict = await run_hooks(hooks, BEFORE, call, complain=received.append)
             assert isinstance(verdict.result, Block)
 
     run_in_virtual_time(main, clock)
     assert clock() == 15.0
-    assert "blocked" in told[0].problem
+    assert "blocked" in received[0].problem
 
 
 def test_a_hook_of_a_new_copy_is_consulted_at_once() -> None:

@@ -144,22 +144,22 @@ def host_of(root: Path, **options: Any) -> Host:
     )
 
 
-class Told:
+class EventRecorder:
     """The events of a host."""
 
     def __init__(self, host: Host) -> None:
         self.events: list[HostEvent] = []
-        self._news = anyio.Event()
+        self._changed = anyio.Event()
         host.events.subscribe(HostEvent, self._take)
 
     def _take(self, event: HostEvent) -> None:
         self.events.append(event)
-        news, self._news = self._news, anyio.Event()
-        news.set()
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
-            await self._news.wait()
+            await self._changed.wait()
 
     def of(self, kind: type[HostEvent]) -> list[HostEvent]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -185,10 +185,10 @@ def test_log_records_of_an_extension_are_delivered_in_a_plain_asyncio_program(ro
 
     async def main() -> None:
         host = host_of(root)
-        told = Told(host)
+        recorder = EventRecorder(host)
         with anyio.fail_after(60):
             async with host:
-                await told.until(lambda: ExtensionLogged("loud", "info", "no disk") in told.events)
+                await recorder.until(lambda: ExtensionLogged("loud", "info", "no disk") in recorder.events)
 
     asyncio.run(main())
 
@@ -211,9 +211,9 @@ async def test_any_thread_may_read_the_status_of_the_extensions(root: Path) -> N
             ]
             assert await anyio.to_thread.run_sync(lambda: host["notes"].health) is Health.RUNNING
             assert [status.hooks != () for status in there] == [True, False, False]
-            told = json.loads(json.dumps([status.to_dict() for status in there]))
-            assert [one["state"] for one in told] == ["ready", "failed", "ready"]
-            assert told[2]["figures"]["calls"] == 0
+            recorder = json.loads(json.dumps([status.to_dict() for status in there]))
+            assert [one["state"] for one in recorder] == ["ready", "failed", "ready"]
+            assert recorder[2]["figures"]["calls"] == 0
             asked: list[list[tuple[str, ...]]] = []
 
             async def ask_meanwhile() -> None:
@@ -338,12 +338,12 @@ async def test_an_extension_without_requests_starts_when_another_program_approve
     folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
     grants = tmp_path / "data" / "grants.toml"
     host = host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=lambda question, decision: False)
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             await host.settled()
             edit_grants(grants, "quiet", lambda entry: entry.with_grants([], digest_folder(folder).digest))
-            await told.until(lambda: bool(told.of(ExtensionStarted)))
+            await recorder.until(lambda: bool(recorder.of(ExtensionStarted)))
 
 
 async def test_changed_files_need_a_new_consent_unless_they_are_developed(root: Path, tmp_path: Path) -> None:
@@ -432,14 +432,14 @@ async def test_without_a_copy_changed_files_are_prompted_for_once_and_do_not_sta
         return len(questions) == 1
 
     host = host_of(tmp_path / "root", grants={}, ask=ask)
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             rewrite(folder, "one in", "another in")
             with pytest.raises(PeerCrashed):
                 await notes.call_tool("crash")
-            await told.until(lambda: bool(told.of(ExtensionFailed)))
+            await recorder.until(lambda: bool(recorder.of(ExtensionFailed)))
             with pytest.raises(ExtensionRefused) as refused:
                 await notes.call_tool("which")
             assert "its files have changed" in refused.value.because
@@ -503,10 +503,10 @@ async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: 
         ask=lambda question, decision: next(answers, False),
         watch="reload",
     )
-    told = Told(host)
+    recorder = EventRecorder(host)
 
     def problems() -> list[str]:
-        return [event.diagnostic.problem for event in told.events if isinstance(event, ProblemFound)]
+        return [event.diagnostic.problem for event in recorder.events if isinstance(event, ProblemFound)]
 
     with anyio.fail_after(60):
         async with host:
@@ -516,10 +516,10 @@ async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: 
                 number += 1
                 rewrite(folder, "one in", f"another {number} in")
                 with anyio.move_on_after(1):
-                    await told.until(lambda: bool(problems()))
+                    await recorder.until(lambda: bool(problems()))
             assert "its files have changed" in problems()[0]
             assert (await notes.call_tool("which")).startswith("one in")
-            assert not told.of(ExtensionReloaded)
+            assert not recorder.of(ExtensionReloaded)
 
 
 async def test_in_development_the_audit_says_that_changed_files_were_started(root: Path, tmp_path: Path) -> None:
@@ -543,20 +543,20 @@ class Person:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self._news = anyio.Event()
+        self._changed = anyio.Event()
         self._answers: dict[str, tuple[anyio.Event, list[bool]]] = {}
 
     async def ask(self, question: str, decision: Decision) -> bool:
         self.asked.append(decision.extension)
         event, answers = self._answers[decision.extension] = anyio.Event(), []
-        news, self._news = self._news, anyio.Event()
-        news.set()
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
         await event.wait()
         return answers[0]
 
     async def wait_for(self, *asked: str) -> None:
         while self.asked != [*asked]:
-            await self._news.wait()
+            await self._changed.wait()
 
     def answer(self, extension: str, *, allowed: bool) -> None:
         event, answers = self._answers[extension]
@@ -690,28 +690,28 @@ async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running
 ) -> None:
     grants = tmp_path / "data" / "grants.toml"
     host = host_of(root, grants={}, data=tmp_path / "data", ask=consent)
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             edit_grants(grants, "notes", lambda entry: entry.with_denials(["memory.write"]))
-            await told.until(lambda: bool(told.of(PermissionRevoked)))
+            await recorder.until(lambda: bool(recorder.of(PermissionRevoked)))
             with pytest.raises(RemoteError):
                 await notes.call_tool("keep", {"text": "milk"})
             edit_grants(grants, "notes", lambda entry: entry.with_grants(["memory.write"]))
-            await told.until(lambda: PermissionGranted("notes", "memory.write", "grants.toml") in told.events)
+            await recorder.until(lambda: PermissionGranted("notes", "memory.write", "grants.toml") in recorder.events)
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
 
 async def test_a_refused_extension_starts_when_another_program_grants_it(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data")
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("notes")
             edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.with_grants(MEMORY))
-            await told.until(lambda: bool(told.of(ExtensionStarted)))
+            await recorder.until(lambda: bool(recorder.of(ExtensionStarted)))
             assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
             assert [*host] == ["notes"]
 
@@ -763,7 +763,7 @@ async def test_skipped_extensions_start_in_order_when_their_requirement_is_grant
     write_requesting(root, "second", more='after = ["first"]')
     write_requesting(root, "third", more='after = ["second", "notes"]')
     host = host_of(root, grants={"notes": MEMORY, "second": REGISTERING, "third": REGISTERING})
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             await host.settled()
@@ -772,7 +772,7 @@ async def test_skipped_extensions_start_in_order_when_their_requirement_is_grant
             for id in ("third", "second", "first"):
                 assert (await host.ready(id)).state is ExtensionState.READY
             assert (await host.call_tool("third:which")).startswith("one in")
-    started = [event.extension for event in told.events if isinstance(event, ExtensionStarted)]
+    started = [event.extension for event in recorder.events if isinstance(event, ExtensionStarted)]
     assert started == ["notes", "first", "second", "third"]
 
 
@@ -781,12 +781,12 @@ async def test_skipped_extensions_start_when_another_program_grants_their_requir
 ) -> None:
     write_requesting(root, "late", more='after = ["notes"]')
     host = host_of(root, grants={"late": REGISTERING}, data=tmp_path / "data")
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             await host.settled()
             edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.with_grants(MEMORY))
-            await told.until(lambda: len(told.of(ExtensionStarted)) == 2)
+            await recorder.until(lambda: len(recorder.of(ExtensionStarted)) == 2)
             assert {status.state for status in host.status()} == {ExtensionState.READY}
 
 
@@ -804,8 +804,8 @@ async def test_extensions_with_other_reasons_stay_refused_when_their_requirement
             for id in ("asking", "both", "last"):
                 with pytest.raises(ExtensionRefused):
                     await host.ready(id)
-            told = [problem.problem for problem in host.problems if problem.extension == "both"]
-            assert told == ["needs other, which was refused"]
+            recorder = [problem.problem for problem in host.problems if problem.extension == "both"]
+            assert recorder == ["needs other, which was refused"]
             await host.grant("other", *REGISTERING)
             await host.grant("asking", *REGISTERING)
             for id in ("both", "last"):
@@ -848,13 +848,13 @@ async def test_a_grant_while_the_host_still_cleans_up_after_its_start_begins_a_s
 
 async def test_broken_grants_are_reported_and_change_nothing(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data", ask=consent)
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             (tmp_path / "data" / "broken").write_text("[notes", encoding="utf-8")
             (tmp_path / "data" / "broken").replace(tmp_path / "data" / "grants.toml")  # never empty for a moment
-            await told.until(lambda: bool(told.of(ProblemFound)))
+            await recorder.until(lambda: bool(recorder.of(ProblemFound)))
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
 
@@ -864,7 +864,7 @@ async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(
     digest = digest_folder(folder).digest
     edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(REGISTERING, digest))
     host = host_of(tmp_path / "root", grants={}, data=data, watch="reload")
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
@@ -872,7 +872,7 @@ async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(
             edit_grants(
                 data / "grants.toml", "notes", lambda entry: replace(entry, digest=digest_folder(folder).digest)
             )
-            await told.until(lambda: bool(told.of(ExtensionReloaded)))
+            await recorder.until(lambda: bool(recorder.of(ExtensionReloaded)))
             assert (await notes.call_tool("which")).startswith("another in")
 
 
@@ -919,14 +919,14 @@ async def test_two_hosts_cannot_share_one_data_directory(root: Path, tmp_path: P
 
 async def test_a_crash_is_reported_and_the_handle_continues_with_the_next_copy(root: Path) -> None:
     host = host_of(root)
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             with pytest.raises(PeerCrashed) as crash:
                 await notes.call_tool("crash")
             assert crash.value.exit_code == 7
-            await told.until(lambda: len(told.of(ExtensionRestarted)) == 1)
+            await recorder.until(lambda: len(recorder.of(ExtensionRestarted)) == 1)
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
             assert notes.restarts == 1
 
@@ -960,12 +960,12 @@ async def test_a_process_that_hangs_is_killed_without_grace_and_started_again(ro
     patient = Limits(stdin_grace=3600, term_grace=3600)
     with anyio.fail_after(60):
         async with host_of(root, supervision=supervision, limits=patient) as host:
-            told = Told(host)
+            recorder = EventRecorder(host)
             await host.ready("notes")
             pid = host.status()[0].pid
             assert pid is not None
             os.kill(pid, signal.SIGSTOP)
-            await told.until(lambda: bool(told.of(ExtensionRestarted)))
+            await recorder.until(lambda: bool(recorder.of(ExtensionRestarted)))
             assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
 
 
@@ -989,16 +989,16 @@ async def test_a_tool_that_blocks_its_event_loop_is_ended_with_that_suspicion(tm
     write_extension(tmp_path, "blocker", blocker, ["tools.register"])
     heartbeat = HeartbeatPolicy(every=0.1, slow_after=0.5, dead_after=2.0, stalled_after=60)
     supervision = SupervisionPolicy(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
-    said = "did not respond to a ping for 2 s and was ended: does it block its event loop?"
+    output = "did not respond to a ping for 2 s and was ended: does it block its event loop?"
     with anyio.fail_after(60):
         async with host_of(tmp_path, grants={"blocker": ["tools.register"]}, supervision=supervision) as host:
-            told = Told(host)
+            recorder = EventRecorder(host)
             await host.ready("blocker")
             with pytest.raises(ConnectionLost) as lost:
                 await host.call_tool("blocker:block")
-            assert lost.value.detail == f"blocker {said}"
+            assert lost.value.detail == f"blocker {output}"
             assert await host.call_tool("blocker:hello") == "hello"
-    assert [event.because for event in told.events if isinstance(event, ExtensionRestarting)] == [said]
+    assert [event.because for event in recorder.events if isinstance(event, ExtensionRestarting)] == [output]
 
 
 async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: Path, tmp_path: Path) -> None:
@@ -1026,7 +1026,7 @@ async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_
     monkeypatch.setattr(becket.host.host, "RETRY_EVERY", 0.02)
     data = tmp_path / "data"
     host = host_of(root, grants={}, data=data, ask=consent)
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
@@ -1043,10 +1043,10 @@ async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_
             (problem,) = [one for one in host.problems if "revocation not persistent" in one.problem]
             assert problem.extension == "notes"
             (data / "grants.toml.lock").rmdir()
-            await told.until(lambda: problem not in host.problems)
+            await recorder.until(lambda: problem not in host.problems)
             assert host.status()[0].not_persistent == ()
             assert load_grants(data / "grants.toml")["notes"].deny == ("memory.write",)
-            assert told.events.count(ProblemFound(problem)) == 1
+            assert recorder.events.count(ProblemFound(problem)) == 1
 
 
 async def test_a_revocation_that_could_not_be_written_is_written_when_the_host_closes(
@@ -1258,12 +1258,12 @@ async def test_an_untrusted_provider_is_not_called(root: Path, tmp_path: Path) -
 async def test_an_extension_starts_after_its_requirement_and_stops_before_it(root: Path) -> None:
     write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["notes"]')
     host = host_of(root, grants={"notes": MEMORY, "early": ["tools.register"]})
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             await host.ready("early")
-    started = [event.extension for event in told.events if isinstance(event, ExtensionStarted)]
-    stopped = [event.extension for event in told.events if isinstance(event, ExtensionStopped)]
+    started = [event.extension for event in recorder.events if isinstance(event, ExtensionStarted)]
+    stopped = [event.extension for event in recorder.events if isinstance(event, ExtensionStopped)]
     assert (started, stopped) == (["notes", "early"], ["early", "notes"])
 
 
@@ -1271,14 +1271,14 @@ async def test_an_extension_restarts_when_its_requirement_does(root: Path) -> No
     write_extension(root, "late", NOTES.replace('"notes"', '"late"'), ["tools.register"], 'after = ["notes"]')
     write_extension(root, "free", NOTES.replace('"notes"', '"free"'), ["tools.register"])
     host = host_of(root, grants={"notes": MEMORY, "late": REGISTERING, "free": REGISTERING})
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             await host.settled()
             with pytest.raises(PeerCrashed):
                 await host.call_tool("notes:crash")
-            await told.until(lambda: bool(told.of(ExtensionReloaded)))
-            assert [event.extension for event in told.events if isinstance(event, ExtensionReloaded)] == ["late"]
+            await recorder.until(lambda: bool(recorder.of(ExtensionReloaded)))
+            assert [event.extension for event in recorder.events if isinstance(event, ExtensionReloaded)] == ["late"]
             assert {status.state for status in host.status()} == {ExtensionState.READY}
 
 
@@ -1316,13 +1316,13 @@ async def test_another_program_is_put_in_front_of_each_command(root: Path) -> No
         return ["/usr/bin/env", "WRAPPED=1", *command]
 
     host = host_of(root, wrap=wrap)
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             with pytest.raises(PeerCrashed):
                 await notes.call_tool("crash")
-            await told.until(lambda: bool(told.of(ExtensionRestarted)))
+            await recorder.until(lambda: bool(recorder.of(ExtensionRestarted)))
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
     assert wrapped == ["notes", "notes"]
 
@@ -1330,12 +1330,12 @@ async def test_another_program_is_put_in_front_of_each_command(root: Path) -> No
 async def test_only_some_and_not_others_are_started(root: Path) -> None:
     write_extension(root, "guard", GUARD, GUARDING)
     host = host_of(root, only=["guard", "notes"], disabled=["notes"])
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             await host.ready("guard")
             assert [*host] == ["guard"]
-    assert len(told.of(ExtensionDiscovered)) == 1
+    assert len(recorder.of(ExtensionDiscovered)) == 1
 
 
 def add_line(file: Path, line: str) -> None:
@@ -1343,22 +1343,22 @@ def add_line(file: Path, line: str) -> None:
         lines.write(f"{line}\n")
 
 
-async def change_until(told: Told, kind: type[HostEvent], file: Path) -> None:
+async def change_until(recorder: EventRecorder, kind: type[HostEvent], file: Path) -> None:
     """Changes a file, and again until this is told: the first change may come before anybody watches."""
-    while not told.of(kind):
+    while not recorder.of(kind):
         add_line(file, "# changed")
         with anyio.move_on_after(1):
-            await told.until(lambda: bool(told.of(kind)))
+            await recorder.until(lambda: bool(recorder.of(kind)))
 
 
 async def test_a_changed_file_reloads_its_extension_and_the_handle_stays(root: Path) -> None:
     host = host_of(root, watch="reload")
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
-            await change_until(told, ExtensionReloaded, root / "notes" / "main.py")
-            assert told.of(ExtensionChanged)
+            await change_until(recorder, ExtensionReloaded, root / "notes" / "main.py")
+            assert recorder.of(ExtensionChanged)
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
 
@@ -1378,25 +1378,25 @@ async def test_a_file_that_is_added_in_place_reloads_nothing(root: Path, tmp_pat
         only=["notes"],
         extensions={"notes": ExtensionConfig(in_place=True)},
     )
-    told = Told(host)
+    recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
             await host.ready("notes")
-            await change_until(told, ExtensionChanged, root / "notes" / "state")
-            await change_until(told, ExtensionReloaded, root / "notes" / "main.py")
+            await change_until(recorder, ExtensionChanged, root / "notes" / "state")
+            await change_until(recorder, ExtensionReloaded, root / "notes" / "main.py")
             assert len(questions) == 2
 
 
 async def test_a_changed_file_does_not_start_a_stopped_extension(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = host_of(root, watch="reload")
-    told = Told(host)
+    recorder = EventRecorder(host)
     reloads: list[str] = []
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             await notes.stop()
             monkeypatch.setattr(notes.supervisor, "reload", lambda: reloads.append("notes"))
-            await change_until(told, ExtensionChanged, root / "notes" / "main.py")
+            await change_until(recorder, ExtensionChanged, root / "notes" / "main.py")
             await anyio.wait_all_tasks_blocked()
             assert (reloads, notes.state) == ([], ExtensionState.STOPPED)
 
@@ -1418,7 +1418,7 @@ async def test_a_host_that_was_not_started_closes_at_once(root: Path) -> None:
 
 async def test_a_broken_save_leaves_the_running_copy(root: Path) -> None:
     host = host_of(root, watch="reload")
-    told = Told(host)
+    recorder = EventRecorder(host)
     main = root / "notes" / "main.py"
     sound = main.read_text(encoding="utf-8")
     with anyio.fail_after(60):
@@ -1426,9 +1426,9 @@ async def test_a_broken_save_leaves_the_running_copy(root: Path) -> None:
             notes = await host.ready("notes")
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
             main.write_text("def broken(:\n", encoding="utf-8")
-            await told.until(lambda: bool(told.of(ProblemFound)))
-            assert "the running ones are kept" in str(told.of(ProblemFound)[0])
+            await recorder.until(lambda: bool(recorder.of(ProblemFound)))
+            assert "the running ones are kept" in str(recorder.of(ProblemFound)[0])
             assert await notes.call_tool("keep", {"text": "milk"}) == "2"
             main.write_text(f"{sound}# mended\n", encoding="utf-8")
-            await told.until(lambda: bool(told.of(ExtensionReloaded)))
+            await recorder.until(lambda: bool(recorder.of(ExtensionReloaded)))
             assert notes.state is ExtensionState.READY

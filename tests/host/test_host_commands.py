@@ -329,10 +329,10 @@ async def test_hooks_are_consulted_about_programs_and_tools(root: Path) -> None:
 
 
 async def test_no_command_runs_without_consent_and_the_prompt_shows_the_programs(root: Path) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def refuse(question: str, decision: Any) -> bool:
-        asked.append(question)
+        requested.append(question)
         return False
 
     with anyio.fail_after(PATIENCE):
@@ -340,7 +340,7 @@ async def test_no_command_runs_without_consent_and_the_prompt_shows_the_programs
             await host.settled()
             with pytest.raises(ExtensionRefused):
                 await invoke(host, "say")
-    [question] = asked
+    [question] = requested
     assert "its command read runs the program: cat docs/x.md" in question.splitlines()
 
 

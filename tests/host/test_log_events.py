@@ -23,20 +23,20 @@ def test_so_many_pass_at_once_and_so_many_a_second_after_that() -> None:
 
 
 def test_a_line_is_delivered_to_subscribers() -> None:
-    events, told = EventBus(), list[HostEvent]()
+    events, received = EventBus(), list[HostEvent]()
     log = LogEventPublisher("notes", events, Clock())
     assert not log
-    events.subscribe(ExtensionLogged, told.append)
+    events.subscribe(ExtensionLogged, received.append)
     assert log
 
     log("error", "no disk")
 
-    assert told == [ExtensionLogged("notes", "error", "no disk")]
+    assert received == [ExtensionLogged("notes", "error", "no disk")]
 
 
 def test_a_flood_is_sampled_and_the_rest_counted() -> None:
-    events, told, clock = EventBus(), list[ExtensionLogged](), Clock()
-    events.subscribe(ExtensionLogged, told.append)
+    events, received, clock = EventBus(), list[ExtensionLogged](), Clock()
+    events.subscribe(ExtensionLogged, received.append)
     loud, calm = LogEventPublisher("loud", events, clock), LogEventPublisher("calm", events, clock)
     for number in range(10_000):
         loud("info", str(number))
@@ -44,8 +44,8 @@ def test_a_flood_is_sampled_and_the_rest_counted() -> None:
     clock.now += 1
     loud("info", "last")
 
-    assert len(told) == 503
-    assert told[-3:] == [
+    assert len(received) == 503
+    assert received[-3:] == [
         ExtensionLogged("calm", "info", "is heard all the same"),
         ExtensionLogged("loud", "warning", "9500 lines were left out here"),
         ExtensionLogged("loud", "info", "last"),

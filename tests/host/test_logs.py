@@ -86,14 +86,14 @@ def test_records_of_an_extension_create_no_loggers(log: ExtensionLog) -> None:
 
 def test_each_line_also_reaches_subscribers_whatever_is_written(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "becket.ext.notes")
-    told: list[tuple[str, str]] = []
-    log = ExtensionLog("notes", lambda level, line: told.append((level, line)))
+    received: list[tuple[str, str]] = []
+    log = ExtensionLog("notes", lambda level, line: received.append((level, line)))
 
     log.on_record(LogRecord(LogLevel.DEBUG, "index", "one\ntwo\x1b[2J"))
     log.on_stderr_line("WARNING:index:old")
     log.on_stderr_line("starting")
 
-    assert told == [
+    assert received == [
         ("debug", "index: one"),
         ("debug", "index: two\\x1b[2J"),
         ("warning", "index: old"),

@@ -72,8 +72,8 @@ async def ask_many(host: Host, calls: int, size: int) -> list[dict[str, Any]]:
     """Has the model make so many tool calls with outputs of this size, and returns what it was told."""
     await host.ready("greedy")
     result = await host.complete("greedy:local:many", messages=[user(f"{calls} {size}")], use_tools=True)
-    (told,) = result.content
-    blocks: list[dict[str, Any]] = told["blocks"]
+    (received,) = result.content
+    blocks: list[dict[str, Any]] = received["blocks"]
     return blocks
 
 

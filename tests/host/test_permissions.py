@@ -65,9 +65,9 @@ async def test_an_extension_cannot_name_another(method: str) -> None:
                 await child.call(method, {"namespace": name, "content": "x"})
             assert caught.value.code == -32602
             assert isinstance(caught.value.data, dict)
-            said = caught.value.data["problems"][0]
-            assert said["pointer"] == "/namespace"
-            assert said["message"] == f"namespace must equal extension id 'notes' (got '{name}')"
+            output = caught.value.data["problems"][0]
+            assert output["pointer"] == "/namespace"
+            assert output["message"] == f"namespace must equal extension id 'notes' (got '{name}')"
         assert store.query(Query("others")) == []
 
 
@@ -82,26 +82,26 @@ async def test_the_declarations_of_an_extension_do_not_change_its_permissions() 
         assert len(store.query(Query("notes"))) == 1
 
 
-# -- asking a person
+# -- prompts
 
 
-class Asked:
-    """A person who answers after a while."""
+class SlowUser:
+    """A user who responds when allowed to."""
 
     def __init__(self, response: bool = True) -> None:
         self.questions: list[str] = []
-        self.may_answer = anyio.Event()
-        self._answer = response
+        self.may_respond = anyio.Event()
+        self._response = response
 
     async def __call__(self, question: str, decision: Decision) -> bool:
         self.questions.append(question)
-        await self.may_answer.wait()
-        return self._answer
+        await self.may_respond.wait()
+        return self._response
 
 
 async def test_a_permission_that_is_requested_a_thousand_times_causes_one_prompt() -> None:
-    person = Asked(response=False)
-    async with hosted(grants=BOTH, ask=person) as (_, child):
+    user = SlowUser(response=False)
+    async with hosted(grants=BOTH, ask=user) as (_, child):
         refusals = 0
         with anyio.fail_after(60):
             for _ in range(10):
@@ -115,22 +115,22 @@ async def test_a_permission_that_is_requested_a_thousand_times_causes_one_prompt
                     for _ in range(100):
                         tasks.start_soon(ask)
                     await settled()
-                    person.may_answer.set()
+                    user.may_respond.set()
         assert refusals == 1000
-    assert person.questions == ["`notes` wants `memory.write` to call `memory.append`: allow it?"]
+    assert user.questions == ["`notes` wants `memory.write` to call `memory.append`: allow it?"]
 
 
 async def test_a_decision_resumes_all_waiting_calls() -> None:
-    person = Asked()
+    user = SlowUser()
     events: list[AuditEvent] = []
-    async with hosted(grants=BOTH, ask=person, audit=events.append) as (_, child):
+    async with hosted(grants=BOTH, ask=user, audit=events.append) as (_, child):
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(child.call, "memory.append", NOTE)
             await settled()
-            person.may_answer.set()
+            user.may_respond.set()
         assert (await child.call("memory.append", NOTE))["id"] == 6
-    assert len(person.questions) == 1
+    assert len(user.questions) == 1
     assert GrantChanged("notes", "memory.write", True, "answer") in events
 
 
@@ -150,15 +150,15 @@ async def test_a_prompt_that_times_out_denies_and_is_recorded() -> None:
 
 
 async def test_a_prompt_is_one_escaped_line() -> None:
-    person = Asked()
+    user = SlowUser()
     hostile = "x\x1b[2J\n" * 1000
     known = {hostile, *BOTH}
     methods = Registry()
     methods.handle(Method("host/do", dict, bool, requires=hostile))(lambda params: True)
-    async with hosted(grants=BOTH, ask=person, known=known, methods=methods) as (_, child):
-        person.may_answer.set()
+    async with hosted(grants=BOTH, ask=user, known=known, methods=methods) as (_, child):
+        user.may_respond.set()
         assert await child.call("host/do", {}) is True
-    (question,) = person.questions
+    (question,) = user.questions
     assert question.isprintable()
     assert len(question) < 500
 
@@ -323,8 +323,8 @@ async def test_a_revocation_may_come_from_any_thread_and_each_change_is_delivere
 
 async def test_a_finished_call_is_not_undone() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as run:
-        asked = await script.receive()
-        script.send(notification(EVENT, {"type": "text", "delta": "x"}), response(asked, {"content": []}))
+        requested = await script.receive()
+        script.send(notification(EVENT, {"type": "text", "delta": "x"}), response(requested, {"content": []}))
         await settled()
         notes.gate.revoke("providers.register")
         await settled()
@@ -359,14 +359,14 @@ async def test_a_revocation_while_a_response_waits_for_its_turn_takes_effect() -
                 errors.append(error)
 
         async with notes.stream("local", "small", messages=[user("first")]) as first:
-            asked = await script.receive()
+            requested = await script.receive()
             tasks.start_soon(wait_for_turn)
             await settled()
             notes.gate.revoke("providers.register")
             await settled()
             with pytest.raises(PermissionDenied):
                 await first.result()
-        script.send(response(asked, {"content": []}))
+        script.send(response(requested, {"content": []}))
         await settled()
         assert len(errors) == 1
         assert script.unread() == []

@@ -246,8 +246,8 @@ async def test_one_written_with_the_kit_works_as_a_process(tmp_path: Path, caplo
             process = notes.peer.process
             assert process is not None
     assert process.exit_code == 0
-    said = [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "becket.ext.notes"]
-    assert (logging.ERROR, "notes.echo: said milk") in said
+    printed = [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "becket.ext.notes"]
+    assert (logging.ERROR, "notes.echo: said milk") in printed
 
 
 async def test_an_unknown_option_is_an_error() -> None:
@@ -271,16 +271,16 @@ Notes().run()
 
 
 @pytest.mark.parametrize(
-    ("failure", "said"),
+    ("failure", "printed"),
     [
         ("raise RuntimeError('the database is missing')", "RuntimeError: the database is missing"),
         ("sys.exit('cannot go on')", "SystemExit: cannot go on"),
     ],
 )
-async def test_one_whose_start_fails_says_why(failure: str, said: str) -> None:
+async def test_one_whose_start_fails_says_why(failure: str, printed: str) -> None:
     command = [sys.executable, "-c", FAILING.format(failure=failure)]
     with anyio.fail_after(60), pytest.raises(HandshakeFailed) as caught:
         async with connect_extension(command, id="notes", limits=QUICK.but(stdin_grace=2.0)):
             pass
     assert "it refused: internal error (-32603, incident " in caught.value.because
-    assert caught.value.because.endswith(f"last line of stderr: {said}")
+    assert caught.value.because.endswith(f"last line of stderr: {printed}")

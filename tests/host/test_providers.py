@@ -256,10 +256,10 @@ async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_are_reported
 
     assert await complete_with_tools("notes", REQUEST, model.complete, use_tool) == DONE
 
-    _, asked, told = model.requests[1].messages
+    _, requested, received = model.requests[1].messages
     assert len(ran) == 64
-    assert calls_in(asked) == ran  # a call without a result would be refused by most models
-    *results, note = content_of(told)
+    assert calls_in(requested) == ran  # a call without a result would be refused by most models
+    *results, note = content_of(received)
     assert [block["tool_use_id"] for block in results] == ran
     assert note["type"] == "text"
     assert "5936" in note["text"]

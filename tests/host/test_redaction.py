@@ -78,9 +78,9 @@ def test_an_option_without_a_value_hides_nothing_of_the_next_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "a=", "a-", "--", "a:", "://", "a ", "token=", "é", "@", "bearer ", "'", '"token":"', "token= "]
+    "part", ["a", "a=", "a-", "--", "a:", "://", "a ", "token=", "é", "@", "bearer ", "'", '"token":"', "token= "]
 )
-def test_a_hostile_word_is_redacted_as_well(piece: str) -> None:
-    word = piece * 65_536
+def test_a_hostile_word_is_redacted_as_well(part: str) -> None:
+    word = part * 65_536
 
     assert len(redact_command([word])) == 1

@@ -49,7 +49,7 @@ def test_tools_are_listed_in_the_same_order_whatever_the_start_order() -> None:
             tools.add(extension, [tool("z"), tool("y")])
 
     assert first.for_model() == second.for_model()
-    assert [told["name"] for told in first.for_model()] == ["a_y", "a_z", "b_y", "b_z"]
+    assert [received["name"] for received in first.for_model()] == ["a_y", "a_z", "b_y", "b_z"]
     assert first.for_model()[0] == {"name": "a_y", "description": "Does it.", "input_schema": {"type": "object"}}
 
 

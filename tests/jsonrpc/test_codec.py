@@ -295,16 +295,16 @@ def test_a_method_that_is_not_utf_8_is_not_a_name() -> None:
 
 def test_a_method_may_have_so_many_bytes_and_no_more() -> None:
     for params in ("", ',"params":[1,2]'):
-        asked, told = (
+        requested, received = (
             '{"jsonrpc":"2.0","id":1,"method":"%s"' + params + "}",
             '{"jsonrpc":"2.0","method":"%s"' + params + "}",
         )
-        assert isinstance(decode(asked % ("m" * 1024)), Request)
-        assert isinstance(decode(asked % ("m" * 20), method_bytes=20), Request)
-        assert isinstance(decode(told % ("m" * 20), method_bytes=20), NotificationMessage)
-        assert meaning_of(asked % ("m" * 21), method_bytes=20) == (b"1", Meaning.INVALID_REQUEST)
-        assert meaning_of(asked % ("m" * 10_000)) == (b"1", Meaning.INVALID_REQUEST)
-        assert meaning_of(told % ("m" * 21), method_bytes=20) == INVALID
+        assert isinstance(decode(requested % ("m" * 1024)), Request)
+        assert isinstance(decode(requested % ("m" * 20), method_bytes=20), Request)
+        assert isinstance(decode(received % ("m" * 20), method_bytes=20), NotificationMessage)
+        assert meaning_of(requested % ("m" * 21), method_bytes=20) == (b"1", Meaning.INVALID_REQUEST)
+        assert meaning_of(requested % ("m" * 10_000)) == (b"1", Meaning.INVALID_REQUEST)
+        assert meaning_of(received % ("m" * 21), method_bytes=20) == INVALID
     assert meaning_of('{"jsonrpc":"2.0","method":"%s"}' % ("é" * 600)) == INVALID
 
 

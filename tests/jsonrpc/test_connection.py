@@ -913,9 +913,9 @@ def test_a_batch_whose_requests_are_all_forgotten_gets_no_response() -> None:
 
 def test_a_request_and_its_cancellation_may_share_a_batch() -> None:
     connection = link()
-    served, asked = receive(connection, [request(1), notification("$/cancelRequest", params={"id": 1})])
+    served, requested = receive(connection, [request(1), notification("$/cancelRequest", params={"id": 1})])
     assert isinstance(served, InboundRequest)
-    assert isinstance(asked, CancelRequested)
+    assert isinstance(requested, CancelRequested)
     assert codes(read(connection.reject(served, RequestCancelled()))[0]) == [(1, -32800)]
 
 

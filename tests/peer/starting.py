@@ -20,15 +20,15 @@ async def ready_child(
     name: str, *arguments: object, limits: Limits = QUICK, **options: Any
 ) -> AsyncGenerator[tuple[Peer, dict[str, Any]], None]:
     """Yields a peer of this child and what the child has said of itself, once it has."""
-    said: dict[str, Any] = {}
+    output: dict[str, Any] = {}
     is_ready = anyio.Event()
     async with Peer.connect_process(child(name, *arguments), limits=limits, **options) as peer:
 
         @peer.on("ready")
         def take(params: Any) -> None:
-            said.update(params)
+            output.update(params)
             is_ready.set()
 
         with anyio.fail_after(60):
             await is_ready.wait()
-        yield peer, said
+        yield peer, output

@@ -429,10 +429,10 @@ async def test_leaving_a_stream_early_sends_its_cancel_request(is_acknowledged: 
             called = await script.receive()
             script.send(text_event("good"), *([response(called, ACKNOWLEDGED)] if is_acknowledged else []))
             assert await anext(run) == TextEvent("good")
-        heard = [await script.receive() for _ in range(1 if is_acknowledged else 2)]
-        cancel = heard[-1]
+        received = [await script.receive() for _ in range(1 if is_acknowledged else 2)]
+        cancel = received[-1]
         assert (cancel["method"], cancel["params"]) == ("turn/cancel", {"stream": "a", "reason": CancelReason.LEFT})
-        assert is_acknowledged or heard[0] == notification("$/cancelRequest", {"id": called["id"]})
+        assert is_acknowledged or received[0] == notification("$/cancelRequest", {"id": called["id"]})
         script.send(refusal(cancel, -32601), text_event("late"))
         with pytest.raises(LocalProtocolError):
             await run.result()

@@ -21,18 +21,18 @@ HELLO = b'{"jsonrpc":"2.0","method":"hello"}'
 
 async def lost(before: bytes, bad: bytes, rest: bytes, framing: FramingFactory) -> ConnectionLost:
     """Returns how a link ends whose child says hello and then this; its process must be gone, and hello be heard."""
-    heard: list[Any] = []
+    received: list[Any] = []
     command = child("writes_to_stdout", (before + bad).hex(), rest.hex())
     with anyio.fail_after(60):
         async with Peer.connect_process(command, limits=QUICK, framing=framing) as peer:
-            peer.on("hello")(lambda params: heard.append(params))
+            peer.on("hello")(lambda params: received.append(params))
             assert peer.process is not None
             with ProcessWatch(peer.process.pid) as process:
                 with pytest.raises(ConnectionLost) as caught:
                     await peer.call("anything")
                 await process.gone()  # nobody has closed the peer
 
-    assert len(heard) == 1
+    assert len(received) == 1
     assert caught.value.reason is DisconnectReason.REMOTE_VIOLATION
     return caught.value
 

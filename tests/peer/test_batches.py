@@ -38,9 +38,9 @@ class Sum(Struct):
 
 
 async def test_each_call_of_a_batch_has_its_own_outcome_in_the_order_of_the_calls() -> None:
-    told: list[Any] = []
+    received: list[Any] = []
     async with memory_pair() as (left, right):
-        right.on("tell")(lambda params: told.append(params))
+        right.on("tell")(lambda params: received.append(params))
         right.handle("sum")(lambda params: {"total": sum(params)})
 
         @right.handle("slow")
@@ -67,7 +67,7 @@ async def test_each_call_of_a_batch_has_its_own_outcome_in_the_order_of_the_call
     assert outcomes[:2] == ["slow", Sum(3)]
     assert [type(outcome) for outcome in outcomes[2:]] == [RemoteError, RemoteError, BadReply]
     assert (outcomes[2].code, outcomes[3].meaning) == (7, Meaning.UNKNOWN_METHOD)
-    assert told == [[1]]
+    assert received == [[1]]
 
 
 async def test_a_batch_is_one_frame_and_its_responses_may_come_in_any_order() -> None:
@@ -211,8 +211,8 @@ async def test_an_incoming_batch_gets_a_response_in_one_frame_when_the_last_hand
     release = anyio.Event()
     async with scripted() as (peer, script):
         peer.handle("quick")(lambda params: params)
-        told: list[Any] = []
-        peer.on("tell")(lambda params: told.append(params))
+        received: list[Any] = []
+        peer.on("tell")(lambda params: received.append(params))
 
         @peer.handle("slow")
         async def slow() -> str:
@@ -225,7 +225,7 @@ async def test_an_incoming_batch_gets_a_response_in_one_frame_when_the_last_hand
         release.set()
         answers = {message["id"]: message for message in await script.receive()}
 
-    assert told == [[2]]
+    assert received == [[2]]
     assert answers[1]["result"] == "slow"
     assert answers[2]["result"] == [1]
     assert answers[3]["error"]["code"] == -32601
@@ -252,12 +252,12 @@ async def test_members_of_an_incomplete_batch_cause_no_write() -> None:
 
 async def test_a_batch_of_notifications_never_gets_a_response() -> None:
     async with scripted() as (peer, script):
-        told: list[Any] = []
-        peer.on("tell")(lambda params: told.append(params))
+        received: list[Any] = []
+        peer.on("tell")(lambda params: received.append(params))
         script.send([notification("tell", [1]), notification("missing"), notification("tell", [2])])
         await settled()
 
-        assert (told, script.unread()) == ([[1], [2]], [])
+        assert (received, script.unread()) == ([[1], [2]], [])
 
 
 async def test_a_member_of_a_batch_may_be_cancelled_and_call_back() -> None:

@@ -458,9 +458,9 @@ async def test_a_call_that_is_cancelled_when_it_has_just_got_its_slot_hands_it_o
         script.send(response(called))
         scope.cancel()  # before the one that was woken could go on
 
-        while (heard := await script.receive())["method"] != "third":
-            assert heard["method"] in ("given up", "$/cancelRequest")  # on trio it may have left already
-        script.send(response(heard))
+        while (messages := await script.receive())["method"] != "third":
+            assert messages["method"] in ("given up", "$/cancelRequest")  # on trio it may have left already
+        script.send(response(messages))
 
 
 async def test_a_slot_is_free_again_however_its_call_is_abandoned() -> None:
@@ -641,7 +641,7 @@ async def test_a_task_group_that_is_cancelled_ends_although_it_has_started_a_not
 
 async def test_a_handler_can_start_its_notifications_in_a_task_group() -> None:
     async with memory_pair(dialect="native") as (left, right):
-        told: list[int] = []
+        received: list[int] = []
 
         @right.handle("count")
         async def count(params: None, ctx: Context) -> int:
@@ -651,8 +651,8 @@ async def test_a_handler_can_start_its_notifications_in_a_task_group() -> None:
             return 3
 
         with anyio.fail_after(60):
-            assert await left.call("count", on={"tell": lambda params: told.append(params[0])}) == 3
-        assert sorted(told) == [0, 1, 2]
+            assert await left.call("count", on={"tell": lambda params: received.append(params[0])}) == 3
+        assert sorted(received) == [0, 1, 2]
 
 
 async def test_notify_nowait_is_busy_when_the_queue_is_full() -> None:
@@ -666,12 +666,12 @@ async def test_notify_nowait_is_busy_when_the_queue_is_full() -> None:
 
 async def test_awaiting_a_notification_waits_while_the_remote_peer_is_behind() -> None:
     async with memory_pair(limits=Limits(send_high=100_000)) as (left, right):
-        told: list[int] = []
-        right.on("tell")(lambda params: told.append(params["n"]))
+        received: list[int] = []
+        right.on("tell")(lambda params: received.append(params["n"]))
         with anyio.fail_after(60):
             for number in range(50):
                 await left.notify("tell", {"n": number, "padding": "x" * 40_000})
-                assert len(told) >= number - 4  # never further ahead than the limit and what is sent together
+                assert len(received) >= number - 4  # never further ahead than the limit and what is sent together
             await left.drain()
 
 

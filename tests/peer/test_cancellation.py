@@ -144,9 +144,11 @@ async def test_every_cancellation_of_asyncio_cancels_a_call() -> None:
         for pending in last:
             pending.cancel()
         await settled()
-        heard = script.unread()
+        received = script.unread()
 
-    assert [message["method"] for message in heard] == [word for name in "abcd" for word in (name, "$/cancelRequest")]
+    assert [message["method"] for message in received] == [
+        word for name in "abcd" for word in (name, "$/cancelRequest")
+    ]
 
 
 # -- when it comes
@@ -197,9 +199,9 @@ async def test_a_cancellation_in_the_same_chunk_as_its_request_does_not_affect_a
             request(4, "plain"),
         )  # fmt: skip
 
-        heard = [await script.receive() for _ in range(4)]
-        assert [message["id"] for message in heard] == [1, 2, 3, 4]
-        assert [message.get("result") for message in heard] == ["answered", None, None, "answered"]
+        received = [await script.receive() for _ in range(4)]
+        assert [message["id"] for message in received] == [1, 2, 3, 4]
+        assert [message.get("result") for message in received] == ["answered", None, None, "answered"]
 
 
 async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled() -> None:

@@ -73,7 +73,7 @@ async def test_more_notifications_than_the_queue_holds_are_busy_and_the_link_liv
 
 
 async def test_a_timeout_names_the_seconds_that_were_really_left() -> None:
-    told: list[float] = []
+    received: list[float] = []
     async with memory_pair(dialect="native") as (left, right):
 
         @left.handle("never")
@@ -85,15 +85,15 @@ async def test_a_timeout_names_the_seconds_that_were_really_left() -> None:
             try:
                 await ctx.call("never", timeout=60)
             except CallTimeout as error:
-                told.append(error.seconds)
+                received.append(error.seconds)
                 raise
 
         with anyio.fail_after(60), pytest.raises((CallTimeout, RemoteError)):
             await left.call("outer", timeout=0.2)
         with anyio.move_on_after(1):
-            while not told:
+            while not received:
                 await anyio.lowlevel.checkpoint()
-    assert all(seconds < 1 for seconds in told)
+    assert all(seconds < 1 for seconds in received)
 
 
 async def test_a_feature_that_was_not_announced_is_not_used() -> None:

@@ -175,8 +175,8 @@ async def test_a_nonsensical_deadline_is_ignored() -> None:
         odd: list[Any] = [10**15, "soon", None, {}, 1.5, True]
         for id, timeout in enumerate(odd):
             script.send(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
-            heard = await script.receive()
-            assert (heard["id"], "result" in heard or heard["error"]["code"] == -32602) == (id, True)
+            received = await script.receive()
+            assert (received["id"], "result" in received or received["error"]["code"] == -32602) == (id, True)
         for id, timeout in enumerate([0, -5, -(10**30), 10**400], start=100):
             script.send(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
             assert (await script.receive())["id"] == id  # refused or served, but answered

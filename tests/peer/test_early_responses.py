@@ -21,9 +21,9 @@ from becket.testing import memory_pair
 pytestmark = pytest.mark.loops
 
 
-def result_of(heard: Any) -> Any:
+def result_of(received: Any) -> Any:
     """Returns what a request was answered with."""
-    return heard["result"]
+    return received["result"]
 
 
 # -- what the caller gets
@@ -60,10 +60,10 @@ async def test_a_plain_function_responds_before_its_later_notifications() -> Non
             return "dropped"
 
         script.send(request(1, "work"), request(2, "work"))
-        heard = [await script.receive() for _ in range(6)]
+        received = [await script.receive() for _ in range(6)]
         await settled()
-        said = [message.get("method", message.get("result")) for message in heard]
-        assert said == ["before", "accepted", "after"] * 2
+        output = [message.get("method", message.get("result")) for message in received]
+        assert output == ["before", "accepted", "after"] * 2
     assert script.unread() == []
 
 
@@ -208,8 +208,8 @@ async def test_members_of_a_batch_that_respond_early_get_responses_with_the_othe
             return "done"
 
         script.send([request(1, "work"), request(2, "other"), request(3, "work")])
-        heard = await script.receive()
-        assert {member["id"]: member["result"] for member in heard} == {1: "accepted", 2: "done", 3: "accepted"}
+        received = await script.receive()
+        assert {member["id"]: member["result"] for member in received} == {1: "accepted", 2: "done", 3: "accepted"}
         ended.set()
         await settled()
     assert script.unread() == []

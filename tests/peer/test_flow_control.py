@@ -284,9 +284,9 @@ async def test_senders_in_one_turn_all_wait_while_nothing_is_read() -> None:
     script = Script()
     async with Peer.over(script) as peer:
         script.queued = Limits().send_high + 1
-        told = [peer.notify("x", [number]) for number in range(6)]
-        assert all(waits is not READY for waits in told)
-        for waits in told:
+        received = [peer.notify("x", [number]) for number in range(6)]
+        assert all(waits is not READY for waits in received)
+        for waits in received:
             cast("Coroutine[Any, Any, None]", waits).close()
 
 

@@ -237,12 +237,12 @@ async def test_a_handler_may_be_registered_later_and_removed_again() -> None:
 async def test_one_registry_serves_many_peers_at_once_and_the_context_has_the_peer() -> None:
     methods = Registry()
     everybody = anyio.Event()
-    asked: set[Peer] = set()
+    requested: set[Peer] = set()
 
     @methods.handle("meet")
     async def meet(_: Any, ctx: Context) -> str:
-        asked.add(ctx.peer)
-        if len(asked) == 6:
+        requested.add(ctx.peer)
+        if len(requested) == 6:
             everybody.set()
         await everybody.wait()
         return ctx.peer.name
@@ -258,7 +258,7 @@ async def test_one_registry_serves_many_peers_at_once_and_the_context_has_the_pe
                 tasks.start_soon(peer.call, "meet")
             await everybody.wait()
 
-    assert asked == {a, b, c, d, e, f}
+    assert requested == {a, b, c, d, e, f}
 
 
 # -- errors

@@ -141,9 +141,9 @@ async def test_a_fork_of_the_host_that_exits_does_not_end_the_children() -> None
     os.wait()
     print(await peer.call('x', [1]), flush=True)"""
     with host_of(child("starts_a_family"), then) as (host, family):
-        said, _ = host.communicate(b"\n")
+        output, _ = host.communicate(b"\n")
         await all_gone(family)
-    assert said == b"[1]\n"
+    assert output == b"[1]\n"
 
 
 @pytest.mark.parametrize("run", [asyncio.run, trio.run], ids=["asyncio", "trio"])

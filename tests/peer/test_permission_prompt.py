@@ -95,29 +95,29 @@ async def test_the_context_has_the_caller_of_the_connection() -> None:
 
 
 async def test_a_notification_without_permission_is_dropped() -> None:
-    heard: list[Note] = []
+    received: list[Note] = []
     async with scripted(gate=gate("memory.read")) as (peer, script):
 
         @peer.on(WIDGET)
         def take(note: Note) -> None:
-            heard.append(note)
+            received.append(note)
 
         script.send(notification("widget", {"text": "x"}))
         await settled()
-    assert heard == []
+    assert received == []
 
 
 async def test_a_notification_with_permission_is_handled() -> None:
-    heard: list[Note] = []
+    received: list[Note] = []
     async with scripted(gate=gate("memory.write")) as (peer, script):
 
         @peer.on(WIDGET)
         def take(note: Note) -> None:
-            heard.append(note)
+            received.append(note)
 
         script.send(notification("widget", {"text": "x"}))
         await settled()
-    assert heard == [Note("x")]
+    assert received == [Note("x")]
 
 
 # -- asking

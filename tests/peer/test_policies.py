@@ -86,14 +86,14 @@ async def test_a_slow_policy_delays_only_the_call_that_it_decides(is_async: bool
 
 async def test_notifications_behind_a_slow_policy_keep_their_order(is_async: bool) -> None:
     slow = Slow("told", is_async=is_async)
-    heard: list[str] = []
+    received: list[str] = []
     done = anyio.Event()
     async with scripted(gate=gate(slow.policy)) as (peer, script):
-        peer.on(WIDGET)(lambda note: heard.append(note.text))
+        peer.on(WIDGET)(lambda note: received.append(note.text))
 
         @peer.on(PLAIN)
         def plain(note: Note) -> None:
-            heard.append(note.text)
+            received.append(note.text)
             if note.text == "last":
                 done.set()
 
@@ -103,25 +103,25 @@ async def test_notifications_behind_a_slow_policy_keep_their_order(is_async: boo
         script.send(notification("told", {"text": "third"}))
         script.send(notification("plain", {"text": "last"}))
         await settled()
-        assert heard == ["before"]
+        assert received == ["before"]
         slow.let_go()
         with anyio.fail_after(60):
             await done.wait()
-    assert heard == ["before", "first", "second", "third", "last"]
+    assert received == ["before", "first", "second", "third", "last"]
 
 
 async def test_a_notification_that_the_policy_denies_is_dropped_and_later_ones_are_not() -> None:
     async def policy(decision: Decision) -> bool:
         return False
 
-    heard: list[str] = []
+    received: list[str] = []
     async with scripted(gate=gate(policy)) as (peer, script):
-        peer.on(WIDGET)(lambda note: heard.append(note.text))
-        peer.on(PLAIN)(lambda note: heard.append(note.text))
+        peer.on(WIDGET)(lambda note: received.append(note.text))
+        peer.on(PLAIN)(lambda note: received.append(note.text))
         script.send(notification("told", {"text": "refused"}))
         script.send(notification("plain", {"text": "heard"}))
         await settled()
-    assert heard == ["heard"]
+    assert received == ["heard"]
 
 
 @pytest.mark.parametrize("verdict", [None, 1, "yes", False])

@@ -52,10 +52,10 @@ async def test_a_link_that_a_handler_has_opened_does_not_belong_to_its_request()
     async with (
         Peer.over(FdTransport.from_socket(ours), dialect="native") as peer,
         Peer.over(FdTransport.from_socket(theirs), dialect="native") as other,
-        Peer.over(FdTransport.from_socket(guests), dialect="native") as guest,
+        Peer.over(FdTransport.from_socket(guests), dialect="native") as managed,
     ):
 
-        @guest.handle("left")
+        @managed.handle("left")
         def note_time(params: None, ctx: Context) -> None:
             left.append(ctx.remaining())
             is_over.set()
@@ -78,6 +78,6 @@ async def test_a_link_that_a_handler_has_opened_does_not_belong_to_its_request()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(partial(peer.call, "open", timeout=5))
                 await is_open.wait()
-                await guest.notify("told")
+                await managed.notify("told")
 
     assert left[0] > 900  # not the five seconds of the request

@@ -204,19 +204,19 @@ async def test_a_thousand_streams_get_every_event_though_one_of_them_is_dead() -
 
 async def test_a_stream_that_overruns_does_not_take_its_neighbours_along() -> None:
     async with memory_pair(limits=Limits(stream_events=10)) as (left, right):
-        told = anyio.Event()
+        received = anyio.Event()
 
         @right.handle("ticks")
         async def ticks(_: Any, ctx: Context) -> None:
             for number in range(50):
                 await ctx.notify("tick", {"n": number})
                 await anyio.lowlevel.checkpoint()
-            told.set()
+            received.set()
             await anyio.sleep_forever()
 
         @right.handle("wait")
         async def wait() -> str:
-            await told.wait()
+            await received.wait()
             return "done"
 
         with anyio.fail_after(60):
@@ -226,12 +226,12 @@ async def test_a_stream_that_overruns_does_not_take_its_neighbours_along() -> No
                 left.stream("wait", events=TICK, overflow=Overflow.DROP_OLDEST) as other,
             ):
                 with pytest.raises(StreamOverrun):
-                    await take_late(slow, told)
+                    await take_late(slow, received)
                 assert await other.result() == "done"
 
 
-async def take_late(run: CallStream[Any], told: anyio.Event) -> list[Any]:
-    await told.wait()
+async def take_late(run: CallStream[Any], received: anyio.Event) -> list[Any]:
+    await received.wait()
     return await numbers_of(run)
 
 

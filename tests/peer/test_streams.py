@@ -563,9 +563,9 @@ async def test_a_stream_within_a_request_ends_with_the_deadline_of_the_request_w
         inner = await script.receive()
         assert inner["params"]["_meta"]["becket"]["timeout_ms"] <= 50
         script.send(tick(0))
-        heard = [await script.receive(), await script.receive()]
+        received = [await script.receive(), await script.receive()]
 
-    assert {message.get("method", message.get("id")) for message in heard} == {"$/cancelRequest", 1}
+    assert {message.get("method", message.get("id")) for message in received} == {"$/cancelRequest", 1}
 
 
 # -- credit

@@ -117,13 +117,13 @@ async def open_stream(peer: Peer, **options: float) -> None:
     ids=["call", "stream", "idle"],
 )
 async def test_a_timeout_that_is_not_a_number_is_refused_before_anything_is_sent(use: Callable[[Peer], Any]) -> None:
-    asked: list[Any] = []
+    requested: list[Any] = []
     async with memory_pair() as (left, right):
-        right.handle("count")(lambda params: asked.append(params))
+        right.handle("count")(lambda params: requested.append(params))
         with pytest.raises(ValueError, match="nan"):
             await use(left)
         await left.call("count", [1])
-    assert asked == [[1]]
+    assert requested == [[1]]
 
 
 @pytest.mark.process

@@ -229,10 +229,10 @@ def test_all_problems_of_written_grants_are_reported_at_once(written: object, po
 
 
 def test_a_policy_can_deny_granted_permissions_and_methods_that_require_none() -> None:
-    heard: list[Decision] = []
+    messages: list[Decision] = []
 
     def policy(decision: Decision) -> bool:
-        heard.append(decision)
+        messages.append(decision)
         return decision.method == "memory.query"
 
     gate = Gate("notes", Grants.of(["memory.read", "memory.write"]), policy=policy)
@@ -240,22 +240,22 @@ def test_a_policy_can_deny_granted_permissions_and_methods_that_require_none() -
     assert gate.decide("memory.query", "memory.read").allowed is True
     assert gate.decide("memory.append", "memory.write").allowed is False
     assert gate.decide("config.get", None).allowed is False
-    assert [decision.method for decision in heard] == ["memory.query", "memory.append", "config.get"]
+    assert [decision.method for decision in messages] == ["memory.query", "memory.append", "config.get"]
     with pytest.raises(PermissionDenied):
         gate.check("config.get", None)
 
 
 def test_a_policy_cannot_allow_a_missing_permission_and_is_not_called() -> None:
-    heard: list[Decision] = []
+    messages: list[Decision] = []
 
     def policy(decision: Decision) -> bool:
-        heard.append(decision)
+        messages.append(decision)
         return True
 
     gate = Gate("notes", Grants(), policy=policy)
 
     assert gate.decide("memory.query", "memory.read").allowed is False
-    assert heard == []
+    assert messages == []
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), RecursionError(), PermissionDenied("x"), TimeoutError()])
@@ -305,10 +305,10 @@ def test_a_policy_that_does_not_respond_denies() -> None:
 
 def test_a_policy_that_hangs_occupies_eight_threads_and_queues_nothing_behind_them() -> None:
     released = Event()
-    heard: list[Decision] = []
+    messages: list[Decision] = []
 
     def policy(decision: Decision) -> bool:
-        heard.append(decision)
+        messages.append(decision)
         return released.wait(10)
 
     gate = Gate("notes", Grants.of(ALL), policy=policy, policy_timeout=0.2)
@@ -317,10 +317,10 @@ def test_a_policy_that_hangs_occupies_eight_threads_and_queues_nothing_behind_th
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert len(heard) == 8
+    assert len(messages) == 8
     released.set()  # the threads are free again, and what was given up meanwhile is forgotten
     assert Gate.decide(gate, "afterwards", None).allowed is True
-    assert [decision.method for decision in heard[8:]] == ["afterwards"]
+    assert [decision.method for decision in messages[8:]] == ["afterwards"]
 
 
 def test_an_async_policy_denies_where_nothing_can_await_it() -> None:
@@ -344,10 +344,10 @@ def test_a_permission_that_is_revoked_while_the_policy_takes_its_time_is_gone() 
 
 
 def test_the_policy_decides_about_every_caller_in_the_chain_and_sees_which() -> None:
-    heard: list[Decision] = []
+    messages: list[Decision] = []
 
     def policy(decision: Decision) -> bool:
-        heard.append(decision)
+        messages.append(decision)
         return False
 
     able, first = Gate("able", Grants.of(ALL)), Gate("first", Grants.of(ALL))
@@ -358,7 +358,7 @@ def test_the_policy_decides_about_every_caller_in_the_chain_and_sees_which() -> 
     assert decision.allowed is False
     assert decision.on_behalf_of == ("middle", "first")
     assert "middle" in decision.because
-    assert [(one.extension, one.on_behalf_of) for one in heard] == [("middle", ("first",))]
+    assert [(one.extension, one.on_behalf_of) for one in messages] == [("middle", ("first",))]
 
 
 # -- records
@@ -429,39 +429,39 @@ def test_a_grant_holds_before_subscribers_are_notified_and_ends_a_denial() -> No
 
 def test_a_removed_subscriber_is_not_notified() -> None:
     gate = Gate("notes", Grants.of(["memory.read"]))
-    told: list[str] = []
-    unsubscribe = gate.subscribe(told.append)
-    gate.subscribe(told.append)
+    received: list[str] = []
+    unsubscribe = gate.subscribe(received.append)
+    gate.subscribe(received.append)
 
     unsubscribe()
     unsubscribe()
     gate.revoke("memory.read")
 
-    assert told == ["memory.read"]
+    assert received == ["memory.read"]
 
 
 def test_a_subscriber_may_unsubscribe_while_it_is_notified() -> None:
     gate = Gate("notes", Grants.of(["memory.read"]))
-    told: list[str] = []
-    ends = [gate.subscribe(lambda permission: [end() for end in ends]), gate.subscribe(told.append)]
+    received: list[str] = []
+    ends = [gate.subscribe(lambda permission: [end() for end in ends]), gate.subscribe(received.append)]
 
     gate.revoke("memory.read")
 
-    assert told == ["memory.read"]
+    assert received == ["memory.read"]
 
 
 def test_a_subscriber_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     gate = Gate("notes", Grants.of(["memory.read"]))
-    told: list[str] = []
+    received: list[str] = []
 
     def fail(permission: str) -> None:
         raise ValueError(permission)
 
     gate.subscribe(fail)
-    gate.subscribe(told.append)
+    gate.subscribe(received.append)
     gate.revoke("memory.read")
 
-    assert told == ["memory.read"]
+    assert received == ["memory.read"]
     [record] = caplog.records
     assert record.name == "becket.host"
     assert record.getMessage() == "a subscriber to the grants of 'notes' failed"

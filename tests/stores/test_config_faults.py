@@ -80,8 +80,8 @@ def test_a_subscriber_that_comes_during_writes_gets_every_change_once(store: Sto
                 is_started.set()
         is_done.set()
 
-    told: list[str] = []
-    end = store.watch(told.append)
+    received: list[str] = []
+    end = store.watch(received.append)
     thread = Thread(target=write)
     thread.start()
     assert is_started.wait(60)
@@ -97,7 +97,7 @@ def test_a_subscriber_that_comes_during_writes_gets_every_change_once(store: Sto
 
     assert [change.revision for change in changes] == [*range(snapshot.revision + 1, 301)]
     assert values == store.read_config("notes").values
-    assert len(told) == 300
+    assert len(received) == 300
 
 
 def test_a_subscriber_that_comes_back_continues_where_it_was_or_begins_anew(store: Store) -> None:
@@ -115,15 +115,15 @@ def test_a_subscriber_that_comes_back_continues_where_it_was_or_begins_anew(stor
 
 def test_a_value_that_is_refused_leaves_the_old_one_and_notifies_no_subscriber(store: Store) -> None:
     saved = store.set_config("notes", ConfigSet("mode", "dark"))
-    told: list[str] = []
-    store.watch(told.append)
+    received: list[str] = []
+    store.watch(received.append)
 
     with pytest.raises(InvalidParams):
         store.set_config("notes", ConfigSet("mode", "x" * (DEFAULT_LIMITS.config_value + 1)))
 
     assert store.get_config("notes", "mode").value == "dark"
     assert store.read_changes("notes", saved.revision or 0) == []
-    assert told == []
+    assert received == []
 
 
 def test_a_watcher_that_responds_each_change_with_another_comes_to_an_end(store: Store) -> None:

@@ -31,14 +31,14 @@ def test_every_subscriber_is_notified_until_it_unsubscribes() -> None:
 
 def test_a_subscriber_that_fails_is_logged_and_the_others_are_notified(caplog: pytest.LogCaptureFixture) -> None:
     watchers = ChangeNotifier(3)
-    told: list[str] = []
+    received: list[str] = []
     watchers.subscribe(lambda extension: 1 / 0)
-    watchers.subscribe(told.append)
+    watchers.subscribe(received.append)
 
     with caplog.at_level(logging.ERROR, "becket.host"):
         watchers.notify("notes")
 
-    assert told == ["notes"]
+    assert received == ["notes"]
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
@@ -70,12 +70,12 @@ def test_changes_within_changes_are_refused_beyond_the_depth_of_their_own_thread
 
 
 def test_a_callback_that_fails_after_the_commit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[object] = []
+    received: list[object] = []
     answer = Appended(True, 1, 1)
 
     with caplog.at_level(logging.ERROR, "becket.host"):
         complete_append(lambda outcome: 1 / 0, answer)
-        complete_append(told.append, answer)
+        complete_append(received.append, answer)
 
-    assert told == [answer]
+    assert received == [answer]
     assert len(caplog.records) == 1

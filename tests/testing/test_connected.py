@@ -186,8 +186,8 @@ async def test_the_configuration_is_given_at_the_start_and_changes_are_sent() ->
 
 async def test_the_rest_of_the_contract_is_there() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, _):
-        told = ExtensionInfo(BuildInfo("cpu", version="1.2.0"), (CapabilityInfo("ocr", "Tess"),))
-        assert await host.info() == told == host.about
+        received = ExtensionInfo(BuildInfo("cpu", version="1.2.0"), (CapabilityInfo("ocr", "Tess"),))
+        assert await host.info() == received == host.about
         assert await host.sidecar_args() == SidecarArgs(("--fast",))
         assert await host.press_editor_key("notes", "mode", "Down") == EditorRender((EditorRow("Down"),))
         assert await host.peer.call("notes/stats", {}, returns=Stats) == Stats(0)

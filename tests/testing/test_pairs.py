@@ -31,10 +31,10 @@ HARMLESS: dict[str, Fault] = {
 
 def serve(peer: Peer) -> list[int]:
     """Lets a peer echo, and returns the numbers that it will have been told."""
-    told: list[int] = []
+    received: list[int] = []
     peer.handle("echo")(lambda params: params)
-    peer.on("tell")(lambda params: told.extend(params))
-    return told
+    peer.on("tell")(lambda params: received.extend(params))
+    return received
 
 
 async def test_both_ends_of_a_pair_call_each_other() -> None:
@@ -64,11 +64,11 @@ async def test_written_bytes_are_queued_until_the_other_end_reads_them() -> None
 
         assert one.queued > 1000
 
-        told = serve(right)
+        received = serve(right)
         other.resume()
         await left.call("echo")
 
-        assert (one.queued, len(told)) == (0, 1000)
+        assert (one.queued, len(received)) == (0, 1000)
 
 
 async def test_a_pair_does_not_hold_what_a_closed_end_never_read() -> None:
@@ -85,13 +85,13 @@ async def test_a_pair_does_not_hold_what_a_closed_end_never_read() -> None:
 @pytest.mark.parametrize("fault", list(HARMLESS.values()), ids=list(HARMLESS))
 async def test_a_conversation_survives_a_link_that_is_only_slow(side: str, fault: Fault) -> None:
     async with memory_pair(**{side: fault}) as (left, right):
-        told = serve(right)
+        received = serve(right)
         with anyio.fail_after(60):
             for number in range(3):
                 await left.notify("tell", [number])
                 assert await left.call("echo", [number, "é" * 20]) == [number, "é" * 20]
 
-    assert told == [0, 1, 2]
+    assert received == [0, 1, 2]
 
 
 async def test_a_link_can_be_cut_after_each_byte_that_is_read() -> None:

@@ -49,6 +49,8 @@ async def responses(client: McpClient) -> None:
     @client.on(ToolsChanged)
     def hear(event: ToolsChanged) -> None: ...
 
-    McpClient.connect_process(["a"], sample=lambda asked: CreateMessageResult.from_text(str(asked.max_tokens), "m"))
-    McpClient.connect_process(["a"], elicit=lambda asked: {"message": asked.message})
-    McpClient.connect_process(["a"], elicit=lambda asked: None)
+    McpClient.connect_process(
+        ["a"], sample=lambda requested: CreateMessageResult.from_text(str(requested.max_tokens), "m")
+    )
+    McpClient.connect_process(["a"], elicit=lambda requested: {"message": requested.message})
+    McpClient.connect_process(["a"], elicit=lambda requested: None)

@@ -77,11 +77,11 @@ def converse(
 
 
 def test_after_the_hello_plan_and_generate_take_turns(core: Connection, plugin: Connection) -> None:
-    heard = [
+    received = [
         converse(core, plugin, method)[0].method for method in ("hello", "plan", "generate", "plan", "generate", "plan")
     ]
 
-    assert heard == ["hello", "plan", "generate", "plan", "generate", "plan"]
+    assert received == ["hello", "plan", "generate", "plan", "generate", "plan"]
 
 
 def test_params_and_results_are_json_above_the_codec(core: Connection, plugin: Connection) -> None:

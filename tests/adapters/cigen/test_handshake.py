@@ -23,21 +23,21 @@ INTRODUCTION = HandshakeContext(
 def shake_hands(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
     """Returns what the core says, and what comes of the plugin's answer."""
     greeting = MAPPING.client_handshake(introduction)
-    saying = next(greeting)
-    assert isinstance(saying, WireRequest)
+    request = next(greeting)
+    assert isinstance(request, WireRequest)
     with pytest.raises(StopIteration) as stopped:
         greeting.send(Raw(msgspec.json.encode(info)))
-    return saying, stopped.value.value
+    return request, stopped.value.value
 
 
 # -- the core
 
 
 def test_the_core_says_its_protocol_its_version_and_the_variables_of_the_process() -> None:
-    saying, _ = shake_hands(INTRODUCTION, PluginInfo("provider/x", "1.0.0", 1))
+    request, _ = shake_hands(INTRODUCTION, PluginInfo("provider/x", "1.0.0", 1))
 
-    assert saying.method.name == "hello"
-    assert saying.params == CigenHello(1, "0.2.0", {"HOME": "/root"})
+    assert request.method.name == "hello"
+    assert request.params == CigenHello(1, "0.2.0", {"HOME": "/root"})
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,19 @@ def test_a_host_may_withhold_the_variables(extra: Any, env: dict[str, str]) -> N
 
 def test_the_capabilities_of_a_plugin_have_their_declared_kind() -> None:
     info = PluginInfo("provider/x", "1.0.0", 1, ("provider:x", "cache:native", "fast", ":odd", "odd:", " "))
-    _, greeted = shake_hands(INTRODUCTION, info)
+    _, result = shake_hands(INTRODUCTION, info)
 
-    assert [(one.kind, one.name) for one in greeted.capabilities.capabilities] == [
+    assert [(one.kind, one.name) for one in result.capabilities.capabilities] == [
         ("provider", "x"),
         ("cache", "native"),
         ("cigen", "fast"),
         ("cigen", ":odd"),
         ("cigen", "odd:"),
     ]
-    assert greeted.extra == info
-    assert greeted.info is not None
-    assert greeted.info.build is not None
-    assert (greeted.info.build.backend, greeted.info.build.version) == ("provider/x", "1.0.0")
+    assert result.extra == info
+    assert result.info is not None
+    assert result.info.build is not None
+    assert (result.info.build.backend, result.info.build.version) == ("provider/x", "1.0.0")
 
 
 @pytest.mark.parametrize("protocol", [0, 2])

@@ -173,14 +173,14 @@ print("MARK" in hello.decode(errors="replace"), file=sys.stderr, flush=True)
 sys.stdout.buffer.write(b"\\0\\0\\0\\x0e\\x0a\\x0aprovider/x\\x18\\x01"); sys.stdout.flush()
 sys.stdin.read()
 """
-    for settings, told in ((None, "True"), (CigenSettings(sends_environment=False), "False")):
+    for settings, received in ((None, "True"), (CigenSettings(sends_environment=False), "False")):
         lines: list[str] = []
         command = [sys.executable, "-c", code]
         async with connect_extension(
             command, id="x", dialect=CIGEN, env={"MARK": "1"}, on_stderr=lines.append, extra=settings
         ):
             pass
-        assert lines == [told]
+        assert lines == [received]
 
 
 @pytest.mark.process

@@ -25,8 +25,8 @@ async def test_a_conversation_goes_as_it_was_recorded(transcript: Path) -> None:
 
 def test_the_readable_text_matches_the_recorded_bytes() -> None:
     entries = [json.loads(line) for path in TRANSCRIPTS for line in path.read_text(encoding="utf-8").splitlines()]
-    told = [(entry["base64"], *entry["says"].items()) for entry in entries if "says" in entry]
+    received = [(entry["base64"], *entry["says"].items()) for entry in entries if "says" in entry]
 
-    assert len(told) > 50
-    for body, (kind, message) in told:
+    assert len(received) > 50
+    for body, (kind, message) in received:
         assert get_codec(CLASSES[kind]).encode(json.dumps(message).encode()) == b64decode(body)

@@ -33,48 +33,48 @@ async def linked(
 ) -> AsyncGenerator[tuple[C, Peer, Recorder], None]:
     """Yields a client that has shaken hands, its server, and what that was told."""
     ours, theirs = memory_transports()
-    told = Recorder()
+    received = Recorder()
     async with Peer.over(theirs, dialect=LSP, limits=LSP_LIMITS, name="client") as server:
-        serve_life(server, told, capabilities or types.ServerCapabilities())
+        serve_life(server, received, capabilities or types.ServerCapabilities())
         async with client.over(ours) as connected:
-            yield connected, server, told
+            yield connected, server, received
 
 
-def serve_life(server: Peer, told: Recorder, capabilities: types.ServerCapabilities) -> None:
+def serve_life(server: Peer, received: Recorder, capabilities: types.ServerCapabilities) -> None:
     @server.handle(lsp.INITIALIZE)
     def initialize(params: types.InitializeParams) -> types.InitializeResult:
-        told.words.append("initialize")
-        told.initialize = params
+        received.words.append("initialize")
+        received.initialize = params
         return types.InitializeResult(capabilities, types.ServerInfo("scripted", "1"))
 
     @server.on(lsp.INITIALIZED)
     def initialized() -> None:
-        told.words.append("initialized")
+        received.words.append("initialized")
 
     @server.handle(lsp.SHUTDOWN)
     def shutdown() -> None:
-        told.words.append("shutdown")
+        received.words.append("shutdown")
 
     @server.on(lsp.EXIT)
     def exit() -> None:
-        told.words.append("exit")
+        received.words.append("exit")
 
     @server.on(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
-        told.opened.append(params)
+        received.opened.append(params)
 
     @server.on(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
-        told.changes.append(params)
+        received.changes.append(params)
 
     @server.on(lsp.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
-        told.saved.append(params)
+        received.saved.append(params)
 
     @server.on(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
-        told.words.append(f"closed {params.text_document.uri}")
+        received.words.append(f"closed {params.text_document.uri}")
 
     @server.on(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def configured(params: types.DidChangeConfigurationParams) -> None:
-        told.words.append(f"settings {params.settings}")
+        received.words.append(f"settings {params.settings}")

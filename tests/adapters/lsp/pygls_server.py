@@ -86,8 +86,8 @@ def build() -> Counting:
     @server.command("count.ask")
     async def ask(ls: Counting) -> str | None:
         actions = [types.MessageActionItem("yes")]
-        asked = types.ShowMessageRequestParams(types.MessageType.Info, "sure?", actions)
-        chosen = await ls.window_show_message_request_async(asked)
+        requested = types.ShowMessageRequestParams(types.MessageType.Info, "sure?", actions)
+        chosen = await ls.window_show_message_request_async(requested)
         return None if chosen is None else chosen.title
 
     @server.feature("own/settings")

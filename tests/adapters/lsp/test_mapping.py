@@ -37,14 +37,14 @@ def shake_hands(
     answer: object, **more: Any
 ) -> tuple[WireRequest, list[WireRequest | WireNotification], HandshakeResult]:
     steps = MAPPING.client_handshake(HandshakeContext(extension="server", host=HOST, **more))
-    said = [steps.send(None)]  # type: ignore[arg-type]
+    output = [steps.send(None)]  # type: ignore[arg-type]
     try:
-        said.append(steps.send(raw(answer)))
+        output.append(steps.send(raw(answer)))
         while True:
-            said.append(steps.send(raw(None)))
+            output.append(steps.send(raw(None)))
     except StopIteration as stop:
-        assert isinstance(said[0], WireRequest)
-        return said[0], said[1:], stop.value
+        assert isinstance(output[0], WireRequest)
+        return output[0], output[1:], stop.value
 
 
 def test_it_is_known_by_its_name_and_has_lsps_number_for_what_comes_too_early() -> None:
@@ -97,24 +97,24 @@ def test_the_capabilities_of_a_server_are_declared() -> None:
         "capabilities": {"hoverProvider": True, "renameProvider": False, "textDocumentSync": 2},
         "serverInfo": {"name": "pylsp", "version": "1.9"},
     }
-    _, _, greeted = shake_hands(answer)
+    _, _, handshake_result = shake_hands(answer)
 
-    assert [(one.kind, one.name, one.params) for one in greeted.capabilities.capabilities] == [
+    assert [(one.kind, one.name, one.params) for one in handshake_result.capabilities.capabilities] == [
         ("lsp", "hover", True),
         ("lsp", "textDocumentSync", 2),
     ]
-    assert greeted.info is not None
-    assert greeted.info.build is not None
-    assert (greeted.info.build.backend, greeted.info.build.version) == ("pylsp", "1.9")
-    assert greeted.extra == answer
+    assert handshake_result.info is not None
+    assert handshake_result.info.build is not None
+    assert (handshake_result.info.build.backend, handshake_result.info.build.version) == ("pylsp", "1.9")
+    assert handshake_result.extra == answer
 
 
 def test_a_server_need_not_send_its_identity() -> None:
-    _, _, greeted = shake_hands({"capabilities": {}, "serverInfo": None})
+    _, _, handshake_result = shake_hands({"capabilities": {}, "serverInfo": None})
 
-    assert greeted.info is not None
-    assert greeted.info.build is not None
-    assert greeted.info.build.backend == "server"
+    assert handshake_result.info is not None
+    assert handshake_result.info.build is not None
+    assert handshake_result.info.build.backend == "server"
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"capabilities": []}])
@@ -134,10 +134,10 @@ def test_the_end_is_a_request_and_a_notification() -> None:
 
 
 def test_a_command_is_executed_with_the_run_as_its_token() -> None:
-    saying = COMMANDS.encode_request(CommandInvoke("fix", ("a.py",), "run-1"), STATE)
+    request = COMMANDS.encode_request(CommandInvoke("fix", ("a.py",), "run-1"), STATE)
 
-    assert saying.method is EXECUTE_COMMAND
-    assert saying.params == {"command": "fix", "arguments": ["a.py"], "workDoneToken": "run-1"}
+    assert request.method is EXECUTE_COMMAND
+    assert request.params == {"command": "fix", "arguments": ["a.py"], "workDoneToken": "run-1"}
 
 
 @pytest.mark.parametrize(
@@ -168,18 +168,18 @@ def test_progress_belongs_to_the_run_with_its_token() -> None:
 
 
 def test_arguments_that_are_not_text_are_decoded_as_json() -> None:
-    heard = COMMANDS.decode_request(
+    received = COMMANDS.decode_request(
         WireRequest(EXECUTE_COMMAND, {"command": "fix", "arguments": ["a", {"b": 1}]}), LinkState("x")
     )
 
-    assert heard == CommandInvoke("fix", ("a", '{"b":1}'), "run-1")
+    assert received == CommandInvoke("fix", ("a", '{"b":1}'), "run-1")
     assert COMMANDS.decode_request(WireRequest(EXECUTE_COMMAND, []), LinkState("x")) == CommandInvoke("", (), "run-1")
 
 
 def told(event: object, params: object) -> Any:
     assert COMMANDS.encode_event is not None
-    tale = COMMANDS.encode_event(event, WireRequest(EXECUTE_COMMAND, params), STATE)
-    return None if tale is None else (tale.method, tale.params)
+    notification = COMMANDS.encode_event(event, WireRequest(EXECUTE_COMMAND, params), STATE)
+    return None if notification is None else (notification.method, notification.params)
 
 
 @pytest.mark.parametrize(

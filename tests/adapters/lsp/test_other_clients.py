@@ -45,8 +45,8 @@ async def test_the_client_of_pygls_is_served() -> None:
         place = (types.TextDocumentIdentifier("file:///a.py"), types.Position(0, 0))
 
         assert await client.text_document_hover_async(types.HoverParams(*place)) == types.Hover("hello")
-        asked = types.ExecuteCommandParams("count.ask")
-        assert await client.workspace_execute_command_async(asked) == "yes"
+        requested = types.ExecuteCommandParams("count.ask")
+        assert await client.workspace_execute_command_async(requested) == "yes"
         context = types.ReferenceContext(include_declaration=True)
         await client.text_document_references_async(types.ReferenceParams(context, *place, work_done_token="t"))
         assert [value["kind"] for value in reports] == ["begin", "report", "end"]

@@ -169,8 +169,8 @@ async def test_an_extension_that_a_client_of_lsp_starts_is_a_language_server(tmp
             provider = client.server_capabilities.execute_command_provider
             assert provider is not None
             assert list(provider.commands) == ["index"]
-            asked = types.ExecuteCommandParams("index", ["a", "b"])
-            async with client.stream(lsp.WORKSPACE_EXECUTE_COMMAND, asked) as run:
+            requested = types.ExecuteCommandParams("index", ["a", "b"])
+            async with client.stream(lsp.WORKSPACE_EXECUTE_COMMAND, requested) as run:
                 kinds = [event.kind async for event in run]  # type: ignore[union-attr]
                 await run.result()
     assert (kinds[0], kinds[-1]) == ("begin", "end")

@@ -236,19 +236,19 @@ async def test_a_change_does_not_overtake_a_request() -> None:
 
 async def test_notifications_of_the_server_do_not_overtake_its_requests() -> None:
     async with served() as (client, _):
-        heard: list[str] = []
+        received: list[str] = []
 
         @client.peer.handle("demo/asked")
         def asked(params: Any) -> None:
-            heard.append(f"asked {params['n']}")
+            received.append(f"asked {params['n']}")
 
         @client.peer.on("demo/told")
         def told(params: Any) -> None:
-            heard.append(f"told {params['n']}")
+            received.append(f"told {params['n']}")
 
         await client.peer.call("own/burst")
         await client.peer.call("own/events")
-        assert heard == ["asked 1", "told 1", "asked 2", "told 2"]
+        assert received == ["asked 1", "told 1", "asked 2", "told 2"]
 
 
 async def test_all_that_a_server_publishes_at_once_is_sent() -> None:

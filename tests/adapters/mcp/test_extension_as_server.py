@@ -98,9 +98,9 @@ async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol() -> None:
 
 async def test_progress_is_sent_only_to_a_caller_that_requested_it() -> None:
     async with opened(Notebook()) as client:
-        heard: list[Progress] = []
-        assert (await client.call_tool("count", {"to": 2}, on_progress=heard.append)).text == "counted to 2"
-        assert [(one.progress, one.total, one.message) for one in heard] == [(1, 2, "step 1"), (2, 2, "step 2")]
+        received: list[Progress] = []
+        assert (await client.call_tool("count", {"to": 2}, on_progress=received.append)).text == "counted to 2"
+        assert [(one.progress, one.total, one.message) for one in received] == [(1, 2, "step 1"), (2, 2, "step 2")]
         stray: list[object] = []
 
         @client.peer.on("notifications/progress")
@@ -126,10 +126,10 @@ async def test_a_cancelled_tool_ends_and_never_gets_a_response() -> None:
 
 
 async def test_a_tool_may_use_sampling_and_elicitation_of_its_client() -> None:
-    def sample(asked: object) -> CreateMessageResult:
+    def sample(requested: object) -> CreateMessageResult:
         return CreateMessageResult.from_text("hello", "small")
 
-    def elicit(asked: ElicitParams) -> dict[str, str]:
+    def elicit(requested: ElicitParams) -> dict[str, str]:
         return {"name": "Ada"}
 
     async with opened(Notebook(), sample=sample, elicit=elicit) as client:
@@ -149,19 +149,19 @@ async def test_a_tool_sends_no_request_that_its_client_has_not_announced_to_serv
 
 
 async def test_log_messages_are_sent_from_the_set_level_on() -> None:
-    heard: list[str] = []
+    received: list[str] = []
     async with opened(Notebook()) as client:
 
         @client.on(LogMessage)
         def log(message: LogMessage) -> None:
-            heard.append(message.text)
+            received.append(message.text)
 
         await client.set_log_level(LoggingLevel.INFO)
         await client.call_tool("add", {"text": "a"})
         await client.set_log_level(LoggingLevel.ERROR)
         await client.call_tool("add", {"text": "b"})
         await client.ping()
-    assert heard == ["added a"]
+    assert received == ["added a"]
 
 
 async def test_commands_are_prompts_whose_text_is_what_they_put_out() -> None:

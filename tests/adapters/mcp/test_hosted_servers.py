@@ -326,7 +326,7 @@ async def test_a_server_with_the_permission_uses_sampling_and_elicitation_of_the
     asks = ["tools.register", "session.drive"]
     list_servers(tmp_path, notebook=notebook(permissions=asks), other=notebook())
 
-    def elicit(asked: ElicitParams) -> dict[str, str]:
+    def elicit(requested: ElicitParams) -> dict[str, str]:
         return {"name": "Ada"}
 
     grants = {"oracle": ["providers.register"], "notebook": asks, "other": ["tools.register"]}
@@ -345,7 +345,9 @@ async def test_a_host_may_respond_for_a_model_itself(tmp_path: Path) -> None:
     asks = ["tools.register", "session.drive"]
     list_servers(tmp_path, notebook=notebook(permissions=asks))
     settings = McpSettings(
-        sample=lambda asked: CreateMessageResult.from_text("mine", "own"), elicit=lambda asked: {}, roots=("/work",)
+        sample=lambda requested: CreateMessageResult.from_text("mine", "own"),
+        elicit=lambda requested: {},
+        roots=("/work",),
     )
     async with hosting(tmp_path, grants={"notebook": asks}, dialects={"mcp": settings}) as host:
         await host.ready("notebook")

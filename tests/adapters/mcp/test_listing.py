@@ -37,10 +37,10 @@ def test_a_server_becomes_an_extension_from_either_file_format(member: str, tmp_
 
 
 def test_a_server_may_request_more_permissions_than_for_its_tools(tmp_path: Path) -> None:
-    asked = ["tools.register", "session.drive"]
-    (manifest,), _ = server({"command": "a", "permissions": asked}, tmp_path)
+    requested = ["tools.register", "session.drive"]
+    (manifest,), _ = server({"command": "a", "permissions": requested}, tmp_path)
 
-    assert manifest.permissions == tuple(asked)
+    assert manifest.permissions == tuple(requested)
 
 
 def test_every_server_requests_a_permission_so_that_consent_is_needed(tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ def test_the_result_of_another_server_is_passed_on_unchanged() -> None:
 
 
 def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:
-    saying = TOOLS.encode_request(ToolCall("a_b", {"x": 1}), on_host({"a_b": "a:b"}))
+    request = TOOLS.encode_request(ToolCall("a_b", {"x": 1}), on_host({"a_b": "a:b"}))
 
-    assert (saying.method, saying.params) == (TOOLS_CALL, CallToolParams("a:b", {"x": 1}))
+    assert (request.method, request.params) == (TOOLS_CALL, CallToolParams("a:b", {"x": 1}))
 
 
 def read(result: ToolResult) -> Any:
@@ -153,14 +153,14 @@ def fail(error: RpcError) -> Any:
 
 
 def test_a_tool_that_fails_responds_with_text_for_a_model_and_data_for_a_program() -> None:
-    told = {"message": "no milk", "code": 7, "data": {"left": 0}}
+    received = {"message": "no milk", "code": 7, "data": {"left": 0}}
 
     failed = fail(RpcError(7, "no milk", {"left": 0}))
 
-    assert failed == ToolResult((TextContent("no milk"),), is_error=True, meta={"becket/error": told})
+    assert failed == ToolResult((TextContent("no milk"),), is_error=True, meta={"becket/error": received})
     with pytest.raises(ToolFailed) as caught:
         read(failed)
-    assert caught.value.data == {"error": told}
+    assert caught.value.data == {"error": received}
 
 
 def test_arguments_that_do_not_fit_are_for_the_model_to_mend() -> None:
@@ -180,10 +180,10 @@ def test_an_error_other_than_of_the_tool_is_an_error_of_the_protocol(error: RpcE
 def test_progress_is_sent_under_the_token_of_the_request() -> None:
     state = on_extension()
     assert TOOLS.encode_progress is not None
-    saying = build_request(TOOLS, state, name="count", _meta={"progressToken": "t"})
+    request = build_request(TOOLS, state, name="count", _meta={"progressToken": "t"})
 
-    assert TOOLS.encode_progress(0.5, saying, state) == WireNotification("notifications/progress", Progress("t", 0.5))
-    assert TOOLS.encode_progress("on", saying, state) == WireNotification(
+    assert TOOLS.encode_progress(0.5, request, state) == WireNotification("notifications/progress", Progress("t", 0.5))
+    assert TOOLS.encode_progress("on", request, state) == WireNotification(
         "notifications/progress", Progress("t", 1, message="on")
     )
 
@@ -214,9 +214,9 @@ REVIEW = Prompt("review", arguments=(PromptArgument("file"), PromptArgument("sty
 def test_arguments_are_assigned_to_the_arguments_of_a_prompt(
     args: tuple[str, ...], given: dict[str, str] | None
 ) -> None:
-    saying = COMMANDS.encode_request(CommandInvoke("review", args, "run-1"), on_host(None, REVIEW))
+    request = COMMANDS.encode_request(CommandInvoke("review", args, "run-1"), on_host(None, REVIEW))
 
-    assert (saying.params.name, saying.params.arguments) == ("review", given)
+    assert (request.params.name, request.params.arguments) == ("review", given)
 
 
 def test_too_many_arguments_are_refused_before_anything_is_sent() -> None:
@@ -252,8 +252,8 @@ def test_a_prompt_that_cannot_be_run_is_refused(params: dict[str, Any]) -> None:
 
 def test_the_output_of_a_command_is_the_text_of_its_prompt() -> None:
     state = on_extension()
-    saying = build_request(COMMANDS, state, **{"name": "reindex", "": ["injected"]})
-    COMMANDS.decode_request(saying, state)
+    request = build_request(COMMANDS, state, **{"name": "reindex", "": ["injected"]})
+    COMMANDS.decode_request(request, state)
     events = [
         Text("a"),
         SystemText("b"),
@@ -265,8 +265,8 @@ def test_the_output_of_a_command_is_the_text_of_its_prompt() -> None:
     ]
     assert COMMANDS.encode_event is not None
 
-    assert [COMMANDS.encode_event(event, saying, state) for event in events] == [None] * 7
-    assert COMMANDS.encode_result(None, saying, state) == GetPromptResult(
+    assert [COMMANDS.encode_event(event, request, state) for event in events] == [None] * 7
+    assert COMMANDS.encode_result(None, request, state) == GetPromptResult(
         (PromptMessage("user", TextContent("a\nb\nc\nx | y\n1 | 2")),)
     )
 
@@ -281,11 +281,11 @@ def test_a_command_that_puts_nothing_out_has_its_result_for_a_text(result: Any, 
 
 def test_the_progress_of_a_task_is_sent() -> None:
     state = on_extension()
-    saying = build_request(COMMANDS, state, name="reindex", _meta={"progressToken": 5})
+    request = build_request(COMMANDS, state, name="reindex", _meta={"progressToken": 5})
     assert COMMANDS.encode_event is not None
 
-    tale = COMMANDS.encode_event(TaskUpdated("t", 3, 10, "files"), saying, state)
-    assert tale == WireNotification("notifications/progress", Progress(5, 3, 10, "files"))
+    notification = COMMANDS.encode_event(TaskUpdated("t", 3, 10, "files"), request, state)
+    assert notification == WireNotification("notifications/progress", Progress(5, 3, 10, "files"))
 
 
 # -- the first exchange of a server
@@ -369,9 +369,9 @@ def test_log_messages_are_sent_from_the_level_on_that_the_client_has_set() -> No
     assert ask("logging/setLevel", state, {"level": "warning"}) == {}
 
     assert LOG_MAPPING.encode(LogRecord(LogLevel.INFO, "notes", "a"), state) is None
-    tale = LOG_MAPPING.encode(LogRecord(LogLevel.ERROR, "notes", "b"), state)
-    assert tale is not None
-    assert (tale.method, msgspec.to_builtins(tale.params)) == (
+    notification = LOG_MAPPING.encode(LogRecord(LogLevel.ERROR, "notes", "b"), state)
+    assert notification is not None
+    assert (notification.method, msgspec.to_builtins(notification.params)) == (
         "notifications/message",
         {"level": "error", "data": "b", "logger": "notes"},
     )

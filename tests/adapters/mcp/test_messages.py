@@ -168,9 +168,9 @@ def test_a_message_for_a_model_has_one_chunk_or_several() -> None:
 
 
 def test_the_text_of_a_response_is_that_of_its_texts() -> None:
-    pieces = (TextContent("a"), ToolUseContent("1", "t", {}), TextContent("b"))
+    parts = (TextContent("a"), ToolUseContent("1", "t", {}), TextContent("b"))
 
-    assert CreateMessageResult("assistant", pieces, "m").text == "ab"
+    assert CreateMessageResult("assistant", parts, "m").text == "ab"
     assert CreateMessageResult("assistant", ImageContent("", "image/png"), "m").text == ""
 
 
@@ -179,11 +179,11 @@ def test_a_request_for_a_model_may_have_every_member_of_the_protocol() -> None:
         b'{"messages":[],"maxTokens":5,"modelPreferences":{"hints":[{"name":"a"}],"costPriority":0.5},'
         b'"tools":[{"name":"t","inputSchema":{}}],"toolChoice":{"mode":"auto"},"temperature":1}'
     )
-    asked = msgspec.json.decode(raw, type=CreateMessageParams)
+    requested = msgspec.json.decode(raw, type=CreateMessageParams)
 
-    assert asked.model_preferences is not None
-    assert asked.model_preferences.hints is not None
-    assert (asked.max_tokens, asked.model_preferences.hints[0].name, asked.temperature) == (5, "a", 1.0)
+    assert requested.model_preferences is not None
+    assert requested.model_preferences.hints is not None
+    assert (requested.max_tokens, requested.model_preferences.hints[0].name, requested.temperature) == (5, "a", 1.0)
 
 
 def test_a_person_can_do_three_things_and_no_other() -> None:
@@ -192,7 +192,7 @@ def test_a_person_can_do_three_things_and_no_other() -> None:
 
 
 def test_a_text_model_gets_a_description_of_other_content() -> None:
-    pieces = (
+    parts = (
         TextContent("text"),
         ImageContent("", "image/png"),
         AudioContent("", "audio/wav"),
@@ -201,7 +201,7 @@ def test_a_text_model_gets_a_description_of_other_content() -> None:
         EmbeddedResource(ResourceContents("file:///c", blob="aGk=")),
     )
 
-    assert join_text(pieces).splitlines() == [
+    assert join_text(parts).splitlines() == [
         "text",
         "[image/png]",
         "[audio/wav]",
@@ -275,7 +275,7 @@ def test_progress_belongs_to_the_request_with_its_token_and_type(raw: bytes, tok
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "received"),
     [
         (3, Progress("t", 3)),
         (0.5, Progress("t", 0.5)),
@@ -287,8 +287,8 @@ def test_progress_belongs_to_the_request_with_its_token_and_type(raw: bytes, tok
         (object(), Progress("t", 1)),
     ],
 )
-def test_reported_progress_is_sent_with_growing_numbers(value: object, told: Progress) -> None:
-    assert build_progress("t", value, count(1)) == told
+def test_reported_progress_is_sent_with_growing_numbers(value: object, received: Progress) -> None:
+    assert build_progress("t", value, count(1)) == received
 
 
 # -- the log
@@ -391,15 +391,15 @@ def test_all_calls_are_cancelled_but_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "asked"),
+    ("params", "requested"),
     [
         (None, {"_meta": {"progressToken": 7}}),
         (b'{"a":1}', {"a": 1, "_meta": {"progressToken": 7}}),
         (b'{"_meta":{"b":2,"progressToken":1}}', {"_meta": {"b": 2, "progressToken": 7}}),
     ],
 )
-def test_a_token_is_put_beside_what_the_params_have(params: bytes | None, asked: Any) -> None:
-    assert msgspec.json.decode(insert_progress_token(params, b"7")) == asked
+def test_a_token_is_put_beside_what_the_params_have(params: bytes | None, requested: Any) -> None:
+    assert msgspec.json.decode(insert_progress_token(params, b"7")) == requested
 
 
 @pytest.mark.parametrize(
@@ -419,6 +419,6 @@ def test_the_token_of_a_request_is_where_the_protocol_has_it(params: bytes | Non
 
 
 def test_progress_is_sent_in_full() -> None:
-    told = encode_progress_params(b'"t"', {"progress": 1, "total": 2, "message": "m"})
+    received = encode_progress_params(b'"t"', {"progress": 1, "total": 2, "message": "m"})
 
-    assert msgspec.json.decode(told) == {"progressToken": "t", "progress": 1, "total": 2, "message": "m"}
+    assert msgspec.json.decode(received) == {"progressToken": "t", "progress": 1, "total": 2, "message": "m"}

@@ -42,7 +42,7 @@ def test_the_official_client_uses_all_that_an_extension_offers() -> None:
     schemas = {tool["name"]: tool.get("outputSchema") for tool in report["tools"]}
     assert schemas["add"] == {"type": "object", "additionalProperties": {"type": "integer"}}
     assert schemas["find"]["properties"] == {"result": {"type": "string"}}
-    assert [piece["type"] for piece in report["draw"]["content"]] == ["text", "image"]
+    assert [part["type"] for part in report["draw"]["content"]] == ["text", "image"]
     assert (report["fail"]["isError"], text_of(report["fail"])) == (True, "there is no such note")
     assert report["misused"]["isError"]
     assert report["nope"] == -32602

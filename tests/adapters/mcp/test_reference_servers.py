@@ -44,13 +44,13 @@ async def test_everything_offers_everything() -> None:
         assert (await client.call_tool("echo", {"message": "hi"})).text == "Echo: hi"
 
         image = await client.call_tool("get-tiny-image")
-        assert [piece.mime_type for piece in image.content if isinstance(piece, ImageContent)] == ["image/png"]
+        assert [part.mime_type for part in image.content if isinstance(part, ImageContent)] == ["image/png"]
         structured = await client.call_tool("get-structured-content", {"location": "Chicago"})
         assert structured.structured_content["humidity"] == 82
         links = await client.call_tool("get-resource-links", {"count": 2})
-        assert len([piece for piece in links.content if isinstance(piece, ResourceLink)]) == 2
+        assert len([part for part in links.content if isinstance(part, ResourceLink)]) == 2
         held = await client.call_tool("get-resource-reference", {"resourceType": "Text", "resourceId": 1})
-        assert any(isinstance(piece, EmbeddedResource) and piece.resource.text for piece in held.content)
+        assert any(isinstance(part, EmbeddedResource) and part.resource.text for part in held.content)
 
         wrong = await client.call_tool("get-sum", {"a": "x"})
         assert wrong.is_error
@@ -72,10 +72,10 @@ async def test_everything_offers_everything() -> None:
 @pytest.mark.loops
 async def test_progress_comes_while_a_tool_runs_and_leaving_it_cancels_it() -> None:
     async with everything() as client:
-        heard: list[Progress] = []
+        received: list[Progress] = []
         params = {"duration": 0.04, "steps": 4}
-        await client.call_tool("trigger-long-running-operation", params, on_progress=heard.append)
-        assert [(one.progress, one.total) for one in heard] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+        await client.call_tool("trigger-long-running-operation", params, on_progress=received.append)
+        assert [(one.progress, one.total) for one in received] == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
         has_begun = anyio.Event()
         async with anyio.create_task_group() as tasks:
@@ -93,14 +93,14 @@ async def test_progress_comes_while_a_tool_runs_and_leaving_it_cancels_it() -> N
 
 @pytest.mark.loops
 async def test_the_server_uses_roots_sampling_and_elicitation() -> None:
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     async def sample(request: CreateMessageParams) -> CreateMessageResult:
-        asked.append(request)
+        requested.append(request)
         return CreateMessageResult.from_text("hello from a model", "small")
 
     def elicit(request: ElicitParams) -> dict[str, Any]:
-        asked.append(request)
+        requested.append(request)
         return {"name": "Ada"}
 
     async with everything(roots=["/work"], sample=sample, elicit=elicit) as client:
@@ -109,8 +109,8 @@ async def test_the_server_uses_roots_sampling_and_elicitation() -> None:
         assert "hello from a model" in sampled.text
         elicited = await client.call_tool("trigger-elicitation-request")
         assert "Ada" in elicited.text
-    assert asked[0].max_tokens == 7
-    assert "name" in asked[1].requested_schema["properties"]
+    assert requested[0].max_tokens == 7
+    assert "name" in requested[1].requested_schema["properties"]
 
 
 async def test_the_server_sends_resource_updates_and_log_messages() -> None:

@@ -41,10 +41,10 @@ def extension() -> Connection:
 
 def answer(host: Connection, line: bytes) -> OutboundCall:
     """Asks something and returns the call with this answer, whose id is 0."""
-    asked = call("transform")
-    host.open_call(asked, b"{}")
+    requested = call("transform")
+    host.open_call(requested, b"{}")
     host.receive(line + b"\n")
-    return asked
+    return requested
 
 
 # -- out

@@ -94,8 +94,8 @@ def test_an_immediate_restart_has_a_number_alone() -> None:
     restart = 'restart = { strategy = "immediate", max_retries = 0, initial_delay = "0s" }'
     (found,) = read(entry('name = "v"\n' + PROCESS + restart)).extensions
 
-    asked = found.manifest.restart
-    assert (asked.strategy, asked.most, asked.delay) == (RestartStrategy.IMMEDIATE, 0, 0.001)
+    requested = found.manifest.restart
+    assert (requested.strategy, requested.most, requested.delay) == (RestartStrategy.IMMEDIATE, 0, 0.001)
 
 
 @pytest.mark.parametrize("text", ["", "[workspace]\nmembers = []\n", "extensions = []\n"])

@@ -39,20 +39,20 @@ def shake_hands(
     sayings = [next(greeting), greeting.send(Raw(b'{"status":"ready"}'))]
     with pytest.raises(StopIteration) as stopped:
         greeting.send(Raw(answer))
-    return [saying for saying in sayings if isinstance(saying, WireRequest)], stopped.value.value
+    return [request for request in sayings if isinstance(request, WireRequest)], stopped.value.value
 
 
 # -- the first exchanges
 
 
 def test_the_host_sends_the_configuration_and_requests_the_capabilities() -> None:
-    sayings, greeted = shake_hands(b"[]")
+    sayings, result = shake_hands(b"[]")
 
-    assert [(saying.method.name, saying.params) for saying in sayings] == [
+    assert [(request.method.name, request.params) for request in sayings] == [
         ("initialize", {"depth": 2}),
         ("capabilities", None),
     ]
-    assert greeted.capabilities == Capabilities()
+    assert result.capabilities == Capabilities()
 
 
 def test_operator_settings_override_the_list() -> None:
@@ -69,33 +69,33 @@ def test_a_capability_is_a_tool_and_its_schema_that_of_the_input() -> None:
         {"name": "echo", "description": " "},
         {"name": "any", "description": "d", "params_schema": True, "more": 1},
     ]
-    _, greeted = shake_hands(msgspec.json.encode(listed))
+    _, result = shake_hands(msgspec.json.encode(listed))
 
-    assert greeted.capabilities.tools == (
+    assert result.capabilities.tools == (
         Tool("transform", "Transforms.", schema),
         Tool("echo", "echo", {"type": "object"}),
         Tool("any", "d", {"type": "object"}),
     )
-    assert greeted.extra[0] == MorphirCapability("transform", "Transforms.", schema, {})
-    assert greeted.warnings == ()
-    assert greeted.allows_invalid_schemas
+    assert result.extra[0] == MorphirCapability("transform", "Transforms.", schema, {})
+    assert result.warnings == ()
+    assert result.allows_invalid_schemas
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "x" * 65, "rpc.x", "initialize", "capabilities", "health_check"])
 def test_a_capability_whose_name_no_tool_can_have_is_skipped_with_a_note(name: str) -> None:
     listed = [{"name": name, "description": "d"}, {"name": "echo", "description": "d"}]
-    _, greeted = shake_hands(msgspec.json.encode(listed))
+    _, result = shake_hands(msgspec.json.encode(listed))
 
-    assert [tool.name for tool in greeted.capabilities.tools] == ["echo"]
-    (note,) = greeted.warnings
+    assert [tool.name for tool in result.capabilities.tools] == ["echo"]
+    (note,) = result.warnings
     assert note.startswith(f"the capability `{name}` cannot be a tool: ")
 
 
 def test_of_two_capabilities_of_one_name_the_first_holds() -> None:
-    _, greeted = shake_hands(b'[{"name":"a","description":"1"},{"name":"a","description":"2"}]')
+    _, result = shake_hands(b'[{"name":"a","description":"1"},{"name":"a","description":"2"}]')
 
-    assert [tool.description for tool in greeted.capabilities.tools] == ["1"]
-    assert len(greeted.warnings) == 1
+    assert [tool.description for tool in result.capabilities.tools] == ["1"]
+    assert len(result.warnings) == 1
 
 
 @pytest.mark.parametrize("answer", [b"null", b"{}", b'["transform"]', b'[{"name":"a"}]'])
@@ -156,10 +156,10 @@ def test_an_extension_is_ready_and_lists_its_tools_as_capabilities() -> None:
 
 def test_a_tool_is_called_by_its_own_name() -> None:
     phrase = MAPPING.get_method("tool.call")
-    saying = phrase.encode_request(ToolCall("transform", {"ir": {}}), LinkState("v", TOOLS))
+    request = phrase.encode_request(ToolCall("transform", {"ir": {}}), LinkState("v", TOOLS))
 
-    assert (saying.method.name, saying.params) == ("transform", {"ir": {}})
-    assert phrase.decode_request(saying, LinkState("v", TOOLS)) == ToolCall("transform", {"ir": {}})
+    assert (request.method.name, request.params) == ("transform", {"ir": {}})
+    assert phrase.decode_request(request, LinkState("v", TOOLS)) == ToolCall("transform", {"ir": {}})
 
 
 def test_a_tool_is_served_under_its_name_unless_the_author_has_that_method() -> None:
@@ -181,13 +181,13 @@ def test_absent_params_are_an_empty_input_and_other_values_than_objects_are_refu
 def test_problems_of_an_input_are_reported_with_their_pointer_in_the_params() -> None:
     fail = MAPPING.get_method("tool.call").encode_failure
     assert fail is not None
-    saying = WireRequest(Method[Any, Any]("transform", Any, Any), {})
+    request = WireRequest(Method[Any, Any]("transform", Any, Any), {})
 
     with pytest.raises(InvalidParams) as caught:
-        fail(InvalidParams([("/input/ir", "is missing")]), saying, LinkState("v"))
+        fail(InvalidParams([("/input/ir", "is missing")]), request, LinkState("v"))
     assert caught.value.problems == (("/ir", "is missing"),)
     with pytest.raises(RpcError, match="no disk"):
-        fail(RpcError(7, "no disk"), saying, LinkState("v"))
+        fail(RpcError(7, "no disk"), request, LinkState("v"))
 
 
 # -- health
@@ -195,19 +195,19 @@ def test_problems_of_an_input_are_reported_with_their_pointer_in_the_params() ->
 
 def test_the_info_of_an_extension_is_its_health() -> None:
     phrase, state = MAPPING.get_method("info.get"), LinkState("v")
-    saying = phrase.encode_request(None, state)
+    request = phrase.encode_request(None, state)
 
-    assert saying.method is HEALTH_CHECK
-    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.DEGRADED, "slow"), saying, state).capabilities == (
+    assert request.method is HEALTH_CHECK
+    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.DEGRADED, "slow"), request, state).capabilities == (
         CapabilityInfo("health", "degraded", ("slow",)),
     )
-    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.HEALTHY), saying, state).capabilities == (
+    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.HEALTHY), request, state).capabilities == (
         CapabilityInfo("health", "healthy"),
     )
 
 
 @pytest.mark.parametrize(
-    ("told", "health"),
+    ("received", "health"),
     [
         ((), MorphirHealth(MorphirHealthStatus.HEALTHY)),
         (
@@ -221,13 +221,13 @@ def test_the_info_of_an_extension_is_its_health() -> None:
         ((CapabilityInfo("health", "unhealthy"),), MorphirHealth(MorphirHealthStatus.UNHEALTHY)),
     ],
 )
-def test_an_extension_is_healthy_unless_its_info_says_otherwise(told: Any, health: MorphirHealth) -> None:
+def test_an_extension_is_healthy_unless_its_info_says_otherwise(received: Any, health: MorphirHealth) -> None:
     phrase, state = MAPPING.get_method("info.get"), LinkState("v")
-    saying = WireRequest(HEALTH_CHECK)
+    request = WireRequest(HEALTH_CHECK)
 
     assert [*phrase.wire_methods(state)] == [HEALTH_CHECK]
-    assert phrase.decode_request(saying, state) is None
-    assert phrase.encode_result(ExtensionInfo(capabilities=told), saying, state) == health
+    assert phrase.decode_request(request, state) is None
+    assert phrase.encode_result(ExtensionInfo(capabilities=received), request, state) == health
 
 
 def test_an_author_may_serve_health() -> None:
@@ -242,9 +242,9 @@ def test_an_author_may_serve_health() -> None:
     [(LogLevel.DEBUG, "debug"), (LogLevel.INFO, "info"), (LogLevel.WARNING, "warn"), (LogLevel.CRITICAL, "error")],
 )
 def test_log_notifications_have_a_level_and_a_message(level: LogLevel, word: str) -> None:
-    tale = MAPPING.notifications["$/log"].encode(LogRecord(level, "v", "m"), LinkState("v"))
+    notification = MAPPING.notifications["$/log"].encode(LogRecord(level, "v", "m"), LinkState("v"))
 
-    assert tale == WireNotification("log", {"level": word, "message": "m"})
+    assert notification == WireNotification("log", {"level": word, "message": "m"})
 
 
 @pytest.mark.parametrize(
@@ -261,9 +261,9 @@ def test_log_notifications_have_a_level_and_a_message(level: LogLevel, word: str
     ],
 )
 def test_every_log_notification_is_accepted(given: Any, level: LogLevel, message: str) -> None:
-    heard = MAPPING.notifications["$/log"].decode(given, LinkState("v"))
+    messages = MAPPING.notifications["$/log"].decode(given, LinkState("v"))
 
-    assert heard == LogRecord(level, "log", message)
+    assert messages == LogRecord(level, "log", message)
 
 
 # -- the rest

@@ -180,10 +180,10 @@ async def test_an_extension_runs_beside_its_list_with_its_own_variables_and_all_
     (tmp_path / "morphir.toml").write_text(listed, encoding="utf-8")
     async with Host([tmp_path], grants={"about": TOOLS}, inherit_environment=dialects, data=None) as host:
         await host.ready("about")
-        told = json.loads(await host.call_tool("about:tell", {}))
-    assert told["cwd"] == str(tmp_path)
-    assert (told["env"].get("OF_THE_HOST"), told["env"]["OWN"]) == ("1" if dialects else None, "2")
-    assert told["config"] == {"depth": 3, "rules": ["a"]}
+        received = json.loads(await host.call_tool("about:tell", {}))
+    assert received["cwd"] == str(tmp_path)
+    assert (received["env"].get("OF_THE_HOST"), received["env"]["OWN"]) == ("1" if dialects else None, "2")
+    assert received["config"] == {"depth": 3, "rules": ["a"]}
 
 
 @pytest.mark.slow

@@ -176,9 +176,9 @@ def test_a_capability_that_is_not_granted_is_refused_with_the_message_of_nexo(ho
 
 
 def test_requests_of_an_extension_have_ids_that_begin_with_app(extension: Connection) -> None:
-    call, asked = open_call(extension, "nexo/admin/agents/list")
+    call, requested = open_call(extension, "nexo/admin/agents/list")
 
-    assert asked == b'{"jsonrpc":"2.0","id":"app:1","method":"nexo/admin/agents/list","params":{}}\n'
+    assert requested == b'{"jsonrpc":"2.0","id":"app:1","method":"nexo/admin/agents/list","params":{}}\n'
     extension.receive(b'{"jsonrpc":"2.0","id":"app:1","result":{"agents":[]}}\n', 0.0)
     assert call.result is not None
 
@@ -258,11 +258,11 @@ def test_a_host_is_detected_by_its_first_message(frame: bytes, framing: type, is
 
 
 def test_its_host_defaults_apply_to_limits_timeouts_and_the_breaker() -> None:
-    habits = NEXO.host_defaults
+    defaults = NEXO.host_defaults
 
-    assert DEFAULT_LIMITS.but(**habits.limits).but(**habits.host_limits).call_timeout == 30
-    assert replace(DEFAULT_TIMEOUTS, **habits.timeouts).tool == 30
-    policy: Any = replace(BreakerPolicy(), **habits.breaker)
+    assert DEFAULT_LIMITS.but(**defaults.limits).but(**defaults.host_limits).call_timeout == 30
+    assert replace(DEFAULT_TIMEOUTS, **defaults.timeouts).tool == 30
+    policy: Any = replace(BreakerPolicy(), **defaults.breaker)
     assert (policy.failures, policy.open_for, policy.longest_open, policy.successes) == (5, 10, 120, 2)
 
 

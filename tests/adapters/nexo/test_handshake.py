@@ -25,58 +25,58 @@ HOST = HostInfo("ana", "0.1.0")
 def shake_hands(answer: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResult]:
     """Returns what a host says first, and what it makes of the answer."""
     steps = MAPPING.client_handshake(HandshakeContext(extension="weather", host=HOST, extra=extra))
-    said = next(steps)
-    assert isinstance(said, WireRequest)
+    output = next(steps)
+    assert isinstance(output, WireRequest)
     with pytest.raises(StopIteration) as stop:
         steps.send(Raw(answer))
-    greeted: HandshakeResult = stop.value.value
-    return said, greeted
+    handshake_result: HandshakeResult = stop.value.value
+    return output, handshake_result
 
 
 def test_a_host_says_its_version_and_the_id_of_the_extension() -> None:
-    said, _ = shake_hands(b"{}")
+    output, _ = shake_hands(b"{}")
 
-    assert said.method.name == "initialize"
-    assert msgspec.to_builtins(said.params) == {"agent_version": "0.1.0", "extension_id": "weather"}
+    assert output.method.name == "initialize"
+    assert msgspec.to_builtins(output.params) == {"agent_version": "0.1.0", "extension_id": "weather"}
 
 
 def test_the_offers_of_an_extension_are_mapped_to_the_contract() -> None:
     manifest = NexoManifest(pollers=("rain",), passthrough=True)
-    _, greeted = shake_hands(
+    _, handshake_result = shake_hands(
         b'{"server_version":"w-1","tools":[{"name":"get","description":"d","input_schema":{"type":"object"}}],'
         b'"hooks":["before_message"]}',
         manifest,
     )
 
-    assert greeted.capabilities == Capabilities((Tool("get", "d", {"type": "object"}),))
-    assert greeted.hooks == (HookKind.BEFORE_MESSAGE,)
-    assert greeted.info is not None
-    assert greeted.info.build.version == "w-1"
-    assert greeted.extra == NexoExtra(agent_id="ana", server_version="w-1", manifest=manifest)
+    assert handshake_result.capabilities == Capabilities((Tool("get", "d", {"type": "object"}),))
+    assert handshake_result.hooks == (HookKind.BEFORE_MESSAGE,)
+    assert handshake_result.info is not None
+    assert handshake_result.info.build.version == "w-1"
+    assert handshake_result.extra == NexoExtra(agent_id="ana", server_version="w-1", manifest=manifest)
 
 
 @pytest.mark.parametrize(
     "answer", [b"{}", b"null", b'{"name":"p","version":"1","capabilities":{"pollers":["x"]},"extra":[1]}']
 )
 def test_every_member_of_the_response_may_be_left_out(answer: bytes) -> None:
-    _, greeted = shake_hands(answer)
+    _, handshake_result = shake_hands(answer)
 
-    assert greeted.capabilities == Capabilities()
-    assert greeted.info is None
+    assert handshake_result.capabilities == Capabilities()
+    assert handshake_result.info is None
 
 
 def test_unknown_hooks_are_skipped_with_a_note() -> None:
-    _, greeted = shake_hands(b'{"hooks":["on_sunrise","after_tool_call"]}')
+    _, handshake_result = shake_hands(b'{"hooks":["on_sunrise","after_tool_call"]}')
 
-    assert greeted.hooks == (HookKind.AFTER_TOOL_CALL,)
-    [note] = greeted.warnings
+    assert handshake_result.hooks == (HookKind.AFTER_TOOL_CALL,)
+    [note] = handshake_result.warnings
     assert "on_sunrise" in note
 
 
 def test_a_tool_needs_nothing_but_a_name() -> None:
-    _, greeted = shake_hands(b'{"tools":[{"name":"get"}]}')
+    _, handshake_result = shake_hands(b'{"tools":[{"name":"get"}]}')
 
-    assert greeted.capabilities.tools == (Tool("get", "", {}),)
+    assert handshake_result.capabilities.tools == (Tool("get", "", {}),)
 
 
 @pytest.mark.parametrize("answer", [b'{"tools":{}}', b'{"tools":[{}]}', b'"ready"', b'{"server_version":"\xff"}'])
@@ -151,17 +151,17 @@ def test_a_list_of_tools_may_be_bare(answer: bytes) -> None:
 
 def test_shutdown_has_a_reason() -> None:
     assert MAPPING.encode_shutdown is not None
-    said = MAPPING.encode_shutdown(LinkState("weather"))
+    output = MAPPING.encode_shutdown(LinkState("weather"))
 
-    assert said.method.name == "shutdown"
-    assert msgspec.to_builtins(said.params) == {"reason": "client shutdown"}
+    assert output.method.name == "shutdown"
+    assert msgspec.to_builtins(output.params) == {"reason": "client shutdown"}
 
 
 def test_shutdown_has_the_given_reason() -> None:
     assert MAPPING.encode_shutdown is not None
-    said = MAPPING.encode_shutdown(LinkState("weather", shutdown_reason="reload\x1b[31m"))
+    output = MAPPING.encode_shutdown(LinkState("weather", shutdown_reason="reload\x1b[31m"))
 
-    assert said.params.reason == "reload[31m"
+    assert output.params.reason == "reload[31m"
 
 
 def test_a_reason_is_short_and_free_of_control_characters() -> None:

@@ -42,9 +42,9 @@ def as_json(value: Any) -> Any:
 def decode_hook(kind: HookKind, params: dict[str, Any]) -> tuple[WireRequest, HookEvent]:
     """Returns a request of a host, and the event that an extension hears in it."""
     method = HOOK_METHODS[kind]
-    saying = WireRequest(method, msgspec.convert(params, method.params))
-    event: HookEvent = HOOKS.decode_request(saying, STATE)
-    return saying, event
+    request = WireRequest(method, msgspec.convert(params, method.params))
+    event: HookEvent = HOOKS.decode_request(request, STATE)
+    return request, event
 
 
 # -- a host asks
@@ -84,10 +84,10 @@ def decode_hook(kind: HookKind, params: dict[str, Any]) -> tuple[WireRequest, Ho
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_event_has_its_method_and_its_members(event: HookEvent, method: str, params: dict[str, Any]) -> None:
-    saying = HOOKS.encode_request(event, STATE)
+    request = HOOKS.encode_request(event, STATE)
 
-    assert saying.method.name == method
-    assert as_json(saying.params) == params
+    assert request.method.name == method
+    assert as_json(request.params) == params
 
 
 def test_values_that_the_contract_lacks_are_taken_from_the_data_of_an_event() -> None:
@@ -96,13 +96,13 @@ def test_values_that_the_contract_lacks_are_taken_from_the_data_of_an_event() ->
     answered = HookEvent(HookKind.ON_MESSAGE_COMPLETE, message="hi", session_id="s-1", data=data)
     ran = HookEvent(HookKind.AFTER_TOOL_CALL, "bash", "bash", session_id="s-1", data=data)
 
-    said = [as_json(HOOKS.encode_request(event, STATE).params) for event in (message, answered, ran)]
+    output = [as_json(HOOKS.encode_request(event, STATE).params) for event in (message, answered, ran)]
 
-    assert [one["agent_id"] for one in said] == ["carlos"] * 3
-    assert [one["session_id"] for one in said] == ["s-1"] * 3
-    assert said[0]["source"] == "telegram"
-    assert said[1]["text_in"] == "hello"
-    assert (said[2]["duration_ms"], said[2]["error"]) == (12, "gone")
+    assert [one["agent_id"] for one in output] == ["carlos"] * 3
+    assert [one["session_id"] for one in output] == ["s-1"] * 3
+    assert output[0]["source"] == "telegram"
+    assert output[1]["text_in"] == "hello"
+    assert (output[2]["duration_ms"], output[2]["error"]) == (12, "gone")
 
 
 def test_a_link_of_which_nothing_is_known_has_no_agent() -> None:
@@ -204,9 +204,9 @@ def test_an_extension_gets_events_of_the_contract() -> None:
     ],
 )
 def test_the_decision_of_an_extension_reaches_its_host(kind: HookKind, result: HookResult, answer: Any) -> None:
-    saying, _ = decode_hook(kind, {"text": "hi"})
+    request, _ = decode_hook(kind, {"text": "hi"})
 
-    assert as_json(HOOKS.encode_result(result, saying, STATE)) == answer
+    assert as_json(HOOKS.encode_result(result, request, STATE)) == answer
 
 
 def test_an_extension_is_called_under_the_names_of_all_four_hooks() -> None:

@@ -102,9 +102,9 @@ async def test_its_hooks_are_called_through_the_contract(caplog: pytest.LogCaptu
     assert (calm, warned) == (Continue(), Inject("A storm is coming."))
     assert (blocked, changed) == (Block("never open one indoors"), Modify({"command": "rain"}))
     assert late == Continue()
-    said = caplog.text
-    assert "on_sunrise" in said
-    assert "not allowed for after_tool_call" in said
+    output = caplog.text
+    assert "on_sunrise" in output
+    assert "not allowed for after_tool_call" in output
 
 
 @pytest.mark.loops
@@ -156,10 +156,10 @@ async def test_only_the_host_sends_it_the_session() -> None:
         async with connect_extension(
             WEATHER, dialect="nexo", grants=["tools.register"], extra=PASSTHROUGH, schemas="off"
         ) as weather:
-            told = await weather.call_tool_json("whoami", forged, meta=meta)
+            received = await weather.call_tool_json("whoami", forged, meta=meta)
             alone = await weather.call_tool_json("whoami", forged)
 
-    assert told["session"] == meta
+    assert received["session"] == meta
     assert alone["session"] == {"agent_id": "becket", "session_id": None}
 
 
@@ -268,13 +268,13 @@ def test_the_manifests_of_the_programs_are_read() -> None:
 def test_a_host_of_that_system_drives_an_extension_of_becket() -> None:
     program = [sys.executable, str(PROGRAMS / "mini_host.py"), sys.executable, str(PROGRAMS / "served.py")]
     done = subprocess.run(program, capture_output=True, check=True, timeout=100, encoding="utf-8")
-    said = [(name, value) for name, value in map(json.loads, done.stdout.splitlines())]
-    answers = dict(said)
+    output = [(name, value) for name, value in map(json.loads, done.stdout.splitlines())]
+    answers = dict(output)
 
     assert answers["initialize"]["server_version"] == "1.0.0"
     assert answers["initialize"]["hooks"] == ["before_message", "after_message", "before_tool_call"]
     assert answers["tools/list"]["tools"] == answers["initialize"]["tools"]
-    assert [value for name, value in said if name in ("tools/call", "slow")] == [
+    assert [value for name, value in output if name in ("tools/call", "slow")] == [
         3,
         "quick",
         "at last",
@@ -284,13 +284,13 @@ def test_a_host_of_that_system_drives_an_extension_of_becket() -> None:
         "-32004 capability_not_granted "
         "{'capability': 'reload', 'microapp_id': 'served', 'method': 'nexo/admin/reload'}",
     ]
-    assert [value for name, value in said if name.startswith("hooks/")] == [
+    assert [value for name, value in output if name.startswith("hooks/")] == [
         {"abort": True, "reason": "no"},
         {"abort": False},
         {"abort": False, "override": {"text": "hello\n\nIt rains."}},
         {"abort": False},
     ]
-    ticks = [value for name, value in said if name == "poll_tick"]
+    ticks = [value for name, value in output if name == "poll_tick"]
     assert [value.get("items_seen", value.get("failed")) for value in ticks] == [
         1,
         2,

@@ -28,17 +28,17 @@ def sealed(input: dict[str, Any], meta: dict[str, Any] | None, state: LinkState)
 
 
 def test_a_call_travels_with_its_name_and_arguments() -> None:
-    saying = CALLS.encode_request(ToolCall("get", {"city": "Bogotá"}), LinkState("weather"))
+    request = CALLS.encode_request(ToolCall("get", {"city": "Bogotá"}), LinkState("weather"))
 
-    assert saying.method.name == "tools/call"
-    assert msgspec.to_builtins(saying.params) == {"name": "get", "arguments": {"city": "Bogotá"}}
+    assert request.method.name == "tools/call"
+    assert msgspec.to_builtins(request.params) == {"name": "get", "arguments": {"city": "Bogotá"}}
 
 
 def test_a_result_is_any_json() -> None:
-    saying = CALLS.encode_request(ToolCall("get", {}), LinkState("weather"))
+    request = CALLS.encode_request(ToolCall("get", {}), LinkState("weather"))
 
-    assert CALLS.decode_result({"temperature": 17}, saying, LinkState("weather")) == {"temperature": 17}
-    assert CALLS.encode_result([1, None], saying, LinkState("weather")) == [1, None]
+    assert CALLS.decode_result({"temperature": 17}, request, LinkState("weather")) == {"temperature": 17}
+    assert CALLS.encode_result([1, None], request, LinkState("weather")) == [1, None]
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_a_result_is_any_json() -> None:
     [({"city": "Bogotá"}, {"city": "Bogotá"}), (None, {}), ({"_meta": {"agent_id": "a"}, "city": "x"}, {"city": "x"})],
 )
 def test_an_extension_gets_only_the_arguments(arguments: Any, input: dict[str, Any]) -> None:
-    heard = CALLS.decode_request(WireRequest(TOOLS_CALL, NexoToolCallParams("get", arguments)), LinkState("weather"))
+    received = CALLS.decode_request(WireRequest(TOOLS_CALL, NexoToolCallParams("get", arguments)), LinkState("weather"))
 
-    assert heard == ToolCall("get", input)
+    assert received == ToolCall("get", input)
 
 
 def test_arguments_that_are_not_an_object_are_refused() -> None:

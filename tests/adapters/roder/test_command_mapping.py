@@ -30,20 +30,20 @@ def text_of(value: object) -> str:
 
 
 def tales(given: Any) -> list[tuple[str, str]]:
-    return [(tale.method, text_of(tale.params)) for tale in given]
+    return [(notification.method, text_of(notification.params)) for notification in given]
 
 
 def test_a_command_is_a_task_whose_executor_has_its_name() -> None:
-    saying = COMMAND.encode_request(CommandInvoke("tidy", ("desk", "shelf"), "run-1"), STATE)
+    request = COMMAND.encode_request(CommandInvoke("tidy", ("desk", "shelf"), "run-1"), STATE)
 
-    assert saying.method is COMMAND_STREAM
-    assert text_of(saying.params) == (
+    assert request.method is COMMAND_STREAM
+    assert text_of(request.params) == (
         '{"executorId":"tidy","executionId":"run-1","taskId":"run-1","input":{"args":["desk","shelf"]}}'
     )
 
 
 @pytest.mark.parametrize(
-    ("event", "heard"),
+    ("event", "messages"),
     [
         ({"type": "output", "stream": "stdout", "chunk": "a"}, Text("a")),
         ({"type": "output", "stream": "stderr", "chunk": "a"}, ErrorText("a")),
@@ -52,10 +52,10 @@ def test_a_command_is_a_task_whose_executor_has_its_name() -> None:
         ({"type": "failed", "error": "e"}, CommandRunDone(None, "e")),
     ],
 )
-def test_the_events_of_a_task_are_output_of_a_command(event: dict[str, Any], heard: CommandEvent) -> None:
+def test_the_events_of_a_task_are_output_of_a_command(event: dict[str, Any], messages: CommandEvent) -> None:
     raw = Raw(msgspec.json.encode({"executionId": "e-1", "event": event}))
 
-    assert decode_command_event(raw) == heard
+    assert decode_command_event(raw) == messages
 
 
 def gathered(*events: CommandEvent) -> Any:
@@ -123,24 +123,24 @@ def test_any_input_of_a_task_becomes_arguments(given: object, args: tuple[str, .
 def test_the_output_of_a_command_is_sent_as_that_of_a_task(event: CommandEvent, output: tuple[str, str]) -> None:
     assert COMMAND.encode_event is not None
 
-    told = COMMAND.encode_event(event, WireRequest(TASKS_EXECUTE, RUN), STATE)
+    received = COMMAND.encode_event(event, WireRequest(TASKS_EXECUTE, RUN), STATE)
 
     event_text = f'{{"type":"output","stream":"{output[0]}","chunk":{text_of(output[1])}}}'
-    assert tales([told]) == [("tasks/event", f'{{"executionId":"e-1","event":{event_text}}}')]
+    assert tales([received]) == [("tasks/event", f'{{"executionId":"e-1","event":{event_text}}}')]
 
 
 def test_the_end_of_a_command_reports_that_it_is_done() -> None:
     assert COMMAND.encode_event is not None
     assert COMMAND.encode_end_events is not None
     assert COMMAND.encode_ack is not None
-    saying = WireRequest(TASKS_EXECUTE, RUN)
+    request = WireRequest(TASKS_EXECUTE, RUN)
 
-    assert COMMAND.encode_event(CommandDone(), saying, STATE) is None
-    assert text_of(COMMAND.encode_ack(saying, LinkState("demo", extra=object()))) == '{"executionId":"e-1"}'
-    assert tales(COMMAND.encode_end_events({"n": 1}, None, saying, STATE)) == [
+    assert COMMAND.encode_event(CommandDone(), request, STATE) is None
+    assert text_of(COMMAND.encode_ack(request, LinkState("demo", extra=object()))) == '{"executionId":"e-1"}'
+    assert tales(COMMAND.encode_end_events({"n": 1}, None, request, STATE)) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"payload":{"n":1}}}}')
     ]
-    assert tales(COMMAND.encode_end_events(None, RequestCancelled(), saying, STATE)) == [
+    assert tales(COMMAND.encode_end_events(None, RequestCancelled(), request, STATE)) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"cancelled"}}')
     ]
 

@@ -59,12 +59,12 @@ def test_a_response_and_a_notification_are_written_as_json_rpc_has_them(dialect:
 
 
 def test_its_host_defaults_apply_to_limits_timeouts_and_restarts() -> None:
-    habits = RODER.host_defaults
+    defaults = RODER.host_defaults
 
-    assert replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits).handshake == 10.0
-    assert replace(DEFAULT_TIMEOUTS, **habits.timeouts).shutdown == 1.8
-    restart = {**habits.restart, "strategy": RestartStrategy(habits.restart["strategy"])}
+    assert replace(DEFAULT_LIMITS, **defaults.limits, **defaults.host_limits).handshake == 10.0
+    assert replace(DEFAULT_TIMEOUTS, **defaults.timeouts).shutdown == 1.8
+    restart = {**defaults.restart, "strategy": RestartStrategy(defaults.restart["strategy"])}
     assert replace(RestartPolicy(), **restart).strategy is RestartStrategy.NEVER
-    assert habits.inherited_variables == ("PATH",)
-    assert habits.starts_on_demand
-    assert not habits.runs_in_root
+    assert defaults.inherited_variables == ("PATH",)
+    assert defaults.starts_on_demand
+    assert not defaults.runs_in_root

@@ -90,19 +90,19 @@ def raw(value: object) -> Raw:
 
 
 def hold(
-    answers: list[object], said: list[WireRequest] | None = None, introduced: HandshakeContext | None = None
+    answers: list[object], output: list[WireRequest] | None = None, introduced: HandshakeContext | None = None
 ) -> HandshakeResult:
     """Drives a greeting with these answers; errors are thrown into it."""
     steps: Generator[Any, Any, HandshakeResult] = client_handshake(introduced or introduction())
     step = next(steps)
     try:
         for answer in answers:
-            if said is not None:
-                said.append(step)
+            if output is not None:
+                output.append(step)
             step = steps.throw(answer) if isinstance(answer, Exception) else steps.send(raw(answer))
     except StopIteration as stop:
-        greeted: HandshakeResult = stop.value
-        return greeted
+        handshake_result: HandshakeResult = stop.value
+        return handshake_result
     raise AssertionError(f"it asks for more: {step}")
 
 
@@ -110,20 +110,20 @@ def hold(
 
 
 def test_the_host_says_its_versions_and_what_the_manifest_and_the_configuration_give() -> None:
-    said: list[WireRequest] = []
+    output: list[WireRequest] = []
 
-    hold([echo(), {"models": []}], said, introduction(config={"a": 1}))
+    hold([echo(), {"models": []}], output, introduction(config={"a": 1}))
 
-    assert said[0].method is INITIALIZE
-    assert msgspec.json.encode(said[0].params).decode() == (
+    assert output[0].method is INITIALIZE
+    assert msgspec.json.encode(output[0].params).decode() == (
         '{"protocolVersion":"0.2.0","apiVersion":"0.1.0","extensionId":"demo","cwd":".",'
         '"grantedCapabilities":["events.read.turn"],"config":{"a":1},"eventFilter":{"kinds":["turn."]}}'
     )
-    assert msgspec.json.encode(said[1].params) == b'{"engineId":"models"}'
+    assert msgspec.json.encode(output[1].params) == b'{"engineId":"models"}'
 
 
 @pytest.mark.parametrize(
-    ("loaded", "cwd", "told"),
+    ("loaded", "cwd", "received"),
     [
         (LOADED, None, "."),
         (replace(LOADED, cwd="work"), "/elsewhere", "work"),
@@ -131,12 +131,12 @@ def test_the_host_says_its_versions_and_what_the_manifest_and_the_configuration_
         (None, None, "."),
     ],
 )
-def test_the_folder_is_sent_as_it_was_configured(loaded: LoadedManifest | None, cwd: str | None, told: str) -> None:
-    said: list[WireRequest] = []
+def test_the_folder_is_sent_as_it_was_configured(loaded: LoadedManifest | None, cwd: str | None, received: str) -> None:
+    output: list[WireRequest] = []
 
-    hold([echo(), {"models": []}], said, introduction(loaded, cwd=cwd))
+    hold([echo(), {"models": []}], output, introduction(loaded, cwd=cwd))
 
-    assert said[0].params.cwd == told
+    assert output[0].params.cwd == received
 
 
 def test_events_go_to_sinks_that_subscribe_to_their_kind() -> None:
@@ -149,9 +149,9 @@ def test_events_go_to_sinks_that_subscribe_to_their_kind() -> None:
 
 
 def test_all_services_are_mapped_to_the_contract() -> None:
-    greeted = hold([echo(), {"models": MODELS}])
+    handshake_result = hold([echo(), {"models": MODELS}])
 
-    assert greeted.capabilities == Capabilities(
+    assert handshake_result.capabilities == Capabilities(
         (Tool("count", "Counts.", SCHEMA), Tool("odd-name--yes", "odd name: yes", SCHEMA)),
         (
             Provider(
@@ -170,7 +170,7 @@ def test_all_services_are_mapped_to_the_contract() -> None:
             DeclaredCapability("subagent_dispatcher", "agents"),
         ),
     )
-    offer: RoderOffer = greeted.extra
+    offer: RoderOffer = handshake_result.extra
     assert offer.manifest is MANIFEST
     assert offer.event_filter == EventFilter(("turn.",))
     assert offer.tools == {"count": ("t", "count"), "odd-name--yes": ("t", "odd name: yes")}
@@ -178,7 +178,7 @@ def test_all_services_are_mapped_to_the_contract() -> None:
         ("models", "small"): ("models", "small"),
         ("models", "sage-7b"): ("models", "sage:7b"),
     }
-    assert greeted.warnings == ()
+    assert handshake_result.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -191,11 +191,11 @@ def test_all_services_are_mapped_to_the_contract() -> None:
     ],
 )
 def test_an_engine_without_models_does_not_affect_the_tools(answer: object) -> None:
-    greeted = hold([echo(), answer])
+    handshake_result = hold([echo(), answer])
 
-    assert greeted.capabilities.providers == ()
-    assert len(greeted.capabilities.tools) == 2
-    assert len(greeted.warnings) == (answer != {"models": []})
+    assert handshake_result.capabilities.providers == ()
+    assert len(handshake_result.capabilities.tools) == 2
+    assert len(handshake_result.warnings) == (answer != {"models": []})
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.0.1", ""])
@@ -264,11 +264,11 @@ def test_a_response_that_cannot_be_read_is_refused(answer: object) -> None:
 def test_without_a_manifest_the_response_itself_says_what_there_is() -> None:
     answer = echo(extensionId="whoever", manifestChecksum="whatever")
 
-    greeted = hold([answer, {"models": MODELS}], introduced=introduction(None))
+    handshake_result = hold([answer, {"models": MODELS}], introduced=introduction(None))
 
-    assert greeted.extra.manifest.id == "whoever"
-    assert greeted.extra.event_filter == EventFilter()
-    assert [tool.name for tool in greeted.capabilities.tools] == ["count", "odd-name--yes"]
+    assert handshake_result.extra.manifest.id == "whoever"
+    assert handshake_result.extra.event_filter == EventFilter()
+    assert [tool.name for tool in handshake_result.capabilities.tools] == ["count", "odd-name--yes"]
 
 
 def test_without_a_manifest_the_version_counts_all_the_same() -> None:
@@ -308,10 +308,12 @@ def test_two_engines_and_two_tools_of_one_name_stay_distinct() -> None:
     loaded = LoadedManifest.from_bytes(replace(MANIFEST, provides=provides), b"id = 1")
 
     models = {"models": [{"id": "m", "name": "M"}]}
-    greeted = hold([echo(services=msgspec.to_builtins(provides)), models, models], introduced=introduction(loaded))
+    handshake_result = hold(
+        [echo(services=msgspec.to_builtins(provides)), models, models], introduced=introduction(loaded)
+    )
 
-    assert greeted.extra.tools == {"count": ("a", "count"), "count_2": ("b", "count")}
-    assert greeted.extra.models == {("one", "m"): ("One", "m"), ("one_2", "m"): ("one", "m")}
+    assert handshake_result.extra.tools == {"count": ("a", "count"), "count_2": ("b", "count")}
+    assert handshake_result.extra.models == {("one", "m"): ("One", "m"), ("one_2", "m"): ("one", "m")}
 
 
 # -- the extension's side

@@ -95,8 +95,8 @@ class Notes(ExtensionServer):
         )
 
     @handles(roder.EVENTS_HANDLE)
-    async def hear(self, told: roder.EventsHandleParams, ctx: Context) -> None:
-        self.heard.append(told.envelope.kind)
+    async def hear(self, received: roder.EventsHandleParams, ctx: Context) -> None:
+        self.heard.append(received.envelope.kind)
         event = roder.RoderExtensionEvent(
             extension_id="notes", event_kind="notes.heard", schema_version=1, payload=None
         )
@@ -182,15 +182,15 @@ async def test_an_author_returns_what_an_agent_came_to() -> None:
 
 @pytest.mark.loops
 async def test_events_are_sent_to_the_extension_and_by_it() -> None:
-    notes, told = Notes(), anyio.Event()
+    notes, received = Notes(), anyio.Event()
     envelope = roder.EventEnvelope(
         event_id="v", seq=1, timestamp="2026-01-01T00:00:00Z", source="Core", kind="turn.started", event={}
     )
     with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS) as (host, _):
-            host.peer.on(roder.EXTENSION_EVENT)(lambda _: told.set())
+            host.peer.on(roder.EXTENSION_EVENT)(lambda _: received.set())
             await host.peer.notify(roder.EVENTS_HANDLE, roder.EventsHandleParams(envelope))
-            await told.wait()
+            await received.wait()
 
     assert notes.heard == ["turn.started"]
 

@@ -266,17 +266,17 @@ def test_one_entry_that_cannot_be_used_leaves_the_others_alone(workspace: Path) 
     listing = read_list(workspace, text)
 
     assert [found.manifest.id for found in listing.extensions] == ["demo-ext"]
-    told = dict(listing.problems)
-    assert told["/process_extensions/0/manifest"].startswith(
+    received = dict(listing.problems)
+    assert received["/process_extensions/0/manifest"].startswith(
         f"process extension gone manifest {workspace}/nowhere.toml is unreadable: "
     )
-    assert "process extension broken manifest" in told["/process_extensions/1/manifest"]
-    assert "is invalid: " in told["/process_extensions/1/manifest"]
-    assert told["/process_extensions/2/manifest"].endswith(
+    assert "process extension broken manifest" in received["/process_extensions/1/manifest"]
+    assert "is invalid: " in received["/process_extensions/1/manifest"]
+    assert received["/process_extensions/2/manifest"].endswith(
         "is invalid: /provides: process extension sink declares no provided services"
     )
-    assert "leads out of the root" in told["/process_extensions/3/manifest"]
-    assert "/process_extensions/4/id" in told
+    assert "leads out of the root" in received["/process_extensions/3/manifest"]
+    assert "/process_extensions/4/id" in received
 
 
 def test_an_entry_that_is_turned_off_turns_its_extension_off(workspace: Path) -> None:

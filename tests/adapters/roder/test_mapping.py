@@ -84,17 +84,17 @@ def text_of(value: object) -> str:
 
 
 def tales(given: Any) -> list[tuple[str, str]]:
-    return [(tale.method, text_of(tale.params)) for tale in given]
+    return [(notification.method, text_of(notification.params)) for notification in given]
 
 
 # -- tools
 
 
 def test_a_tool_is_called_by_the_names_that_the_manifest_has() -> None:
-    saying = TOOL.encode_request(ToolCall("count-it", {"text": "a"}), host_state())
+    wire_request = TOOL.encode_request(ToolCall("count-it", {"text": "a"}), host_state())
 
-    assert saying.method is TOOLS_CALL
-    assert text_of(saying.params) == (
+    assert wire_request.method is TOOLS_CALL
+    assert text_of(wire_request.params) == (
         '{"providerId":"t","toolName":"count it","callId":"call-1","threadId":"becket","turnId":"turn-1",'
         '"arguments":{"text":"a"}}'
     )
@@ -148,10 +148,10 @@ def test_a_call_is_decoded_as_in_the_contract() -> None:
     )  # before the first exchange
 
 
-@pytest.mark.parametrize("saying", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
-def test_a_call_of_a_missing_tool_is_refused(saying: WireRequest) -> None:
+@pytest.mark.parametrize("wire_request", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
+def test_a_call_of_a_missing_tool_is_refused(wire_request: WireRequest) -> None:
     with pytest.raises(InvalidParams):
-        TOOL.decode_request(saying, extension_state())
+        TOOL.decode_request(wire_request, extension_state())
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,15 @@ def test_a_tool_that_fails_gets_a_response_and_not_refused() -> None:
 
 @pytest.mark.parametrize("phrase", [COMPLETE, STREAM])
 def test_a_model_is_called_by_the_names_of_roder(phrase: Any) -> None:
-    saying = phrase.encode_request(REQUEST, host_state())
+    wire_request = phrase.encode_request(REQUEST, host_state())
 
-    assert saying.method.name == "inference/streamTurn"
-    assert (saying.params.engine_id, saying.params.stream_id, saying.params.turn_id) == ("Local", "stream-1", "turn-1")
-    assert saying.params.request.model == ModelSelection("Local", "sage:7b")
+    assert wire_request.method.name == "inference/streamTurn"
+    assert (wire_request.params.engine_id, wire_request.params.stream_id, wire_request.params.turn_id) == (
+        "Local",
+        "stream-1",
+        "turn-1",
+    )
+    assert wire_request.params.request.model == ModelSelection("Local", "sage:7b")
 
 
 def test_only_deltas_are_requested_from_an_extension() -> None:
@@ -196,16 +200,16 @@ def test_only_deltas_are_requested_from_an_extension() -> None:
 
 
 def test_a_response_is_acknowledged_streamed_and_ended() -> None:
-    state, saying = extension_state(), WireRequest(STREAM_TURN, TURN)
+    state, wire_request = extension_state(), WireRequest(STREAM_TURN, TURN)
     assert STREAM.encode_ack is not None
     assert STREAM.encode_event is not None
     assert STREAM.encode_end_events is not None
 
-    assert text_of(STREAM.encode_ack(saying, state)) == '{"streamId":"s-1"}'
-    assert STREAM.encode_event(ProviderDone(), saying, state) is None
-    piece = STREAM.encode_event(TextDelta("he"), saying, state)
-    assert tales([piece]) == [("inference/event", '{"streamId":"s-1","event":{"MessageDelta":{"text":"he"}}}')]
-    assert tales(STREAM.encode_end_events(ProviderResult.of_text("he"), None, saying, state)) == [
+    assert text_of(STREAM.encode_ack(wire_request, state)) == '{"streamId":"s-1"}'
+    assert STREAM.encode_event(ProviderDone(), wire_request, state) is None
+    part = STREAM.encode_event(TextDelta("he"), wire_request, state)
+    assert tales([part]) == [("inference/event", '{"streamId":"s-1","event":{"MessageDelta":{"text":"he"}}}')]
+    assert tales(STREAM.encode_end_events(ProviderResult.of_text("he"), None, wire_request, state)) == [
         (
             "inference/event",
             '{"streamId":"s-1","event":{"Completed":{"stop_reason":null,"provider_response_id":null}}}',
@@ -239,7 +243,7 @@ def test_an_error_that_the_response_continues_after_does_not_end_it() -> None:
 
 def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:
     phrase = MAPPING.methods["subagents/dispatch"]
-    saying = phrase.encode_request(DISPATCH, extension_state())
+    wire_request = phrase.encode_request(DISPATCH, extension_state())
     result = SubagentResult(
         thread_id="t", turn_id="u", agent_type="a", final_message="m", exit_reason=SubagentExitReason.COMPLETED
     )
@@ -247,12 +251,12 @@ def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:
     assert phrase.encode_end_events is not None
 
     assert [*phrase.wire_methods(extension_state())] == [SUBAGENTS_DISPATCH]
-    assert phrase.decode_request(saying, extension_state()) is DISPATCH
-    assert text_of(phrase.encode_ack(saying, extension_state())) == '{"dispatchId":"d-1"}'
-    [(name, params)] = tales(phrase.encode_end_events(result, None, saying, extension_state()))
+    assert phrase.decode_request(wire_request, extension_state()) is DISPATCH
+    assert text_of(phrase.encode_ack(wire_request, extension_state())) == '{"dispatchId":"d-1"}'
+    [(name, params)] = tales(phrase.encode_end_events(result, None, wire_request, extension_state()))
     assert name == "subagents/event"
     assert params.startswith('{"dispatchId":"d-1","event":{"type":"completed","result":{')
-    assert tales(phrase.encode_end_events(None, RpcError(1, "broke"), saying, extension_state())) == [
+    assert tales(phrase.encode_end_events(None, RpcError(1, "broke"), wire_request, extension_state())) == [
         ("subagents/event", '{"dispatchId":"d-1","event":{"type":"failed","error":"broke"}}')
     ]
     assert phrase.cancel_method is SUBAGENTS_CANCEL
@@ -265,7 +269,7 @@ def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
     task, turn = MAPPING.methods["tasks/execute"], MAPPING.methods["inference/streamTurn"]
     assert task.encode_end_events is not None
     assert turn.encode_end_events is not None
-    run, asked = WireRequest(TASKS_EXECUTE, RUN), WireRequest(STREAM_TURN, TURN)
+    run, requested = WireRequest(TASKS_EXECUTE, RUN), WireRequest(STREAM_TURN, TURN)
 
     assert tales(task.encode_end_events(TaskResult(exit_code=3), None, run, extension_state())) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"exit_code":3,"payload":null}}}')
@@ -273,9 +277,9 @@ def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
     assert tales(task.encode_end_events(None, RpcError(1, "no"), run, extension_state())) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"no"}}')
     ]
-    [(_, ended)] = tales(turn.encode_end_events(TurnCompleted("stop"), None, asked, extension_state()))
+    [(_, ended)] = tales(turn.encode_end_events(TurnCompleted("stop"), None, requested, extension_state()))
     assert '"stop_reason":"stop"' in ended
-    [(_, failed)] = tales(turn.encode_end_events(None, RpcError(1, "no"), asked, extension_state()))
+    [(_, failed)] = tales(turn.encode_end_events(None, RpcError(1, "no"), requested, extension_state()))
     assert failed == '{"streamId":"s-1","event":{"Failed":{"message":"no"}}}'
     assert turn.correlation_key(TURN) == "s-1"
 
@@ -285,9 +289,9 @@ def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
 
 def test_the_goodbye_is_a_request_with_empty_params() -> None:
     assert MAPPING.encode_shutdown is not None
-    saying = MAPPING.encode_shutdown(extension_state())
+    wire_request = MAPPING.encode_shutdown(extension_state())
 
-    assert (saying.method, saying.params) == (SHUTDOWN, {})
+    assert (wire_request.method, wire_request.params) == (SHUTDOWN, {})
 
 
 @pytest.mark.parametrize("method", ["hook.handle", "memory.append", "config.get", "info.get", "settings.editor.open"])

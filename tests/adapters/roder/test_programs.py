@@ -114,14 +114,14 @@ async def test_its_models_respond_whole_and_in_deltas() -> None:
 async def test_two_concurrent_responses_stay_separate() -> None:
     texts: dict[str, str] = {}
 
-    async def ask(shop: Extension, said: str) -> None:
-        async with shop.stream("workshop-models", "parrot", messages=[user(said)]) as answer:
-            texts[said] = (await answer.result()).text
+    async def ask(shop: Extension, printed: str) -> None:
+        async with shop.stream("workshop-models", "parrot", messages=[user(printed)]) as answer:
+            texts[printed] = (await answer.result()).text
 
     with fail_after(60):
         async with workshop() as shop, anyio.create_task_group() as tasks:
-            for said in ("one", "two", "three"):
-                tasks.start_soon(ask, shop, said)
+            for printed in ("one", "two", "three"):
+                tasks.start_soon(ask, shop, printed)
 
     assert texts == {"one": "one ", "two": "two ", "three": "three "}
 
@@ -160,8 +160,8 @@ async def test_an_abandoned_command_is_cancelled_and_its_output_preserved() -> N
                     break
             await is_told.wait()
 
-    [told] = kept.drain()
-    assert (told.event_kind, told.payload) == ("workshop.cancelled", {"executionId": "run-1"})
+    [received] = kept.drain()
+    assert (received.event_kind, received.payload) == ("workshop.cancelled", {"executionId": "run-1"})
 
 
 @pytest.mark.loops
@@ -172,8 +172,8 @@ async def test_its_tasks_and_agents_are_used_by_their_own_methods() -> None:
             run = roder.ExecuteTaskParams(executor_id="build", execution_id="e", task_id="k", input={"args": ["a"]})
             async with shop.peer.stream(roder.TASKS_EXECUTE, run) as execution:
                 built = await execution.result()
-            asked = roder.ListDefinitionsParams("workshop-agents")
-            [agent] = (await shop.peer.call(roder.SUBAGENTS_DEFINITIONS, asked)).definitions
+            requested = roder.ListDefinitionsParams("workshop-agents")
+            [agent] = (await shop.peer.call(roder.SUBAGENTS_DEFINITIONS, requested)).definitions
             async with shop.peer.stream(roder.SUBAGENTS_DISPATCH, dispatch("sweep")) as work:
                 events = [event async for event in work]
                 done = await work.result()
@@ -506,13 +506,13 @@ if __name__ == "__main__":
 
 async def test_a_program_without_an_event_loop_sees_that_its_call_was_cancelled(tmp_path: Path) -> None:
     (tmp_path / "patient.py").write_text(PATIENT, encoding="utf-8")
-    told: list[Any] = []
+    received: list[Any] = []
     is_told = anyio.Event()
     methods = Registry()
 
     @methods.on(roder.EXTENSION_EVENT)
     def take(event: roder.RoderExtensionEvent) -> None:
-        told.append(event.payload)
+        received.append(event.payload)
         is_told.set()
 
     command = [sys.executable, str(tmp_path / "patient.py")]
@@ -523,4 +523,4 @@ async def test_a_program_without_an_event_loop_sees_that_its_call_was_cancelled(
                     break
             await is_told.wait()
 
-    assert told == ["d-forever"]
+    assert received == ["d-forever"]

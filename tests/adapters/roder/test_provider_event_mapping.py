@@ -62,7 +62,7 @@ def build_event(event: str, stream: str = "s-1") -> Raw:
 
 
 @pytest.mark.parametrize(
-    ("event", "heard"),
+    ("event", "received"),
     [
         ('{"MessageDelta":{"text":"x"}}', TextDelta("x")),
         ('{"ReasoningDelta":{"text":"x"}}', ThinkingDelta("x")),
@@ -76,9 +76,9 @@ def build_event(event: str, stream: str = "s-1") -> Raw:
         ('{"Failed":{"message":""}}', ProviderFailed("it failed without a message")),
     ],
 )
-def test_an_event_becomes_one_of_the_contract(event: str, heard: ProviderEvent) -> None:
+def test_an_event_becomes_one_of_the_contract(event: str, received: ProviderEvent) -> None:
     assert is_mapped_event_of(build_event(event), TURN)
-    assert decode_provider_event(build_event(event)) == heard
+    assert decode_provider_event(build_event(event)) == received
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,9 @@ def text_block(text: str) -> dict[str, Any]:
 
 
 def test_a_request_preserves_everything_that_both_protocols_have() -> None:
-    asked = to_inference_request(REQUEST, "engine", "model:7b")
+    requested = to_inference_request(REQUEST, "engine", "model:7b")
 
-    assert asked == InferenceRequest(
+    assert requested == InferenceRequest(
         model=ModelSelection("engine", "model:7b"),
         instructions=Instructions("be brief"),
         transcript=(TaggedTranscriptItem.wrap(UserMessage("hi")), TaggedTranscriptItem.wrap(AssistantMessage("ho"))),
@@ -76,7 +76,7 @@ def test_a_request_preserves_everything_that_both_protocols_have() -> None:
         output=OutputConfig(64, 0.5),
         metadata={"thinking_budget": 2048},
     )
-    assert to_provider_request(asked, "local", "demo") == replace(
+    assert to_provider_request(requested, "local", "demo") == replace(
         REQUEST, model_id="model:7b", model="demo:local:model:7b"
     )
 
@@ -84,24 +84,24 @@ def test_a_request_preserves_everything_that_both_protocols_have() -> None:
 def test_a_request_without_thought_or_tools_says_so() -> None:
     plain = ProviderRequest("local", "small", "demo:local:small", (user("hi"),))
 
-    asked = to_inference_request(plain, "local", "small")
+    requested = to_inference_request(plain, "local", "small")
 
-    assert (asked.reasoning.enabled, asked.metadata, asked.tools) == (False, {}, ())
-    assert to_provider_request(asked, "local", "demo") == plain
+    assert (requested.reasoning.enabled, requested.metadata, requested.tools) == (False, {}, ())
+    assert to_provider_request(requested, "local", "demo") == plain
 
 
 def test_a_tool_that_says_little_of_itself_is_passed_on_all_the_same() -> None:
-    asked = to_inference_request(replace(REQUEST, tools=({},)), "e", "m")
+    requested = to_inference_request(replace(REQUEST, tools=({},)), "e", "m")
 
-    assert asked.tools == (ToolSpec("", "", {"type": "object"}),)
+    assert requested.tools == (ToolSpec("", "", {"type": "object"}),)
 
 
 def test_all_instructions_become_one_prompt() -> None:
-    told = Instructions("one", "two", "three")
+    received = Instructions("one", "two", "three")
 
-    heard = to_provider_request(InferenceRequest(model=ModelSelection("e", "m"), instructions=told), "e", "demo")
+    messages = to_provider_request(InferenceRequest(model=ModelSelection("e", "m"), instructions=received), "e", "demo")
 
-    assert heard.system_prompt == "one\n\ntwo\n\nthree"
+    assert messages.system_prompt == "one\n\ntwo\n\nthree"
 
 
 @pytest.mark.parametrize(

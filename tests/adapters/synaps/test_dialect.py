@@ -173,15 +173,15 @@ def test_the_number_and_the_text_of_an_error_determine_its_meaning(
 
 
 def test_hosts_send_one_request_at_a_time_with_the_timeouts_of_synaps() -> None:
-    habits = SYNAPS.host_defaults
-    limits = replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits)
-    timeouts = replace(DEFAULT_TIMEOUTS, **habits.timeouts)
+    defaults = SYNAPS.host_defaults
+    limits = replace(DEFAULT_LIMITS, **defaults.limits, **defaults.host_limits)
+    timeouts = replace(DEFAULT_TIMEOUTS, **defaults.timeouts)
     assert limits.outbound_calls == 1
     assert limits.frame == 4 * 1024 * 1024
     assert (timeouts.tool, timeouts.complete, timeouts.total, timeouts.hook) == (120, 30, 30, 5)
     assert (timeouts.info, timeouts.editor, timeouts.shutdown) == (5, 5, 0.5)
-    assert habits.inherited_variables == ("PATH", "HOME", "LANG", "TERM", "XDG_RUNTIME_DIR")
-    assert habits.runs_in_root
+    assert defaults.inherited_variables == ("PATH", "HOME", "LANG", "TERM", "XDG_RUNTIME_DIR")
+    assert defaults.runs_in_root
 
 
 def test_harmful_behaviour_is_off_by_default() -> None:

@@ -26,9 +26,9 @@ FIRST_MESSAGE = {
 def test_a_host_says_five_things_and_no_more() -> None:
     introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), cwd="/here", config={"a": 1})
     greeting = client_handshake(introduction)
-    said = next(greeting)
-    assert isinstance(said, WireRequest)
-    assert msgspec.to_builtins(said.params) == FIRST_MESSAGE | {"plugin_root": "/here", "config": {"a": 1}}
+    output = next(greeting)
+    assert isinstance(output, WireRequest)
+    assert msgspec.to_builtins(output.params) == FIRST_MESSAGE | {"plugin_root": "/here", "config": {"a": 1}}
     with pytest.raises(StopIteration) as done:
         greeting.send(Raw(b'{"protocol_version":1,"capabilities":[]}'))
     assert done.value.value.capabilities == Capabilities()
@@ -48,13 +48,13 @@ def test_permissions_of_the_hosts_own_may_be_declared_where_they_are_granted() -
 
 def test_an_extension_gets_the_name_of_its_folder_whatever_id_the_host_uses() -> None:
     plugin = Plugin(id="MyDemo", extension=PluginExtension(runtime="process", command="python3"))
-    said = next(client_handshake(HandshakeContext(extension="mydemo", host=HostInfo("becket", "1"), extra=plugin)))
-    assert said.params.plugin_id == "MyDemo"
+    output = next(client_handshake(HandshakeContext(extension="mydemo", host=HostInfo("becket", "1"), extra=plugin)))
+    assert output.params.plugin_id == "MyDemo"
 
 
 def test_an_extension_gets_the_handshake_of_the_contract() -> None:
-    heard = SERVER_HANDSHAKE.decode_params({**FIRST_MESSAGE, "features": ["cancel"], "unknown": 1}, STATE)
-    assert heard == Initialize(
+    received = SERVER_HANDSHAKE.decode_params({**FIRST_MESSAGE, "features": ["cancel"], "unknown": 1}, STATE)
+    assert received == Initialize(
         synaps_version="0.1.0", extension_protocol_version=1, plugin_id="demo", plugin_root=None, config={"a": [1]}
     )
 

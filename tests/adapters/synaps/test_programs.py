@@ -43,8 +43,8 @@ def start(name: str, **options: Unpack[ExtensionOptions]) -> ExtensionConnector:
     assert found is not None
     program, *arguments = found.manifest.command
     command = [sys.executable if program == "python3" else program, *arguments]
-    asked: ExtensionOptions = {"root": PROGRAMS / name, "grants": found.manifest.permissions, "dialect": "synaps"}
-    return connect_extension(command, id=name, **{**asked, **options})
+    requested: ExtensionOptions = {"root": PROGRAMS / name, "grants": found.manifest.permissions, "dialect": "synaps"}
+    return connect_extension(command, id=name, **{**requested, **options})
 
 
 async def test_an_extension_that_calls_the_host_during_a_call_is_served() -> None:
@@ -64,12 +64,12 @@ async def test_it_sees_the_variables_and_the_folder_of_that_system(monkeypatch: 
     with anyio.fail_after(PATIENCE):
         async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
             await host.ready("journal")
-            told = json.loads(await host.call_tool("journal:whoami", {}))
-    assert told["id"] == "journal"
-    assert told["root"] == str(PROGRAMS / "journal")
-    seen = {name for name in told["variables"] if not name.startswith("LC_")}
+            received = json.loads(await host.call_tool("journal:whoami", {}))
+    assert received["id"] == "journal"
+    assert received["root"] == str(PROGRAMS / "journal")
+    seen = {name for name in received["variables"] if not name.startswith("LC_")}
     assert seen <= {*SYNAPS.host_defaults.inherited_variables, *INHERITED_VARIABLES}
-    assert "XDG_RUNTIME_DIR" in told["variables"]
+    assert "XDG_RUNTIME_DIR" in received["variables"]
 
 
 async def test_its_memory_is_in_the_store_of_a_data_directory(tmp_path: Path) -> None:
@@ -181,8 +181,8 @@ async def test_a_program_that_crashes_is_started_anew_with_its_configuration() -
 
 async def test_no_two_copies_of_a_program_are_called_under_one_id(tmp_path: Path) -> None:
     (tmp_path / "counter" / ".synaps-plugin").mkdir(parents=True)
-    told = {"runtime": "process", "command": sys.executable, "args": ["main.py"], "permissions": ["tools.register"]}
-    manifest = {"name": "counter", "version": "1.0.0", "extension": told}
+    received = {"runtime": "process", "command": sys.executable, "args": ["main.py"], "permissions": ["tools.register"]}
+    manifest = {"name": "counter", "version": "1.0.0", "extension": received}
     (tmp_path / "counter" / ".synaps-plugin" / "plugin.json").write_text(json.dumps(manifest), encoding="utf-8")
     program = (
         ANSWER + "while True:\n    asked = receive()['id']\n    send(b'{\"id\":%d,\"result\":%d}' % (asked, asked))"
@@ -286,8 +286,8 @@ def test_a_host_of_synaps_drives_an_extension_of_becket() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    said: list[tuple[str, Any]] = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
-    (opening, initialized), *rest = said
+    output: list[tuple[str, Any]] = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+    (opening, initialized), *rest = output
     assert opening == "initialize"
     assert initialized["protocol_version"] == 1
     assert initialized["capabilities"]["tools"][0]["name"] == "note"

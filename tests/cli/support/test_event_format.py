@@ -90,10 +90,10 @@ def test_no_event_is_left_out() -> None:
 
 @pytest.mark.parametrize("event", [event for event, _ in FORMATTED], ids=lambda event: type(event).__name__)
 def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) -> None:
-    told = json.loads(msgspec.json.encode(build_event_object(event, 5)))
+    received = json.loads(msgspec.json.encode(build_event_object(event, 5)))
 
-    assert (told["event"], told["time_ms"]) == (snake_case(type(event).__name__), 5)
-    assert set(event.__struct_fields__) <= set(told)
+    assert (received["event"], received["time_ms"]) == (snake_case(type(event).__name__), 5)
+    assert set(event.__struct_fields__) <= set(received)
 
 
 # -- how they do

@@ -135,12 +135,12 @@ def test_dots_and_brackets_count_only_where_they_mean_something(text: str) -> No
 @pytest.mark.timeout(5)  # each takes a fraction of a second; what is quadratic takes minutes
 def test_no_file_of_the_largest_size_takes_long(text: str) -> None:
     assert len(text) <= LARGEST
-    said = ""
+    output = ""
     try:
         parse_toml(text.encode(), "x")
     except BadFile as error:
-        said = str(error)
-    assert len(said) < 32 * KIB
+        output = str(error)
+    assert len(output) < 32 * KIB
 
 
 # -- what JSON has no form for

@@ -74,10 +74,10 @@ async def test_an_invalid_input_is_logged_and_accepted_if_configured(
     async with hosted(Warning(), runtime) as host:
         assert await use_tool(host, "count", numbers=[1]) == 1
 
-    (told,) = [record for record in caplog.records if record.name == "becket.ext.even"]
-    assert told.levelno == logging.WARNING
-    assert "'count'" in told.getMessage()
-    assert "/input/numbers/0" in told.getMessage()
+    (received,) = [record for record in caplog.records if record.name == "becket.ext.even"]
+    assert received.levelno == logging.WARNING
+    assert "'count'" in received.getMessage()
+    assert "/input/numbers/0" in received.getMessage()
 
 
 async def test_schemas_are_not_checked_unless_configured(caplog: pytest.LogCaptureFixture) -> None:

@@ -263,34 +263,34 @@ async def test_a_subscriber_gets_the_state_and_then_each_change_in_order(store: 
     kept = store()
     kept.set_config("notes", ConfigSet("a", "0"))
     async with hosted(store=kept) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         begun = await child.call("config.subscribe", {})
         assert begun == {"ok": True, "revision": 1, "snapshot": {"a": "0"}}
         for number in range(50):
             kept.set_config("notes", ConfigSet("a", str(number)))
         kept.set_config("others", ConfigSet("a", "not ours"))
         kept.remove_config("notes", "a")
-        changes = await heard.until(51)
+        changes = await messages.until(51)
         assert changes[:50] == [ConfigChanged("a", str(number), number + 2) for number in range(50)]
         assert changes[50] == ConfigChanged("a", None, 53)
 
 
 async def test_an_extension_subscribes_to_a_limited_number_of_keys() -> None:
     async with hosted(limits=Limits(config_subscriptions=3)) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         await child.call("config.subscribe", {"keys": ["a", "b"]})
         error = await refused(child, "config.subscribe", {"keys": ["c", "d"]})
         assert (error.meaning, error.data["limit"]) == (Meaning.QUOTA, 3)
         await child.call("config.subscribe", {"keys": ["a", "b", "c"]})
         for key in "abcd":
             await child.call("config.set", {"key": key, "value": "1"})
-        assert [change.key for change in await heard.until(3)] == ["a", "b", "c"]
+        assert [change.key for change in await messages.until(3)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("store", STORES)
 async def test_subscriptions_at_the_same_time_do_not_go_beyond_the_limit(store: Any) -> None:
     async with hosted(store=store(), limits=Limits(config_subscriptions=3)) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         outcomes: list[bool] = []
 
         async def subscribe(key: str) -> None:
@@ -305,15 +305,15 @@ async def test_subscriptions_at_the_same_time_do_not_go_beyond_the_limit(store: 
         assert sorted(outcomes) == [False] * 7 + [True] * 3
         assert (await child.call("config.subscribe", {}))["ok"]  # all keys at once are always possible
         await child.call("config.set", {"key": "other", "value": "1"})
-        assert [change.key for change in await heard.until(1)] == ["other"]
+        assert [change.key for change in await messages.until(1)] == ["other"]
 
 
 async def test_an_extension_is_notified_of_its_own_changes_too() -> None:
     async with hosted() as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         await child.call("config.subscribe", {})
         await child.call("config.set", {"key": "a", "value": "1"})
-        assert await heard.until(1) == [ConfigChanged("a", "1", 1)]
+        assert await messages.until(1) == [ConfigChanged("a", "1", 1)]
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -322,9 +322,9 @@ async def test_a_returning_subscriber_gets_the_missed_changes_and_no_snapshot(st
     for number in range(5):
         kept.set_config("notes", ConfigSet("a", str(number)))
     async with hosted(store=kept) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         assert await child.call("config.subscribe", {"since": 3}) == {"ok": True, "revision": 3}
-        assert await heard.until(2) == [ConfigChanged("a", "3", 4), ConfigChanged("a", "4", 5)]
+        assert await messages.until(2) == [ConfigChanged("a", "3", 4), ConfigChanged("a", "4", 5)]
 
 
 async def test_the_response_to_a_subscription_leaves_before_the_changes() -> None:
@@ -351,26 +351,26 @@ async def test_only_changes_of_the_subscribed_keys_are_sent() -> None:
     store = InMemoryStore()
     store.set_config("notes", ConfigSet("other", "0"))
     async with hosted(store=store) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         assert (await child.call("config.subscribe", {"keys": [" a "]}))["snapshot"] == {}
         store.set_config("notes", ConfigSet("other", "1"))
         store.set_config("notes", ConfigSet("a", "1"))
-        assert await heard.until(1) == [ConfigChanged("a", "1", 3)]
+        assert await messages.until(1) == [ConfigChanged("a", "1", 3)]
 
 
 async def test_a_second_subscription_adds_to_the_first_without_duplicate_changes() -> None:
     store = InMemoryStore()
     async with hosted(store=store) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         await child.call("config.subscribe", {"keys": ["a"]})
         store.set_config("notes", ConfigSet("a", "1"))
         store.set_config("notes", ConfigSet("b", "2"))
-        await heard.until(1)
+        await messages.until(1)
         assert await child.call("config.subscribe", {"keys": ["b"], "since": 0}) == {"ok": True, "revision": 0}
         store.set_config("notes", ConfigSet("a", "3"))
         store.set_config("notes", ConfigSet("b", "4"))
         store.set_config("notes", ConfigSet("c", "5"))
-        assert await heard.until(4) == [
+        assert await messages.until(4) == [
             ConfigChanged("a", "1", 1),
             ConfigChanged("b", "2", 2),
             ConfigChanged("a", "3", 3),
@@ -383,24 +383,24 @@ async def test_a_subscription_during_delivery_loses_nothing() -> None:
     for number in range(100):
         store.set_config("notes", ConfigSet("a" if number % 2 else "b", str(number)))
     async with hosted(store=store) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(child.call, "config.subscribe", {"keys": ["a"], "since": 0})
             tasks.start_soon(child.call, "config.subscribe", {"keys": ["b"], "since": 0})
-        changes = await heard.until(100)
+        changes = await messages.until(100)
         assert sorted(change.revision for change in changes) == list(range(1, 101))
 
 
 async def test_changes_dropped_from_the_history_before_delivery_are_sent_as_a_snapshot() -> None:
     store = InMemoryStore(Limits(config_log=3))
     async with hosted(store=store) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         store.set_config("notes", ConfigSet("gone", "x"))
         await child.call("config.subscribe", {})
         for number in range(20):  # all before the loop gets to tell one
             store.set_config("notes", ConfigSet(f"k{number % 4}", str(number)))
         store.remove_config("notes", "gone")
-        changes = await heard.until(5)
+        changes = await messages.until(5)
         assert {change.key: change.value for change in changes} == {
             "gone": None,
             "k0": "16",
@@ -409,16 +409,16 @@ async def test_changes_dropped_from_the_history_before_delivery_are_sent_as_a_sn
             "k3": "19",
         }
         store.set_config("notes", ConfigSet("k0", "new"))
-        assert (await heard.until(6))[5].value == "new"
+        assert (await messages.until(6))[5].value == "new"
 
 
 async def test_a_change_from_another_thread_is_sent() -> None:
     store = InMemoryStore()
     async with hosted(store=store) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         await child.call("config.subscribe", {})
         await anyio.to_thread.run_sync(store.set_config, "notes", ConfigSet("a", "1"))
-        assert await heard.until(1) == [ConfigChanged("a", "1", 1)]
+        assert await messages.until(1) == [ConfigChanged("a", "1", 1)]
 
 
 async def test_changes_are_sent_no_faster_than_the_extension_reads() -> None:
@@ -452,8 +452,8 @@ async def test_a_subscription_while_another_waits_for_delivery_loses_nothing() -
         await settled()
         script.make_room()
         await settled()
-        told = [said["params"] for said in script.unread() if said.get("method") == "config.changed"]
-        assert [(change["key"], change["value"]) for change in told] == [
+        received = [output["params"] for output in script.unread() if output.get("method") == "config.changed"]
+        assert [(change["key"], change["value"]) for change in received] == [
             ("a", "0"),
             ("b", "before"),
             ("a", "1"),
@@ -496,7 +496,7 @@ async def test_a_store_that_fails_during_delivery_ends_only_the_delivery(
 
     store = Failing()
     async with hosted(store=store) as (_, child):
-        heard = Changes(child)
+        messages = Changes(child)
         await child.call("config.subscribe", {})
         store.is_broken = True
         store.set_config("notes", ConfigSet("a", "1"))
@@ -504,7 +504,7 @@ async def test_a_store_that_fails_during_delivery_ends_only_the_delivery(
         assert "the store failed" in caplog.text
         store.is_broken = False
         store.set_config("notes", ConfigSet("a", "2"))
-        assert await heard.until(2) == [ConfigChanged("a", "1", 1), ConfigChanged("a", "2", 2)]
+        assert await messages.until(2) == [ConfigChanged("a", "1", 1), ConfigChanged("a", "2", 2)]
 
 
 # -- errors that a dialect finds in the form that it needs

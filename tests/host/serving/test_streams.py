@@ -305,21 +305,21 @@ async def test_a_streamed_response_may_have_no_content() -> None:
 async def test_each_delta_goes_to_the_function_of_its_class() -> None:
     async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
         called = await script.receive()
-        said: list[str] = []
+        printed: list[str] = []
 
         @answering.on(TextDelta)
         async def send(event: TextDelta) -> None:
             await settled()
-            said.append(event.text)
+            printed.append(event.text)
 
         @answering.on(ProviderDone)
         def end() -> None:
-            said.append("end")
+            printed.append("end")
 
         script.send(text("a"), notification(EVENT, {"type": "usage"}), text("b"))
         script.send(notification(EVENT, {"type": "done"}), response(called, EMPTY))
         assert await answering.result() == ProviderResult(())
-        assert said == ["a", "b", "end"]
+        assert printed == ["a", "b", "end"]
 
 
 async def test_events_after_a_response_belong_to_it_where_there_is_no_other() -> None:

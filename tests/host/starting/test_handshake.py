@@ -113,7 +113,7 @@ async def test_granted_methods_can_be_called_while_the_response_is_pending() -> 
             request(1, "memory.append", {"namespace": "demo", "content": "x"}),
             request(2, "memory.query", {"namespace": "demo"}),
         )
-        answers = {said["id"]: said for said in (await script.receive(), await script.receive())}
+        answers = {output["id"]: output for output in (await script.receive(), await script.receive())}
         assert answers[1]["result"]["ok"] is True
         assert answers[2]["error"]["message"] == "permission denied: memory.read required"
         script.send(response(called, initialized()))
@@ -214,11 +214,11 @@ async def test_info_of_another_shape_in_the_handshake_is_requested_again() -> No
     assert failures == []
 
 
-@pytest.mark.parametrize(("said", "level"), [({"build": 5}, logging.WARNING), (None, logging.WARNING)])
-async def test_invalid_info_is_ignored_and_logged(said: object, level: int, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("output", "level"), [({"build": 5}, logging.WARNING), (None, logging.WARNING)])
+async def test_invalid_info_is_ignored_and_logged(output: object, level: int, caplog: pytest.LogCaptureFixture) -> None:
     async with connecting() as (script, failures):
         script.send(response(await script.receive(), initialized(tools=[ECHO])))
-        script.send(response(await script.receive(), said))
+        script.send(response(await script.receive(), output))
     assert failures == []
     assert [record.levelno for record in caplog.records if record.name == "becket.host"] == [level]
 

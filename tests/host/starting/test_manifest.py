@@ -183,17 +183,17 @@ def test_a_file_that_is_not_toml_is_a_manifest_error() -> None:
 
 
 def test_requested_limits_override_those_of_the_host_up_to_the_maximum() -> None:
-    asked = LimitOverrides(frame=100, call_timeout=5.0)
+    requested = LimitOverrides(frame=100, call_timeout=5.0)
 
-    assert asked.apply_to(Limits()) == Limits(frame=100, call_timeout=5.0)
-    assert asked.clamp(LimitOverrides(frame=50, nodes=1)) == LimitOverrides(frame=50, call_timeout=5.0)
+    assert requested.apply_to(Limits()) == Limits(frame=100, call_timeout=5.0)
+    assert requested.clamp(LimitOverrides(frame=50, nodes=1)) == LimitOverrides(frame=50, call_timeout=5.0)
     assert LimitOverrides().apply_to(Limits(frame=7)) == Limits(frame=7)
 
 
 def test_a_requested_restart_policy_overrides_that_of_the_host() -> None:
-    asked = RestartOverrides(strategy=RestartStrategy.NEVER, most=1)
+    requested = RestartOverrides(strategy=RestartStrategy.NEVER, most=1)
 
-    assert asked.apply_to(RestartPolicy(window=5.0)) == RestartPolicy(
+    assert requested.apply_to(RestartPolicy(window=5.0)) == RestartPolicy(
         strategy=RestartStrategy.NEVER, most=1, window=5.0
     )
 

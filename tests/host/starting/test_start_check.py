@@ -373,11 +373,15 @@ QUIET = manifest_with()
 def test_the_discovered_files_are_approved_and_started() -> None:
     found = replace(FOUND, cwd="/srv/notes", runs_in="/srv/notes", programs=(("build", ("make",)),))
 
-    asked = consent(decide_start(QUIET, found, can_ask=True))
-    started = admitted(decide_start(QUIET, found, entry=asked.build_approval()))
+    requests_made = consent(decide_start(QUIET, found, can_ask=True))
+    started = admitted(decide_start(QUIET, found, entry=requests_made.build_approval()))
 
-    assert (asked.command, asked.cwd, asked.runs_in) == (found.command, "/srv/notes", "/srv/notes")
-    assert asked.programs == found.programs
+    assert (requests_made.command, requests_made.cwd, requests_made.runs_in) == (
+        found.command,
+        "/srv/notes",
+        "/srv/notes",
+    )
+    assert requests_made.programs == found.programs
     assert (started.command, started.cwd, started.approved_digest) == (found.command, "/srv/notes", "")
 
 
@@ -385,10 +389,10 @@ def test_the_prompt_covers_everything_discovered_and_that_is_stored() -> None:
     found = replace(FOUND, runs_in="/srv/notes", programs=(("build", ("make",)),))
     entry = GrantEntry(("memory.read",), (), THESE)
     manifest = manifest_with(permissions=["memory.write", "memory.read"], environment={"set": {"MODE": "calm"}})
-    asked = consent(decide_start(manifest, found, entry=entry))
+    requests_made = consent(decide_start(manifest, found, entry=entry))
 
-    request = asked.request()
-    approval = asked.approval({"main.py": "1234"})
+    request = requests_made.request()
+    approval = requests_made.approval({"main.py": "1234"})
 
     assert (request.extension, request.method, request.because) == ("notes", "start", "it needs consent")
     assert (request.permission, request.allowed, request.changes) == (None, None, None)
@@ -806,9 +810,9 @@ def test_a_change_of_any_file_after_consent_prompts_again(tmp_path: Path) -> Non
         found = run_preflight(candidate, variables={}, program_folders=SYSTEM)
         return decide_start(candidate.manifest, found, entry=load_grants(grants).get("notes"))
 
-    asked = consent(decide())
-    edit_grants(grants, "notes", lambda _: asked.build_approval())
+    requests_made = consent(decide())
+    edit_grants(grants, "notes", lambda _: requests_made.build_approval())
     assert admitted(decide()).grants.allows("memory.read")
 
     (Path(candidate.folder) / "main.py").write_text("import evil", encoding="utf-8")
-    assert consent(decide()).approved_digest == asked.digest
+    assert consent(decide()).approved_digest == requests_made.digest

@@ -77,12 +77,12 @@ def test_each_start_may_write_to_a_folder_of_its_own_and_finds_nothing_of_the_on
             check=True,
         )
 
-    told = json.loads(run.stdout)
+    received = json.loads(run.stdout)
     ids = ("journal", "make", "validator", "weather", "workshop")
     started = {id: [f"1: {id} "] for id in ids}
     reloaded = {id: [f"1: {id} ", f"2: {id} "] for id in ids}
-    assert told["user"] != 0
-    assert told["seen"] == [started, reloaded, started, reloaded]
+    assert received["user"] != 0
+    assert received["seen"] == [started, reloaded, started, reloaded]
 
 
 @pytest.mark.loops

@@ -149,8 +149,8 @@ async def test_a_remark_on_stdout_before_the_death_is_a_violation_and_not_a_cras
 
 async def test_an_exit_is_noticed_although_a_grandchild_holds_the_pipes() -> None:
     with anyio.fail_after(60):
-        async with ready_child("leaves_a_grandchild_with_its_pipes") as (peer, said):
-            with ProcessWatch(said["family"][0]) as grandchild:
+        async with ready_child("leaves_a_grandchild_with_its_pipes") as (peer, output):
+            with ProcessWatch(output["family"][0]) as grandchild:
                 with pytest.raises(PeerCrashed) as caught:
                     await peer.call("x")
                 assert caught.value.exit_code == 7

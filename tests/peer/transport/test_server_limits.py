@@ -129,13 +129,13 @@ async def test_without_a_limit_on_the_first_message_a_client_may_only_receive(fa
             connect(server) as client,
             serve_tcp(Registry(), limits=Limits(first_message=SHORT)) as strict,
         ):
-            heard = anyio.Event()
-            client.on("news")(lambda: heard.set())
+            received = anyio.Event()
+            client.on("news")(lambda: received.set())
             async with Peer.connect_tcp("127.0.0.1", strict.port) as silent:
                 await silent.wait_closed()
             for peer in server.peers:
                 await peer.notify("news")
-            await heard.wait()
+            await received.wait()
 
 
 async def test_where_silence_is_limited_an_idle_client_is_disconnected(family: tuple[Serve, Connect]) -> None:

@@ -290,8 +290,8 @@ async def test_a_line_of_a_child_cannot_pass_for_a_line_of_the_host(caplog: pyte
         async with Peer.connect_process(child("writes_to_stderr", forged.hex()), name="notes") as peer:
             await peer.call("x")
 
-    said = [record.getMessage() for record in caplog.records if record.name == "becket.peer"]
-    assert said == ["notes: hello", "notes: becket.host: granted everything", "notes: \\x1b[1A\\x1b[2Khidden"]
+    output = [record.getMessage() for record in caplog.records if record.name == "becket.peer"]
+    assert output == ["notes: hello", "notes: becket.host: granted everything", "notes: \\x1b[1A\\x1b[2Khidden"]
 
 
 @pytest.mark.loops

@@ -120,9 +120,9 @@ def results_in(data: bytes) -> dict[int, Any]:
 
 def test_nothing_that_the_program_writes_or_reads_touches_the_wire(command: list[str]) -> None:
     methods = ["prints", "writes to descriptor 1", "calls C", "starts programs", "reads stdin", "echo"]
-    asked = b"".join(request_of(number, method) for number, method in enumerate(methods))
+    requested = b"".join(request_of(number, method) for number, method in enumerate(methods))
 
-    ended = subprocess.run(command, input=asked, capture_output=True, timeout=100, check=True)
+    ended = subprocess.run(command, input=requested, capture_output=True, timeout=100, check=True)
 
     assert results_in(ended.stdout) == {0: None, 1: None, 2: None, 3: None, 4: ["", ""], 5: None}
     for stray in ("print", "flushed", "bytes", "descriptor", "puts", "system", "grandchild"):
@@ -150,10 +150,12 @@ def without_uvloop(command: list[str]) -> None:
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
 def test_a_closed_descriptor_is_never_mistaken_for_the_wire(command: list[str], closed: str) -> None:
     has_input = "<&-" not in closed
-    asked = b"".join(request_of(number, method) for number, method in enumerate(["prints", "calls C", "descriptors"]))
+    requested = b"".join(
+        request_of(number, method) for number, method in enumerate(["prints", "calls C", "descriptors"])
+    )
     shell = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *command]
 
-    ended = subprocess.run(shell, input=asked if has_input else b"", capture_output=True, timeout=100, check=True)
+    ended = subprocess.run(shell, input=requested if has_input else b"", capture_output=True, timeout=100, check=True)
 
     assert results_in(ended.stdout) == ({0: None, 1: None, 2: [os.devnull, os.devnull]} if has_input else {})
 
@@ -189,8 +191,8 @@ def test_the_null_device_as_stdin_ends_the_link_at_once(command: list[str]) -> N
 
 def test_a_file_as_stdout_takes_the_responses(command: list[str], tmp_path: Path) -> None:
     with (tmp_path / "answers").open("wb") as stdout:
-        asked = request_of(1, "echo", [1])
-        subprocess.run(command, input=asked, stdout=stdout, stderr=subprocess.DEVNULL, timeout=100, check=True)
+        requested = request_of(1, "echo", [1])
+        subprocess.run(command, input=requested, stdout=stdout, stderr=subprocess.DEVNULL, timeout=100, check=True)
 
     assert results_in((tmp_path / "answers").read_bytes()) == {1: [1]}
 
@@ -200,15 +202,15 @@ def test_a_terminal_serves_as_stdin_and_stdout(command: list[str]) -> None:
     tty.setraw(theirs)
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as process:
         os.write(ours, request_of(1, "echo", ["from a terminal"]))
-        heard = b""
-        while b"from a terminal" not in heard or not heard.endswith(b"}"):
-            heard += os.read(ours, 4096)
+        received = b""
+        while b"from a terminal" not in received or not received.endswith(b"}"):
+            received += os.read(ours, 4096)
         assert os.get_blocking(theirs)
         os.close(theirs)
         os.close(ours)
         assert process.wait(60) == 0
 
-    assert results_in(heard) == {1: ["from a terminal"]}
+    assert results_in(received) == {1: ["from a terminal"]}
 
 
 def test_sockets_serve_as_stdin_and_stdout(command: list[str]) -> None:
@@ -221,10 +223,10 @@ def test_sockets_serve_as_stdin_and_stdout(command: list[str]) -> None:
         theirs.close()
         ours.sendall(request_of(1, "echo", [1]))
         ours.shutdown(socket.SHUT_WR)
-        heard = file.read()
+        received = file.read()
         assert process.wait(60) == 0
 
-    assert results_in(heard) == {1: [1]}
+    assert results_in(received) == {1: [1]}
 
 
 # -- whoever else holds them
@@ -238,9 +240,9 @@ def test_the_other_holders_of_the_pipes_do_not_find_them_changed(command: list[s
         os.fdopen(stdout, "rb") as answers,
     ):
         os.write(stdin, request_of(1, "echo", [1]))
-        heard = answers.read1()
-        while heard.count(b"jsonrpc") < 2:
-            heard += answers.read1()
+        received = answers.read1()
+        while received.count(b"jsonrpc") < 2:
+            received += answers.read1()
         # These are the very files that the child holds: a flag that it sets on its own shows here.
         blocking = [os.get_blocking(child_in), os.get_blocking(child_out)]
         for fd in (child_in, child_out, stdin):
@@ -259,6 +261,6 @@ def test_a_host_that_is_gone_does_not_make_the_program_fail(command: list[str]) 
         process.stdout.close()
         process.stdin.write(request_of(1, "echo", [1]) * 10)
         process.stdin.close()
-        said = process.stderr.read()
+        output = process.stderr.read()
 
-    assert (process.returncode, b"Traceback" in said) == (0, False)
+    assert (process.returncode, b"Traceback" in output) == (0, False)

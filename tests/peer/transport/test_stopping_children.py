@@ -88,7 +88,7 @@ async def test_a_child_that_closes_its_stdout_is_lost_and_ended() -> None:
 
 async def test_a_child_that_closes_its_stdin_is_read_until_a_write_fails_and_then_ended() -> None:
     ticks: list[int] = []
-    heard = anyio.Event()
+    received = anyio.Event()
     with anyio.fail_after(60):
         async with Peer.connect_process(child("closes_stdin"), limits=QUICK.but(drain_grace=0.01)) as peer:
 
@@ -96,9 +96,9 @@ async def test_a_child_that_closes_its_stdin_is_read_until_a_write_fails_and_the
             def tick(params: dict[str, int]) -> None:
                 ticks.append(params["n"])
                 if len(ticks) == 3:
-                    heard.set()
+                    received.set()
 
-            await heard.wait()
+            await received.wait()
             with pytest.raises(ConnectionLost) as caught:
                 await peer.call("x")
 
@@ -127,8 +127,8 @@ async def test_a_child_that_cannot_be_killed_is_abandoned_and_reaped_later(
     monkeypatch.setattr(exit_watch, "pidfd_send_signal", lambda *_: None)
     monkeypatch.setattr(sessions, "session_members", lambda _: [])
     with anyio.fail_after(60):
-        async with ready_child("ignores_sigterm", limits=QUICK.but(kill_grace=0.01)) as (peer, said):
-            watch = ProcessWatch(said["pid"])
+        async with ready_child("ignores_sigterm", limits=QUICK.but(kill_grace=0.01)) as (peer, output):
+            watch = ProcessWatch(output["pid"])
     stuck = process_of(peer)
     monkeypatch.undo()
 
@@ -146,8 +146,8 @@ async def test_a_child_that_cannot_be_killed_is_abandoned_and_reaped_later(
 
 async def test_nothing_of_the_session_is_left_whatever_group_it_moved_to() -> None:
     with anyio.fail_after(60):
-        async with ready_child("starts_a_family", limits=QUICK.but(stdin_grace=30)) as (peer, said):
-            family = [ProcessWatch(pid) for pid in said["family"]]
+        async with ready_child("starts_a_family", limits=QUICK.but(stdin_grace=30)) as (peer, output):
+            family = [ProcessWatch(pid) for pid in output["family"]]
             assert all(member.is_alive for member in family)
             assert len({os.getpgid(member.pid) for member in family}) == 2
         for member in family:
@@ -160,8 +160,8 @@ async def test_nothing_of_the_session_is_left_whatever_group_it_moved_to() -> No
 
 async def test_nothing_of_the_session_is_left_when_a_child_crashes() -> None:
     with anyio.fail_after(60):
-        async with ready_child("starts_a_family") as (peer, said):
-            family = [ProcessWatch(pid) for pid in said["family"]]
+        async with ready_child("starts_a_family") as (peer, output):
+            family = [ProcessWatch(pid) for pid in output["family"]]
             os.kill(process_of(peer).pid, signal.SIGKILL)
             assert isinstance(await peer.wait_closed(), PeerCrashed)
             for member in family:
@@ -209,9 +209,9 @@ async def test_a_child_that_was_reaped_elsewhere_is_not_signalled_by_its_pid(
 ) -> None:
     signalled: list[object] = []
     with anyio.fail_after(60):
-        async with ready_child("never_answers") as (peer, said):
-            os.kill(said["pid"], signal.SIGKILL)
-            os.waitpid(said["pid"], 0)  # noqa: ASYNC222 - as a SIGCHLD handler that waits for everybody
+        async with ready_child("never_answers") as (peer, output):
+            os.kill(output["pid"], signal.SIGKILL)
+            os.waitpid(output["pid"], 0)  # noqa: ASYNC222 - as a SIGCHLD handler that waits for everybody
             monkeypatch.setattr(os, "kill", lambda *arguments: signalled.append(arguments))
             monkeypatch.setattr(os, "killpg", lambda *arguments: signalled.append(arguments))
             lost = await peer.wait_closed()
@@ -245,8 +245,8 @@ async def test_an_older_kernel_is_served_by_the_number_of_the_group_while_it_can
 
     monkeypatch.setattr(exit_watch, "pidfd_send_signal", send_as_before)
     with anyio.fail_after(60):
-        async with ready_child("starts_a_family") as (peer, said):
-            family = [ProcessWatch(pid) for pid in said["family"]]
+        async with ready_child("starts_a_family") as (peer, output):
+            family = [ProcessWatch(pid) for pid in output["family"]]
             process_of(peer).kill()
             for member in family:
                 with member:

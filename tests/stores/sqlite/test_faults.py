@@ -142,18 +142,18 @@ def test_records_of_many_children_stay_in_order_when_one_is_killed(folder: Path)
 
 @pytest.mark.process
 def test_on_a_full_disk_nothing_is_lost_and_what_makes_room_still_works(folder: Path) -> None:
-    told = run_on_small_disk("fills_a_disk.py", folder, "32m")
+    reported = run_on_small_disk("fills_a_disk.py", folder, "32m")
 
-    acknowledged = told.pop("acknowledged")
+    acknowledged = reported.pop("acknowledged")
     assert acknowledged > 150
-    more, reason = told.pop("until full again")
+    more, reason = reported.pop("until full again")
     assert (more > 10, reason) == (True, "DISK_FULL")
     kept = acknowledged - 110 + 20 + more + 1
-    for text in told.pop("texts"):
+    for text in reported.pop("texts"):
         assert text.startswith(f"{folder / 'store'}: ")
         assert "the disk is full" in text
         assert "becket memory forget" in text
-    assert told == {
+    assert reported == {
         "failed": "DISK_FULL",
         "again": "DISK_FULL",
         "set": "DISK_FULL",
@@ -173,9 +173,9 @@ def test_on_a_full_disk_nothing_is_lost_and_what_makes_room_still_works(folder: 
 
 @pytest.mark.process
 def test_a_revocation_on_a_full_disk_uses_the_reserved_space(folder: Path) -> None:
-    told = run_on_small_disk("revokes_on_a_full_disk.py", folder, "12m")
+    reported = run_on_small_disk("revokes_on_a_full_disk.py", folder, "12m")
 
-    assert told == {
+    assert reported == {
         "first": ["memory.write"],
         "has reserve": False,
         "second": ["memory.read"],
@@ -187,12 +187,12 @@ def test_a_revocation_on_a_full_disk_uses_the_reserved_space(folder: Path) -> No
 
 @pytest.mark.process
 def test_a_sync_that_fails_fails_its_append_alone(folder: Path) -> None:
-    told = run_with_failing_syncs("appends_to_a_failing_disk.py", "6", folder / "store", 8)
+    reported = run_with_failing_syncs("appends_to_a_failing_disk.py", "6", folder / "store", 8)
 
-    failed = [number for number, outcome in enumerate(told["outcomes"]) if outcome == "INTERNAL"]
+    failed = [number for number, outcome in enumerate(reported["outcomes"]) if outcome == "INTERNAL"]
     kept = [str(number) for number in range(8) if number not in failed]
     assert len(failed) == 1
-    assert told["found"] == kept
+    assert reported["found"] == kept
     with open_light(folder) as store:
         assert contents(store) == kept
         assert store.append(Append("notes", "again", idem=kept[-1])).id == 7
@@ -201,14 +201,14 @@ def test_a_sync_that_fails_fails_its_append_alone(folder: Path) -> None:
 
 @pytest.mark.process
 def test_a_disk_that_continues_failing_is_not_written_to_and_can_still_be_read(folder: Path) -> None:
-    told = run_with_failing_syncs("appends_to_a_failing_disk.py", "10+", folder / "store", 12)
+    reported = run_with_failing_syncs("appends_to_a_failing_disk.py", "10+", folder / "store", 12)
 
-    kept = [outcome for outcome in told["outcomes"] if outcome != "INTERNAL"]
+    kept = [outcome for outcome in reported["outcomes"] if outcome != "INTERNAL"]
     assert 3 < len(kept) < 12
-    assert told["outcomes"] == kept + ["INTERNAL"] * (12 - len(kept))
-    assert told["found"] == [str(number) for number in range(len(kept))]
+    assert reported["outcomes"] == kept + ["INTERNAL"] * (12 - len(kept))
+    assert reported["found"] == [str(number) for number in range(len(kept))]
     with open_light(folder) as store:
-        assert contents(store) == told["found"]
+        assert contents(store) == reported["found"]
     assert is_sound(folder / "store")
 
 

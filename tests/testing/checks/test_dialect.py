@@ -158,9 +158,9 @@ async def test_a_timeout_that_differs_by_more_than_the_elapsed_time_is_reported(
 
 async def test_an_extension_that_describes_itself_at_once_passes_as_host_and_as_extension() -> None:
     call = to_child(id=2, method="tool.call", **meta(60000, name="echo", input={}), means={"result": "hi"})
-    told = conversation(*describe_at_once(), call, to_host(id=2, result="hi"), *shut_down(3))
+    received = conversation(*describe_at_once(), call, to_host(id=2, result="hi"), *shut_down(3))
 
-    await check_dialect("native", [told])
+    await check_dialect("native", [received])
 
 
 def call_model(id: int, method: str, **more: Any) -> dict[str, Any]:
@@ -324,8 +324,8 @@ def is_of_hole(raw: msgspec.Raw, params: Any) -> bool:
     return bool(msgspec.json.decode(raw)["hole"] == params["hole"])
 
 
-def end_digging(result: Any, error: RpcError | None, saying: WireRequest, _: object) -> list[WireNotification]:
-    hole = saying.params["hole"]
+def end_digging(result: Any, error: RpcError | None, wire_request: WireRequest, _: object) -> list[WireNotification]:
+    hole = wire_request.params["hole"]
     return [WireNotification("dug", Dug(hole, result) if error is None else Dug(hole, 0, error.message))]
 
 
@@ -343,8 +343,8 @@ def own_method(method: Stream[Any, Any, Any]) -> MethodMapping:
     return MethodMapping(
         encode_request=lambda params, _: WireRequest(method, params),
         wire_methods=lambda _: [method],
-        decode_request=lambda saying, _: saying.params,
-        encode_ack=lambda saying, _: saying.params["hole"],
+        decode_request=lambda wire_request, _: wire_request.params,
+        encode_ack=lambda wire_request, _: wire_request.params["hole"],
         encode_end_events=end_digging,
         correlation_key=lambda params: params["hole"],
     )
@@ -428,7 +428,7 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
 
 
 @pytest.mark.parametrize(
-    "said",
+    "printed",
     [
         [to_host(id=3, result=99)],
         [to_host(id=3, result=1), dug(1, 0, "rock"), to_host(id=3, result=1)],
@@ -436,12 +436,12 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
     ids=["acknowledges something else", "answers twice"],
 )
 async def test_a_response_that_no_extension_would_send_is_reported(
-    said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    printed: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conformance, "MESSAGE_TIMEOUT", 2.0)  # the second answer never comes
     called = to_child(id=3, method="dig", params={"hole": 1})
 
-    problem = await problems_of(DIGGING, sketched(*HANDSHAKE, called, *said, ours=["child"]))
+    problem = await problems_of(DIGGING, sketched(*HANDSHAKE, called, *printed, ours=["child"]))
     assert problem.startswith("transcript 1, our extension, entry ")
 
 
@@ -485,8 +485,8 @@ async def test_files_and_folders_of_transcripts_are_found(tmp_path: Path) -> Non
 
 async def test_the_given_settings_reach_the_handshake() -> None:
     def greet(introduction: HandshakeContext) -> ClientHandshake:
-        told = [introduction.extra, introduction.host.name, introduction.root, introduction.config]
-        yield WireRequest(HELLO, {"you": introduction.extension, "told": told})
+        received = [introduction.extra, introduction.host.name, introduction.root, introduction.config]
+        yield WireRequest(HELLO, {"you": introduction.extension, "told": received})
         return HandshakeResult()
 
     dialect = replace(SKETCHED, load_mapping=lambda: replace(load_mapping_of_sketch(), client_handshake=greet))

@@ -163,12 +163,12 @@ def test_a_program_is_recorded_and_cut_off(folder: Path) -> None:
 
     def cut(at: int, seed: int) -> tuple[list[str], dict[str, bytes]]:
         target = folder / f"cut{next(numbers)}"
-        said = recording.simulate_cut(at, Random(seed), target)
-        return said, {path.name: path.read_bytes() for path in target.iterdir()}
+        output = recording.simulate_cut(at, Random(seed), target)
+        return output, {path.name: path.read_bytes() for path in target.iterdir()}
 
     ends = [cut(at, seed) for at in range(len(recording.steps) + 1) for seed in range(20)]
-    assert ({}, []) in [(files, said) for said, files in ends]
-    assert {files["file"] for said, files in ends if said == ["kept"]} == {b"one", b"onetwo"}
+    assert ({}, []) in [(files, output) for output, files in ends]
+    assert {files["file"] for output, files in ends if output == ["kept"]} == {b"one", b"onetwo"}
     assert isinstance(recording, DiskRecording)
 
 

@@ -40,7 +40,7 @@ def test_the_store_in_memory_passes_check_store(seed: int) -> None:
         (broken.StoresBeforeItChecks, "a record that was refused is there"),
         (broken.HasNoQuota, "append of one record too many was answered"),
         (broken.CountsNoBytes, "append of one byte too many was answered"),
-        (broken.IsVagueAboutQuotas, "what the quota's error says"),
+        (broken.IsVagueAboutQuotas, "in the quota's error"),
         (broken.RefusesRepetitionsWhenFull, "memory quotas: the store raised QuotaExceeded"),
         (broken.SharesOneConfig, "get_config: another extension's"),
         (broken.CountsRevisionsForEach, "revisions do not grow"),

@@ -22,9 +22,9 @@ def response(at: float, to: LinkEnd, id: str) -> FrameSent:
 
 def test_a_response_is_put_beside_its_call() -> None:
     question = call(1.0, CHILD, "7")
-    asked, answered = steps(question, response(1.5, HOST, "7"))
+    requested, answered = steps(question, response(1.5, HOST, "7"))
 
-    assert asked == TranscriptStep(1, 1.0, StepKind.CALL, CHILD, "add", "7", None, len(question.body), "[1]")
+    assert requested == TranscriptStep(1, 1.0, StepKind.CALL, CHILD, "add", "7", None, len(question.body), "[1]")
     assert (answered.kind, answered.method, answered.id, answered.seconds) == (StepKind.RESPONSE, "add", "7", 0.5)
     assert answered.content == '{"a": 1}'
 

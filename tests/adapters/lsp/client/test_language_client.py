@@ -25,16 +25,16 @@ pytestmark = pytest.mark.loops
 
 
 async def test_initialize_initialized_shutdown_and_exit_are_sent_in_order() -> None:
-    async with linked(lsp.LanguageClient()) as (client, _, told):
+    async with linked(lsp.LanguageClient()) as (client, _, received):
         assert client.server_info == types.ServerInfo("scripted", "1")
         await client.call(lsp.INITIALIZE, client.build_initialize())  # an answer: all before it was heard
-    assert told.words == ["initialize", "initialized", "initialize", "shutdown", "exit"]
+    assert received.words == ["initialize", "initialized", "initialize", "shutdown", "exit"]
 
 
 async def test_the_project_is_sent_to_the_server(tmp_path: Path) -> None:
     client = lsp.LanguageClient(root=tmp_path, options={"fast": True}, name="editor", version="2")
-    async with linked(client) as (_, _, told):
-        params = told.initialize
+    async with linked(client) as (_, _, received):
+        params = received.initialize
     assert (params.root_uri, params.root_path) == (tmp_path.as_uri(), str(tmp_path))
     assert params.workspace_folders == (types.WorkspaceFolder(tmp_path.as_uri(), tmp_path.name),)
     assert params.initialization_options == {"fast": True}
@@ -42,9 +42,9 @@ async def test_the_project_is_sent_to_the_server(tmp_path: Path) -> None:
 
 
 async def test_settings_are_sent_once_the_server_is_ready() -> None:
-    async with linked(lsp.LanguageClient(settings={"a": 1})) as (_, _, told):
+    async with linked(lsp.LanguageClient(settings={"a": 1})) as (_, _, received):
         pass
-    assert told.words[:3] == ["initialize", "initialized", "settings {'a': 1}"]
+    assert received.words[:3] == ["initialize", "initialized", "settings {'a': 1}"]
 
 
 async def test_a_server_that_refuses_is_closed() -> None:
@@ -87,9 +87,9 @@ async def test_calls_without_a_server_are_refused() -> None:
 
 
 async def test_a_server_that_does_not_respond_to_shutdown_is_closed() -> None:
-    async with linked(lsp.LanguageClient()) as (client, server, told):
+    async with linked(lsp.LanguageClient()) as (client, server, received):
         await server.aclose()
-    assert "shutdown" not in told.words
+    assert "shutdown" not in received.words
     assert client.peer.is_closed
 
 
@@ -108,9 +108,9 @@ async def test_configuration_gets_a_response_from_the_settings_by_section() -> N
 
 async def test_registrations_are_stored_and_removed() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _):
-        wish = types.Registration("1", "textDocument/hover")
-        await server.call(lsp.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams([wish]))
-        assert client.registrations == {"1": wish}
+        intent = types.Registration("1", "textDocument/hover")
+        await server.call(lsp.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams([intent]))
+        assert client.registrations == {"1": intent}
 
         gone = types.UnregistrationParams([types.Unregistration("1", "textDocument/hover")])
         await server.call(lsp.CLIENT_UNREGISTER_CAPABILITY, gone)
@@ -159,18 +159,18 @@ class Editor(lsp.LanguageClient):
 
 async def test_every_default_response_can_be_replaced() -> None:
     question = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
-    asked = types.ConfigurationParams([types.ConfigurationItem(section="x")])
-    async with linked(Editor()) as (editor, server, told):
+    requested = types.ConfigurationParams([types.ConfigurationItem(section="x")])
+    async with linked(Editor()) as (editor, server, received):
         applied = await server.call(lsp.WORKSPACE_APPLY_EDIT, types.ApplyWorkspaceEditParams(types.WorkspaceEdit()))
         assert applied.applied
         assert await server.call(lsp.WINDOW_SHOW_MESSAGE_REQUEST, question) == types.MessageActionItem("yes")
-        assert await server.call(lsp.WORKSPACE_CONFIGURATION, asked) == ("own x",)
+        assert await server.call(lsp.WORKSPACE_CONFIGURATION, requested) == ("own x",)
         assert (await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS) or ())[0].name == "else"
         with pytest.raises(RemoteError, match="no room"):
             await server.call(lsp.WINDOW_WORK_DONE_PROGRESS_CREATE, types.WorkDoneProgressCreateParams("t"))
         await server.call(lsp.WORKSPACE_CODE_LENS_REFRESH)
         assert editor.refreshed == 1
-    announced = told.initialize.capabilities.workspace
+    announced = received.initialize.capabilities.workspace
     assert announced is not None
     assert announced.apply_edit
 
@@ -180,14 +180,14 @@ async def test_a_response_may_come_from_a_plain_function() -> None:
         def configuration(self, item: types.ConfigurationItem) -> Any:  # type: ignore[override]
             return f"plain {item.section}"
 
-    asked = types.ConfigurationParams([types.ConfigurationItem(section="x")])
+    requested = types.ConfigurationParams([types.ConfigurationItem(section="x")])
     async with linked(Plain()) as (_, server, _):
-        assert await server.call(lsp.WORKSPACE_CONFIGURATION, asked) == ("plain x",)
+        assert await server.call(lsp.WORKSPACE_CONFIGURATION, requested) == ("plain x",)
 
 
 async def test_features_that_are_not_overridden_are_not_announced() -> None:
-    async with linked(lsp.LanguageClient()) as (client, _, told):
-        announced = told.initialize.capabilities.workspace
+    async with linked(lsp.LanguageClient()) as (client, _, received):
+        announced = received.initialize.capabilities.workspace
     assert announced is not None
     assert not announced.apply_edit
     assert lsp.WORKSPACE_APPLY_EDIT.name not in client.methods  # so a host does not announce it either

@@ -57,10 +57,10 @@ SAMPLING_REQUEST = CreateMessageParams((SamplingMessage("user", TextContent("hi"
 
 
 async def test_sampling_calls_a_function_plain_or_async() -> None:
-    def plain(asked: CreateMessageParams) -> CreateMessageResult:
-        return CreateMessageResult.from_text(f"plain {asked.max_tokens}", "m")
+    def plain(requested: CreateMessageParams) -> CreateMessageResult:
+        return CreateMessageResult.from_text(f"plain {requested.max_tokens}", "m")
 
-    async def slow(asked: CreateMessageParams) -> CreateMessageResult:
+    async def slow(requested: CreateMessageParams) -> CreateMessageResult:
         return CreateMessageResult.from_text("async", "m")
 
     async with served(initialized_by(), sample=plain) as (_, server):
@@ -70,7 +70,7 @@ async def test_sampling_calls_a_function_plain_or_async() -> None:
 
 
 async def test_a_sampling_function_may_refuse() -> None:
-    def sample(asked: CreateMessageParams) -> CreateMessageResult:
+    def sample(requested: CreateMessageParams) -> CreateMessageResult:
         raise RpcError(USER_REJECTED, "User rejected sampling request")
 
     async with served(initialized_by(), sample=sample) as (_, server):
@@ -80,7 +80,7 @@ async def test_a_sampling_function_may_refuse() -> None:
 
 
 async def test_the_exception_of_a_function_is_not_sent() -> None:
-    def sample(asked: CreateMessageParams) -> CreateMessageResult:
+    def sample(requested: CreateMessageParams) -> CreateMessageResult:
         raise ValueError("a secret")
 
     async with served(initialized_by(), sample=sample) as (_, server):
@@ -93,11 +93,11 @@ async def test_the_exception_of_a_function_is_not_sent() -> None:
 async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
     with_tools = CreateMessageParams(SAMPLING_REQUEST.messages, 10, tools=())
     answer = CreateMessageResult.from_text("", "m")
-    async with served(initialized_by(), sample=lambda asked: answer) as (_, server):
+    async with served(initialized_by(), sample=lambda requested: answer) as (_, server):
         with pytest.raises(RemoteError) as caught:
             await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
         assert caught.value.code == -32602
-    async with served(initialized_by(), sample=lambda asked: answer, samples_tools=True) as (_, server):
+    async with served(initialized_by(), sample=lambda requested: answer, samples_tools=True) as (_, server):
         await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
 
 
@@ -110,17 +110,17 @@ async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
     ],
 )
 async def test_elicitation_calls_a_function(given: Any, answer: ElicitResult) -> None:
-    async with served(initialized_by(), elicit=lambda asked: given) as (_, server):
+    async with served(initialized_by(), elicit=lambda requested: given) as (_, server):
         assert await server.call(ELICITATION_CREATE, ElicitParams("your name?")) == answer
 
 
 async def test_url_elicitation_is_refused_unless_it_was_offered() -> None:
     url = ElicitParams("sign in", mode="url", url="https://example.org", elicitation_id="1")
-    async with served(initialized_by(), elicit=lambda asked: {}) as (_, server):
+    async with served(initialized_by(), elicit=lambda requested: {}) as (_, server):
         with pytest.raises(RemoteError) as caught:
             await server.call(ELICITATION_CREATE, url)
         assert caught.value.code == -32602
-    async with served(initialized_by(), elicit=lambda asked: {}, elicits_urls=True) as (_, server):
+    async with served(initialized_by(), elicit=lambda requested: {}, elicits_urls=True) as (_, server):
         assert (await server.call(ELICITATION_CREATE, url)).action == "accept"
 
 

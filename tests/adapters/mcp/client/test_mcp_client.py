@@ -52,29 +52,29 @@ pytestmark = pytest.mark.loops
 
 
 async def test_the_client_sends_its_identity_and_capabilities_and_then_initialized() -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
     methods = Registry()
     is_ready = anyio.Event()
 
     @methods.handle("initialize")
     def initialize(params: dict[str, Any]) -> dict[str, Any]:
-        heard.append(params)
+        received.append(params)
         return {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
 
     @methods.on("notifications/initialized")
     def initialized() -> None:
         is_ready.set()
 
-    async with served(methods, roots=["/work"], sample=lambda asked: CreateMessageResult.from_text("", "m")) as (
+    async with served(methods, roots=["/work"], sample=lambda requested: CreateMessageResult.from_text("", "m")) as (
         client,
         _,
     ):
         assert client.version == "2025-03-26"
         with anyio.fail_after(60):
             await is_ready.wait()
-    assert heard[0]["protocolVersion"] == "2025-11-25"
-    assert heard[0]["capabilities"] == {"roots": {"listChanged": True}, "sampling": {}}
-    assert heard[0]["clientInfo"]["name"] == "becket"
+    assert received[0]["protocolVersion"] == "2025-11-25"
+    assert received[0]["capabilities"] == {"roots": {"listChanged": True}, "sampling": {}}
+    assert received[0]["clientInfo"]["name"] == "becket"
 
 
 async def test_a_server_of_another_version_is_left() -> None:
@@ -123,16 +123,16 @@ async def test_a_client_may_be_awaited_and_closed_by_hand() -> None:
 
 async def test_a_list_comes_whole_from_all_its_pages() -> None:
     methods = initialized_by(**ALL)
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     @methods.handle("tools/list")
     def tools(params: dict[str, Any] | None) -> dict[str, Any]:
-        asked.append(params)
-        return {"tools": [{"name": f"t{len(asked)}"}], "nextCursor": "next" if len(asked) == 1 else None}
+        requested.append(params)
+        return {"tools": [{"name": f"t{len(requested)}"}], "nextCursor": "next" if len(requested) == 1 else None}
 
     async with served(methods) as (client, _):
         assert [tool.name for tool in await client.list_tools()] == ["t1", "t2"]
-    assert asked == [{}, {"cursor": "next"}]
+    assert requested == [{}, {"cursor": "next"}]
 
 
 async def test_an_endless_list_is_abandoned() -> None:
@@ -185,11 +185,11 @@ async def test_a_missing_capability_is_an_empty_list_and_a_refused_call_and_noth
 
 async def test_a_server_of_the_first_version_completes_without_a_capability() -> None:
     methods = initialized_by("2024-11-05", prompts=ListCapability())
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     @methods.handle("completion/complete")
     def complete(params: dict[str, Any]) -> dict[str, Any]:
-        asked.append(params)
+        requested.append(params)
         return {"completion": {"values": ["a"], "total": None}}
 
     async with served(methods) as (client, _):
@@ -200,13 +200,16 @@ async def test_a_server_of_the_first_version_completes_without_a_capability() ->
             ResourceTemplateReference("x://{y}"),
         ):
             assert (await client.complete(of, "y", "a", arguments={"z": "1"})).values == ("a",)
-    assert [one["ref"] for one in asked] == [
+    assert [one["ref"] for one in requested] == [
         {"type": "ref/prompt", "name": "p"},
         {"type": "ref/prompt", "name": "p"},
         {"type": "ref/resource", "uri": "x://{y}"},
         {"type": "ref/resource", "uri": "x://{y}"},
     ]
-    assert (asked[0]["argument"], asked[0]["context"]) == ({"name": "y", "value": "a"}, {"arguments": {"z": "1"}})
+    assert (requested[0]["argument"], requested[0]["context"]) == (
+        {"name": "y", "value": "a"},
+        {"arguments": {"z": "1"}},
+    )
 
 
 # -- any method
@@ -214,17 +217,17 @@ async def test_a_server_of_the_first_version_completes_without_a_capability() ->
 
 async def test_a_method_without_params_may_have_progress_too() -> None:
     methods = initialized_by(**ALL)
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     @methods.handle("tools/list")
     def tools(params: dict[str, Any] | None) -> dict[str, Any]:
-        asked.append(params)
+        requested.append(params)
         return {"tools": []}
 
     async with served(methods) as (client, _):
         for on_progress in (None, lambda progress: None):
             assert (await client.call(TOOLS_LIST, None, on_progress=on_progress)).tools == ()
-    assert [sorted(params) for params in asked] == [[], ["_meta"]]
+    assert [sorted(params) for params in requested] == [[], ["_meta"]]
 
 
 # -- tools
@@ -270,16 +273,16 @@ async def test_progress_reaches_the_call_with_its_token_and_no_other() -> None:
         return {"content": []}
 
     async with served(methods) as (client, _):
-        heard: dict[str, list[Progress]] = {"a": [], "b": []}
+        received: dict[str, list[Progress]] = {"a": [], "b": []}
 
         async def run(name: str) -> None:
-            await client.call_tool(name, on_progress=heard[name].append)
+            await client.call_tool(name, on_progress=received[name].append)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run, "a")
             tasks.start_soon(run, "b")
-    assert [(one.progress, one.total, one.message) for one in heard["a"]] == [(1, 2, "a"), (2, 2, "a")]
-    assert [one.message for one in heard["b"]] == ["b", "b"]
+    assert [(one.progress, one.total, one.message) for one in received["a"]] == [(1, 2, "a"), (2, 2, "a")]
+    assert [one.message for one in received["b"]] == ["b", "b"]
     assert len(set(tokens)) == 2
 
 
@@ -305,14 +308,14 @@ async def test_an_async_function_may_take_progress_and_the_time_between_two_is_w
         await anyio.sleep_forever()
 
     async with served(methods) as (client, _):
-        heard: list[Progress] = []
+        received: list[Progress] = []
 
         async def take(progress: Progress) -> None:
-            heard.append(progress)
+            received.append(progress)
 
         with pytest.raises(CallTimeout):
             await client.call_tool("slow", on_progress=take, timeout=0.05)
-        assert len(heard) == 1
+        assert len(received) == 1
 
 
 async def test_an_abandoned_call_is_cancelled_at_the_server_and_gets_no_response() -> None:
@@ -340,7 +343,7 @@ async def test_an_abandoned_call_is_cancelled_at_the_server_and_gets_no_response
 async def test_a_request_that_the_server_cancels_ends_at_the_client() -> None:
     has_begun, has_ended = anyio.Event(), anyio.Event()
 
-    async def elicit(asked: ElicitParams) -> None:
+    async def elicit(requested: ElicitParams) -> None:
         has_begun.set()
         try:
             await anyio.sleep_forever()
@@ -367,29 +370,29 @@ async def test_an_error_of_the_protocol_is_raised() -> None:
 
 
 async def test_notifications_of_the_server_reach_all_subscribers_in_order() -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
     is_over = anyio.Event()
     async with served(initialized_by()) as (client, server):
 
         @client.on(LogMessage)
         def log(message: LogMessage) -> None:
-            heard.append(message.text)
+            received.append(message.text)
 
         @client.on(LogMessage)
         async def again(message: LogMessage) -> None:
-            heard.append(message.level)
+            received.append(message.level)
 
         @client.on(ResourceUpdated)
         def updated(event: ResourceUpdated) -> None:
-            heard.append(event.uri)
+            received.append(event.uri)
 
         @client.on(ElicitationCompleted)
         def completed(event: ElicitationCompleted) -> None:
-            heard.append(event.elicitation_id)
+            received.append(event.elicitation_id)
 
         @client.on(ToolsChanged)
         async def changed(event: ToolsChanged) -> None:
-            heard.append(event)
+            received.append(event)
             is_over.set()
 
         await server.notify(LOG_MESSAGE, LogMessage(LoggingLevel.NOTICE, "one"))
@@ -398,7 +401,7 @@ async def test_notifications_of_the_server_reach_all_subscribers_in_order() -> N
         await server.notify(TOOLS_CHANGED, None)
         with anyio.fail_after(60):
             await is_over.wait()
-    assert heard == ["one", "notice", "a:b", "7", ToolsChanged()]
+    assert received == ["one", "notice", "a:b", "7", ToolsChanged()]
 
 
 async def test_subscribing_to_a_class_that_no_server_sends_is_refused() -> None:
@@ -432,13 +435,13 @@ async def test_any_mcp_peer_sends_and_receives_progress() -> None:
                 await ctx.progress({"progress": step, "total": 2})
             return "done"
 
-        heard: list[Any] = []
-        assert await left.call("work", {"a": 1}, on_progress=heard.append) == "done"
-        assert [(one["progress"], one["total"]) for one in heard] == [(1, 2), (2, 2)]
+        received: list[Any] = []
+        assert await left.call("work", {"a": 1}, on_progress=received.append) == "done"
+        assert [(one["progress"], one["total"]) for one in received] == [(1, 2), (2, 2)]
         async with left.stream("work", {}, progress=Progress) as run:
             assert [(one.progress, one.total) async for one in run if isinstance(one, Progress)] == [(1, 2), (2, 2)]
         assert await left.call("work", {}) == "done"  # nobody asked, and nothing is told
-        assert len(heard) == 2
+        assert len(received) == 2
 
 
 async def test_progress_under_the_token_of_a_call_that_has_ended_reaches_the_general_handler() -> None:
@@ -482,14 +485,14 @@ async def test_a_client_and_its_peer_do_not_take_each_others_progress() -> None:
         return {"content": []}
 
     async with served(methods) as (client, _):
-        heard: list[tuple[str, Any]] = []
+        received: list[tuple[str, Any]] = []
 
         async def with_client() -> None:
-            await client.call_tool("a", on_progress=lambda event: heard.append(("client", event.message)))
+            await client.call_tool("a", on_progress=lambda event: received.append(("client", event.message)))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(with_client)
             await client.peer.call(
-                "tools/call", {"name": "b"}, on_progress=lambda event: heard.append(("peer", event["message"]))
+                "tools/call", {"name": "b"}, on_progress=lambda event: received.append(("peer", event["message"]))
             )
-    assert sorted(heard) == [("client", "a"), ("peer", "b")]
+    assert sorted(received) == [("client", "a"), ("peer", "b")]
