@@ -135,7 +135,7 @@ def render(report: Report, *, picture: str | None = None) -> str:
 def introduction(report: Report) -> str:
     names = [f"- {name}: {WORKLOADS[name].title}" for name in shared_workloads(report.results)]
     return (
-        "A host and a child connected by JSON-RPC over pipes. Every entrant runs the same workloads, all of them in one\n"
+        "A host and a child, JSON-RPC over pipes. Every entrant runs the same workloads, all of them in one\n"
         "interleaved run, host and child on a core each (W6 and W7 on all cores), Python "
         f"{report.machine.get('Python', 'unknown')}.\n\n" + "\n".join(names) + "\n\n"
         "A figure is the median of the quiet runs. `~` marks one with too few quiet runs: other programs used the\n"
