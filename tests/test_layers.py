@@ -263,6 +263,7 @@ LOCAL_IMPORTS = {
     "json_schema": (4, "the compiler, with the first schema"),
     "permissions": (4, "threads and `inspect`, for those with a policy"),
     "_msgspec_import": (2, "what stands in for modules that msgspec rarely uses"),
+    "conformance": (1, "protobuf, which only programs of cigen need"),
     "dialects": (2, "other wire formats"),
     "jsonrpc": (2, "numbers that take long, and the audit of limits"),
     "_loggers": (1, "`logging` takes a start 10 ms"),
