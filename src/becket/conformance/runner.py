@@ -16,7 +16,7 @@ from becket.conformance.case import ConformanceCase, RoleSetup, Suite
 from becket.conformance.conversation import CaseConversation, Entry
 from becket.conformance.links import LinkFactory
 from becket.conformance.session import CaseFailed, Session
-from becket.conformance.wire_codec import open_wire
+from becket.conformance.wire_codec import JsonWire, WireCodec
 from becket.contract.json_narrowing import is_array, is_object
 
 __all__ = ["CaseResult", "CaseVerdict", "Offers", "find_offers", "run_cases"]
@@ -207,3 +207,12 @@ def walk_path(value: Any, path: Sequence[str]) -> Iterable[Any]:
             yield from walk_path(part, path[1:])
     elif is_object(value) and path[0] in value:
         yield from walk_path(value[path[0]], path[1:])
+
+
+def open_wire(codec: str, *, has_version: bool = True) -> WireCodec:
+    """Returns a new codec by its name in a suite: `cigen`, or a framing of JSON."""
+    if codec == "cigen":
+        from becket.conformance.cigen_wire import CigenWire
+
+        return CigenWire()
+    return JsonWire(codec, has_version=has_version)

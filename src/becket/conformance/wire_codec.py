@@ -13,7 +13,7 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.framing import ContentLength, Framing, FramingFactory, JsonLines, LengthPrefixed, SkippedFrame
 from becket.limits import DEFAULT_LIMITS
 
-__all__ = ["JsonWire", "Received", "WireCodec", "open_wire"]
+__all__ = ["JsonWire", "Received", "WireCodec"]
 
 LIMITS: Final = DEFAULT_LIMITS.but(frame=64 * 1024 * 1024)
 FRAMINGS: Final[dict[str, FramingFactory]] = {
@@ -92,15 +92,6 @@ class WireCodec(Protocol):
     def end(self) -> str:
         """Returns what is wrong if the output ends here."""
         ...
-
-
-def open_wire(codec: str, *, has_version: bool = True) -> WireCodec:
-    """Returns a new codec by its name in a suite: `cigen`, or a framing of JSON."""
-    if codec == "cigen":
-        from becket.conformance.cigen_wire import CigenWire
-
-        return CigenWire()
-    return JsonWire(codec, has_version=has_version)
 
 
 def add_version(message: Any) -> Any:
