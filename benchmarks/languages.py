@@ -42,9 +42,9 @@ def in_python(name: str, title: str, child: str) -> Extension:
     return Extension(name, title, Kind.BECKET, HOST, child)
 
 
-def built_by(name: str, title: str, *build: str) -> Extension:
+def built_by(name: str, title: str, *build: str, program: Path | None = None) -> Extension:
     """Returns an extension whose sources are in `entrants/<name>`; `{program}` in its build is the file to make."""
-    program = BUILT / name
+    program = program or BUILT / name
     command = tuple(word.replace("{program}", str(program)).replace("{folder}", str(BUILT)) for word in build)
     return Extension(name, title, Kind.BECKET, HOST, "", program=program, build=command, folder=ENTRANTS / name)
 
@@ -53,6 +53,12 @@ EXTENSIONS = (
     in_python(BASE, "Python, blocking, its tool inline", "becket/extension_child.py inline"),
     in_python("python-thread", "Python, blocking, its tool in a thread", "becket/extension_child.py"),
     built_by("go", "Go", "go", "build", "-o", "{program}", "."),
+    built_by(
+        "rust",
+        "Rust",
+        *("cargo", "build", "--quiet", "--release", "--locked", "--target-dir", "{folder}/cargo"),
+        program=BUILT / "cargo" / "release" / "rust-extension",
+    ),
 )
 
 
