@@ -311,6 +311,69 @@ def test_each_kind_of_bad_header_has_its_own_message(data: bytes, problem: str) 
     assert error.found
 
 
+WHOLE = {
+    "too many lines": (b"A: 1\r\n" * 17, "more than 16 header lines: 'A: 1'"),
+    "charset": (b"Content-Type: a; charset=latin-1\r\n", "charset other than UTF-8: 'a; charset=latin-1'"),
+    "no number": (b"Content-Length: x5\r\n", "Content-Length is not a number: 'x5' (1 to 10 digits)"),
+    "two lengths": (b"Content-Length: 5\r\nContent-Length: 6\r\n", "Content-Length given twice: '6'"),
+    "blank line first": (
+        b"\r\nContent-Length: 2\r\n",
+        r"line end outside a frame: '\r\n' (is the line end behind a body left out of its length?)",
+    ),
+    "no length": (b"A: 1\r\n\r\n", "header without Content-Length: 'A: 1'"),
+    "NUL": (b"Content-Length: 2\0\r\n", r"NUL in a header: 'Content-Length: 2\x00\r'"),
+    "no colon": (b"Content-Length 2\r\n", r"header name without its colon: 'Content-Length 2\r'"),
+    "bare CR": (
+        b"Content-Length: 2\rX",
+        r"bare CR in a header: 'Content-Length: 2\rX' (a header line ends with CRLF)",
+    ),
+    "bare LF": (
+        b"Content-Length: 2\n",
+        "bare LF in a header: 'Content-Length: 2' (a header line ends with CRLF)",
+    ),
+    "bare LF as blank line": (
+        b"Content-Length: 2\r\n\n",
+        r"bare LF instead of a header's blank line: '\n' (a header ends with CRLF CRLF)",
+    ),
+    "control character": (b"Content-Length: \x012\r\n", r"control character in a header: 'Content-Length: \x012\r'"),
+    "no name": (b": 5\r\n", r"header without a name: ': 5\r'"),
+    "byte order mark": (
+        b"\xef\xbb\xbfContent-Length: 2\r\n",
+        r"byte order mark before a header: '\xef\xbb\xbfContent-Length: 2\r'",
+    ),
+    "JSON": (b"{}\n", "something wrote to stdout: '{}' (does the other peer use JSON Lines?)"),
+    "text": (b"hello\n", "something wrote to stdout: 'hello' (stdout belongs to the protocol: print to stderr)"),
+}
+
+
+@pytest.mark.parametrize(("data", "text"), WHOLE.values(), ids=WHOLE.keys())
+def test_the_error_of_a_bad_header_shows_what_was_found_and_what_to_do(data: bytes, text: str) -> None:
+    found, error = read(data)
+    assert found == []
+    assert str(error) == text
+
+
+@pytest.mark.parametrize("data", [b"A: 1\r\n\r\n", b"hello\n"])
+def test_after_a_frame_the_hint_suspects_its_length_or_a_second_writer(data: bytes) -> None:
+    _, error = read(GOOD + data)
+    assert error is not None
+    assert error.hint == (
+        "the last length did not fit its body, or two writers share one pipe: send frames whole, from one place"
+    )
+
+
+def test_white_space_other_than_spaces_and_tabs_is_part_of_a_value() -> None:
+    assert refused(b"Content-Length: \x0b5\r\n").problem == "control character in a header"
+    assert refused(b"Content-Type: a; charset=Xutf-8X\r\n").problem == "charset other than UTF-8"
+    assert refused(b"Content-Length: X5X\r\n").problem == "Content-Length is not a number"
+
+
+def test_a_block_without_a_length_shows_its_own_line_and_not_one_of_the_block_before() -> None:
+    _, error = read(b"X-First: 1\r\n" + GOOD + b"X-Second: 2\r\n\r\n")
+    assert error is not None
+    assert error.found == "'X-Second: 2'"
+
+
 @pytest.mark.parametrize("name", sorted(ODDITIES.keys() - {"text like a byte order mark"}))
 def test_a_bad_header_has_the_same_message_when_it_comes_byte_by_byte(name: str) -> None:
     data, problem = ODDITIES[name]

@@ -181,3 +181,18 @@ def test_dropped_lines_beyond_their_limit_in_total_are_fatal() -> None:
     assert framing.feed(b"6\n{}\nrest") == []
     assert framing.error is not None
     assert "10" in framing.error.problem
+
+
+def test_the_first_dropped_text_is_reported_whole_with_what_follows() -> None:
+    (notice,) = notices_of(LENIENT().feed(b"INFO: ready\n" + GOOD))
+    assert str(notice) == "something wrote to stdout: 'INFO: ready' (further lines are dropped silently)"
+
+
+def test_of_two_headers_on_one_line_of_text_the_last_one_counts() -> None:
+    found = LENIENT().feed(b"sent Content-Length: 9 Content-Length: 2\r\n\r\n{}")
+    assert frames_of(found) == [b"{}"]
+
+
+def test_a_length_in_text_with_other_characters_around_it_is_no_header() -> None:
+    framing = LENIENT()
+    assert frames_of(framing.feed(b"log Content-Length: X2X\r\n\r\n" + GOOD)) == [b"{}"]
