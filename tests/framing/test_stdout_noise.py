@@ -185,7 +185,7 @@ def test_dropped_lines_beyond_their_limit_in_total_are_fatal() -> None:
 
 def test_the_first_dropped_text_is_reported_whole_with_what_follows() -> None:
     (notice,) = notices_of(LENIENT().feed(b"INFO: ready\n" + GOOD))
-    assert str(notice) == "something wrote to stdout: 'INFO: ready' (further lines are dropped silently)"
+    assert str(notice) == "something wrote to stdout: 'INFO: ready\\n' (further lines are dropped silently)"
 
 
 def test_of_two_headers_on_one_line_of_text_the_last_one_counts() -> None:
