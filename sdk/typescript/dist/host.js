@@ -1,0 +1,39 @@
+/** What a host offers its extensions: memory, configuration, the log, and any other method. */
+import { describe } from "./errors.js";
+import { MAX_QUEUE } from "./limits.js";
+/** Returns a client of the host at the other end of a link. `queued` tells how many bytes it has not read. */
+export function createHostClient(peer, queued, extensionId, info) {
+    const call = peer.call;
+    const read = (key) => call("config.get", { key });
+    return {
+        extensionId,
+        info,
+        call,
+        notify: peer.notify,
+        memory: {
+            append: (content, options) => call("memory.append", { namespace: extensionId, content, ...options }),
+            query: async (conditions) => (await call("memory.query", { namespace: extensionId, ...conditions })).records,
+        },
+        config: {
+            read,
+            get: async (key) => (await read(key)).value ?? null,
+            set: (key, value, options) => call("config.set", { key, value, ...options }),
+            subscribe(onChange, options = {}) {
+                peer.listeners.set("config.changed", (change) => onChange(change));
+                return call("config.subscribe", options);
+            },
+        },
+        log(message, level = "info", logger = extensionId) {
+            const text = describe(message);
+            if (!peer.features.has("log") || queued() > MAX_QUEUE)
+                writeLog(text, level, logger);
+            else
+                void peer.notify("$/log", { level, logger, message: text });
+        },
+    };
+}
+/** Writes lines to stderr in the form that hosts recognise. */
+export function writeLog(message, level, logger) {
+    for (const line of message.split("\n"))
+        console.error(`${level.toUpperCase()}:${logger}:${line}`);
+}

@@ -1,0 +1,142 @@
+/** Serves an extension over stdin and stdout: keeps other output off the wire, and ends when the host is gone. */
+import { closeSync, constants, openSync } from "node:fs";
+import { isatty } from "node:tty";
+import { Worker } from "node:worker_threads";
+import { createFrameDecoder } from "./framing.js";
+import { MAX_FRAME } from "./limits.js";
+const EXIT_STOPPED = 0;
+const EXIT_USAGE = 2; // started by hand: there is no host
+const EXIT_PROTOCOL_ERROR = 3; // what came in on stdin was no frame
+const EXIT_STOP_TIMEOUT = 4; // the end took too long
+const STOP_GRACE = 4_000; // milliseconds for `onStop`; a becket host kills its extension a little later
+const FINISH_GRACE = 1_000; // for requests that came before the end of stdin
+const STUCK_GRACE = 5_000; // for a handler that computes when stdin ends; then the process is killed
+/** Serves an extension until its host ends it, then exits. In a terminal it prints the usage instead. */
+export function serveStdio(extension, usage) {
+    if (isatty(0)) {
+        console.log(usage);
+        process.exitCode = EXIT_USAGE;
+        return;
+    }
+    const shared = new Int32Array(new SharedArrayBuffer(8));
+    const workerData = { shared, wire: takeStdout(), limit: MAX_FRAME, grace: STUCK_GRACE };
+    const source = `(${String(runThread)})(require,${String(createFrameDecoder)})`;
+    const thread = new Worker(source, { eval: true, workerData });
+    let waiting = [];
+    const transport = {
+        get queued() {
+            return Atomics.load(shared, 0);
+        },
+        send(body) {
+            Atomics.add(shared, 0, Buffer.byteLength(body));
+            thread.postMessage(body);
+        },
+        async drained() {
+            Atomics.store(shared, 1, 1);
+            if (this.queued)
+                await new Promise((resolve) => waiting.push(resolve));
+        },
+    };
+    const peer = extension.connect(transport, () => void end(EXIT_STOPPED));
+    let isEnding = false;
+    async function end(code) {
+        if (isEnding)
+            return;
+        isEnding = true;
+        setTimeout(() => process.exit(EXIT_STOP_TIMEOUT), STOP_GRACE);
+        await extension.stop();
+        peer.close();
+        await transport.drained();
+        process.exit(code);
+    }
+    thread.on("message", ({ bodies, end: reason }) => {
+        for (const resolve of waiting)
+            resolve();
+        waiting = [];
+        for (const body of bodies)
+            peer.receive(body);
+        if (reason) {
+            console.error(reason);
+            void end(EXIT_PROTOCOL_ERROR);
+        }
+        else if (reason === "") {
+            setTimeout(end, peer.isBusy() ? FINISH_GRACE : 0, EXIT_STOPPED);
+        }
+    });
+    for (const name of ["SIGTERM", "SIGINT"])
+        process.once(name, () => void end(EXIT_STOPPED));
+}
+/**
+ * Returns a descriptor for the wire, and makes stdout another stderr: for this program, and for those that it starts.
+ * Where the system cannot do that, only what JavaScript prints goes to stderr.
+ */
+function takeStdout() {
+    try {
+        const open = (fd) => openSync(`/dev/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
+        const wire = open(1);
+        closeSync(open(2)); // before stdout is given up: does it work?
+        closeSync(1);
+        open(2); // gets the lowest free number, which is that of stdout
+        return wire;
+    }
+    catch {
+        process.stdout.write = process.stderr.write.bind(process.stderr);
+        return 1;
+    }
+}
+/**
+ * Reads stdin and writes the wire in a thread of its own, so that a handler which computes for long delays neither
+ * pings nor the end.
+ *
+ * It runs from its source text, so it refers to nothing outside of itself.
+ */
+function runThread(load, createDecoder) {
+    const { parentPort, workerData } = load("node:worker_threads");
+    const { Socket } = load("node:net");
+    const { isUtf8 } = load("node:buffer");
+    const { shared, wire, limit, grace } = workerData;
+    const decode = createDecoder(limit);
+    const stdout = new Socket({ fd: wire, readable: false });
+    const stdin = new Socket({ fd: 0, writable: false });
+    const post = (bodies, end) => {
+        parentPort?.postMessage({ bodies, end });
+    };
+    const write = (body) => {
+        const size = Buffer.byteLength(body);
+        stdout.write(`Content-Length: ${size}\r\n\r\n${body}`, () => {
+            if (Atomics.sub(shared, 0, size) === size && Atomics.exchange(shared, 1, 0))
+                post([]);
+        });
+    };
+    const isPing = (body) => {
+        const [, id] = /^{"jsonrpc":"2.0","id":(\d+),"method":"\$\/ping"/.exec(body ?? "") ?? [];
+        if (!id)
+            return false;
+        const response = `{"jsonrpc":"2.0","id":${id},"result":null}`;
+        Atomics.add(shared, 0, response.length);
+        write(response);
+        return true;
+    };
+    const finish = () => {
+        post([], "");
+        setTimeout(() => process.kill(process.pid, "SIGKILL"), grace); // a thread cannot exit for its process
+    };
+    parentPort?.on("message", write);
+    stdout.on("error", finish);
+    stdin.on("end", finish).on("error", finish);
+    stdin.on("data", (chunk) => {
+        const bodies = [];
+        let end;
+        try {
+            for (const body of decode(chunk)) {
+                const text = isUtf8(body) ? String(body) : undefined;
+                if (!isPing(text))
+                    bodies.push(text);
+            }
+        }
+        catch (error) {
+            end = String(error);
+        }
+        post(bodies, end);
+    });
+}

@@ -1,0 +1,46 @@
+/** Errors: what a handler throws to respond with one, and what a failed call throws. */
+
+import { Code } from "./contract.js";
+
+class CodedError extends Error {
+  constructor(
+    /** The code on the wire: one of `Code`, or one of your own. */
+    readonly code: number,
+    message: string,
+    /** What else is known of the error, any JSON. */
+    readonly data?: unknown,
+  ) {
+    super(message);
+  }
+}
+
+/** Throw it in a handler to respond with this error. */
+export class RpcError extends CodedError {}
+
+/**
+ * A call of ours has failed: the host responded with this error, the time was over (`Code.TIMEOUT`), or the call was
+ * cancelled (`Code.CANCELLED`). If a handler does not catch it, its own caller gets an internal error.
+ */
+export class CallError extends CodedError {}
+
+/** A problem of a value: the JSON pointer of what is wrong, and why. */
+export interface Problem {
+  pointer: string;
+  message: string;
+}
+
+/** Returns the error for params with these problems. */
+export function invalidParams(problems: readonly Problem[]): RpcError {
+  const shown = problems.map(({ pointer, message }) => `${pointer || "/"}: ${message}`).join("; ");
+  return new RpcError(Code.INVALID_PARAMS, `invalid params: ${shown}`, { problems });
+}
+
+/** Throws an error if params have problems. */
+export function checkParams(problems: readonly Problem[]): void {
+  if (problems[0]) throw invalidParams(problems);
+}
+
+/** Returns the text of an error for the log. */
+export function describe(error: unknown): string {
+  return error instanceof Error ? String(error.stack) : String(error);
+}
