@@ -181,10 +181,11 @@ test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without priv
 
 # Each kit NAME:PROGRAM has two targets: sdk-ready-NAME installs what its linters and tests need, and fails where that
 # cannot be had; sdk-test-NAME lints and tests it.
-KITS := go:go rust:cargo
+KITS := typescript:npm go:go rust:cargo
 
 sdk: $(TEST_READY) ## Writes the schema bundle and the types of all kits
 	$(BIN)/python -m tools.sdk
+	if [ -e $(NODE_READY) ]; then cd sdk/typescript && npm run --silent build; fi
 
 sdk-test: $(TEST_READY) ## Lints and tests each kit whose toolchain is there, and prints what was skipped
 	@ran=""; skipped=""; \
@@ -195,6 +196,18 @@ sdk-test: $(TEST_READY) ## Lints and tests each kit whose toolchain is there, an
 		else $(MAKE) --no-print-directory sdk-test-$$name; ran="$$ran $$name"; fi; \
 	done; \
 	echo "Kits tested:$${ran:- none}; skipped:$${skipped:- none}"
+
+NODE_READY := sdk/typescript/node_modules/typescript/package.json
+$(NODE_READY): sdk/typescript/package.json
+	cd sdk/typescript && npm install --no-package-lock --no-audit --no-fund --silent --fetch-retries=1
+	@touch $@
+
+sdk-ready-typescript: $(NODE_READY)
+
+# Ends with a comparison: what is built of the sources is kept in the repository.
+sdk-test-typescript: $(TEST_READY)
+	cd sdk/typescript && npm run --silent lint && npm test --silent
+	$(PYTEST) -q -n 0 tests/sdk/test_typescript.py
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
@@ -284,5 +297,5 @@ cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage report --include='$(PURE_FILES)' --fail-under=100
 
 clean: ## Removes all that make has made
-	rm -rf .venv .venv-* .node_cache .schema_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build sdk/*/target sdk/*/example/build
+	rm -rf .venv .venv-* .node_cache .schema_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build sdk/*/target sdk/*/build sdk/*/example/build sdk/typescript/node_modules
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -30,6 +30,7 @@ class Kit(Struct, frozen=True):
 
 
 KITS: dict[str, Kit] = {
+    "typescript": Kit("node"),
     "go": Kit("go", ("go", "build", "-o", "build/", ".")),
     "rust": Kit("cargo", built="build/bin/rust-example"),
 }

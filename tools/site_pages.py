@@ -35,6 +35,7 @@ LANGUAGES = {
     ".py": "python",
     ".sh": "bash",
     ".toml": "toml",
+    ".ts": "ts",
     ".xml": "xml",
 }
 

@@ -1,10 +1,18 @@
+import { defineConfig } from "eslint/config";
 import tseslint from "typescript-eslint";
 
-export default tseslint.config(
-  { ignores: ["dist", "build", "node_modules", "template", "example/*.js"] },
+const test = { from: "package", name: "test", package: "node:test" };
+
+export default defineConfig(
+  { ignores: ["dist", "build", "template", "example/*.js"] },
   tseslint.configs.strictTypeChecked,
   tseslint.configs.stylisticTypeChecked,
-  { rules: { "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }] } },
-  { languageOptions: { parserOptions: { projectService: true } } },
-  { files: ["*.js"], extends: [tseslint.configs.disableTypeChecked] },
+  {
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      "@typescript-eslint/no-floating-promises": ["error", { allowForKnownSafeCalls: [test] }],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+    },
+  },
+  { files: ["**/*.js"], extends: [tseslint.configs.disableTypeChecked] },
 );

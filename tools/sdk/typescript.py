@@ -32,6 +32,7 @@ INDENT: Final = "  "
 LEFT_OUT: Final = frozenset({"audit-record"})  # families that no extension sends or receives
 HEAD: Final = """\
 /** The messages of the contract. Generated from schemas/ by `python -m tools.sdk`: do not edit. */
+/* eslint @typescript-eslint/consistent-indexed-object-style: "off" -- the name Record is taken */
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -93,7 +94,7 @@ def emit_record(record: Record) -> str:
     if record.open:
         lines.append("[member: string]: unknown;")
     if not lines:
-        return f"export type {record.name} = {{ readonly [member: string]: never }};\n"
+        return f"export type {record.name} = object;\n"
     return "\n".join([f"export interface {record.name} {{", *(INDENT + line for line in lines), "}", ""])
 
 
@@ -105,7 +106,9 @@ def emit_field(field: Field) -> str:
 def emit_union(name: str, choices: Iterable[str]) -> str:
     parts = [*choices]
     line = f"export type {name} = {' | '.join(parts)};\n"
-    return line if len(line) <= WIDTH else "\n".join([f"export type {name} =", *(f"  | {part}" for part in parts)]) + ";\n"
+    return (
+        line if len(line) <= WIDTH else "\n".join([f"export type {name} =", *(f"  | {part}" for part in parts)]) + ";\n"
+    )
 
 
 def name_use(use: TypeUse) -> str:

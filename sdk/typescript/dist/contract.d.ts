@@ -33,7 +33,6 @@ export interface Request {
     id: RequestId;
     /** Names that begin with `rpc.` are reserved by JSON-RPC. */
     method: string;
-    /** By name or by position. Left out when there are none. */
     params?: Json;
 }
 /** A call without an id. It is never answered, not even with an error. */
@@ -41,7 +40,6 @@ export interface Notification {
     jsonrpc: "2.0";
     /** Names that begin with `rpc.` are reserved by JSON-RPC. */
     method: string;
-    /** By name or by position. Left out when there are none. */
     params?: Json;
 }
 /** The result of the request with this id. The result may be any value, null included. */

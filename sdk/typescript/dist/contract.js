@@ -1,4 +1,5 @@
 /** The messages of the contract. Generated from schemas/ by `python -m tools.sdk`: do not edit. */
+/* eslint @typescript-eslint/consistent-indexed-object-style: "off" -- the name Record is taken */
 /** The version of the contract. */
 export const PROTOCOL_VERSION = 1;
 /** Features of a link, each used only if both peers have announced it. */

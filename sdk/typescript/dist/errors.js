@@ -1,8 +1,6 @@
 /** Errors: what a handler throws to respond with one, and what a failed call throws. */
 import { Code } from "./contract.js";
 class CodedError extends Error {
-    code;
-    data;
     constructor(
     /** The code on the wire: one of `Code`, or one of your own. */
     code, message, 
@@ -34,5 +32,5 @@ export function checkParams(problems) {
 }
 /** Returns the text of an error for the log. */
 export function describe(error) {
-    return error instanceof Error ? String(error.stack) : String(error);
+    return String(error?.stack ?? error);
 }

@@ -1,15 +1,11 @@
 /** An extension: what it declares, and how it serves the requests of a host. */
-import type { DeclaredCapability, EditorCommit, EditorKey, EditorOpen, EditorRender, ExtensionInfo, HookEvent, HookKind, HookMatch, HookResult, Json, Provider, ProviderRequest, ProviderResult, SidecarArgs } from "./contract.js";
+import type { DeclaredCapability, EditorClosed, EditorCommit, EditorCommitted, EditorKey, EditorOpen, EditorRender, HookEvent, HookKind, HookMatch, HookResult, Json, Provider, ProviderRequest, ProviderResult } from "./contract.js";
 import { type HostClient } from "./host.js";
 import { type CommandOutput, type ProviderStream } from "./outputs.js";
 import { type Context, type Handler, type Peer, type Transport } from "./peer.js";
 import { type InputOf, type Schema } from "./schema.js";
 type Awaitable<T> = T | Promise<T>;
-type EditorChange = EditorRender | {
-    commit: Json;
-} | {
-    close: string;
-} | undefined;
+type EditorChange = EditorRender | EditorCommitted | EditorClosed | undefined;
 /** What an extension is, and the functions that are optional. */
 export interface ExtensionOptions {
     /** The id of the extension, as in its manifest. */
@@ -20,10 +16,6 @@ export interface ExtensionOptions {
     onStart?: () => unknown;
     /** Runs once at the end, for a few seconds at most. */
     onStop?: () => unknown;
-    /** Returns information about the extension, for people. */
-    info?: () => Awaitable<ExtensionInfo>;
-    /** Returns how the host starts the sidecar of the extension. */
-    sidecarArgs?: () => Awaitable<SidecarArgs>;
     /** Capabilities with names of your own, for hosts that know them. */
     capabilities?: readonly DeclaredCapability[];
 }
@@ -41,7 +33,7 @@ export interface ToolOptions<P> {
 export interface SettingsEditor {
     /** The user opened a field. */
     open: (opened: EditorOpen) => Awaitable<EditorChange>;
-    /** The user pressed a key. `close` and `commit` close the editor, the latter with a value that the host stores. */
+    /** The user pressed a key. Returns rows, a value that the host stores, or a reason to close without one. */
     key: (pressed: EditorKey) => Awaitable<EditorChange>;
     /** The user chose a value, such as the `data` of a row. Returns the value to store; by default, the same. */
     commit?: (chosen: EditorCommit) => Awaitable<Json | undefined>;

@@ -7,18 +7,19 @@ import { createCommandOutput, createProviderStream } from "./outputs.js";
 import { createPeer } from "./peer.js";
 import { findProblems, objectSchema } from "./schema.js";
 import { serveStdio } from "./stdio.js";
-const NEW = "the host has not said initialize yet";
-const READY = "it has been initialized already";
+const string = { type: "string" };
+const NEW = "not ready";
+const READY = "ready";
 /** Returns an extension that offers nothing yet. */
 export function createExtension(options) {
-    const { id, version, onStart, onStop, info, sidecarArgs, capabilities } = options;
+    const { id, version, onStart, onStop, capabilities } = options;
     const handlers = new Map();
     const listeners = new Map();
     const offers = new Map(); // tools, commands and providers
     const tools = [];
     const providers = [];
+    // On the wire these are subscriptions: functions are left out.
     const hooks = [];
-    const own = { build: { backend: "cpu", version } };
     let state = NEW;
     let params;
     let host;
@@ -28,22 +29,23 @@ export function createExtension(options) {
             return host ?? refuse();
         },
         get config() {
-            return params?.config ?? refuse();
+            return (params ?? refuse()).config;
         },
         get root() {
             return (params ?? refuse()).plugin_root;
         },
         tool(name, { input, ...options }, run) {
-            const schema = objectSchema(input ?? {});
-            const defaults = Object.entries(input ?? {}).map(([key, property]) => [key, property.default]);
+            const properties = input ?? {};
+            const schema = objectSchema(properties);
+            const defaults = Object.entries(properties).map(([key, property]) => [key, property.default]);
             tools.push({ name, input_schema: schema, ...options });
             return offer("tool", "name", name, {}, ["tool.call"], (call, context) => {
-                checkParams(findProblems(schema, call.input ?? null, "/input"));
+                checkParams(findProblems(schema, call.input, "/input"));
                 return run({ ...Object.fromEntries(defaults), ...call.input }, context);
             });
         },
         command(name, run) {
-            const members = { args: "array", request_id: "string" };
+            const members = { args: { type: "array", items: string }, request_id: string };
             return offer("command", "command", name, members, ["command.invoke"], async (call, context) => {
                 const out = createCommandOutput(context, call.request_id);
                 const result = await run(call.args, out, context);
@@ -53,9 +55,9 @@ export function createExtension(options) {
         },
         provider(declared, run) {
             providers.push(declared);
-            const members = { model_id: "string", messages: "array" };
+            const members = { model_id: string, messages: { type: "array" } };
             const methods = ["provider.complete", "provider.stream"];
-            return offer("provider", "provider_id", declared.id, members, methods, async (request, context) => {
+            const serveRequest = async (request, context) => {
                 const model = request.model_id;
                 if (!declared.models.some((each) => each.id === model))
                     refuseName("model", "model_id", model);
@@ -63,36 +65,35 @@ export function createExtension(options) {
                 const result = await run(request, out, context);
                 await out.send({ type: "done" });
                 return typeof result === "string" ? { content: [{ type: "text", text: result }] } : result;
-            });
+            };
+            return offer("provider", "provider_id", declared.id, members, methods, serveRequest);
         },
         hook(hook, match, run) {
             hooks.push({ hook, match, run });
-            return serve("hook.handle", { kind: "string" }, async (event, context) => {
-                let content = "";
+            return serve("hook.handle", { kind: string }, async (event, context) => {
+                const injected = [];
                 for (const { hook, match, run } of hooks) {
-                    const isOther = match.tool && match.tool !== event.tool_name && match.tool !== event.tool_runtime_name;
-                    if (hook !== event.kind || isOther)
+                    const tools = [undefined, event.tool_name, event.tool_runtime_name];
+                    if (hook !== event.kind || !tools.includes(match.tool))
                         continue;
                     const result = (await run(event, context));
                     if (result?.action === "inject")
-                        content += (content && "\n\n") + result.content;
+                        injected.push(result.content);
                     else if (result && result.action !== "continue")
                         return result;
                 }
-                return content ? { action: "inject", content } : { action: "continue" };
+                return injected[0] ? { action: "inject", content: injected.join("\n\n") } : { action: "continue" };
             });
         },
         settingsEditor({ open, key, commit }) {
             const show = async ({ category, field }, change) => {
                 if (change && "rows" in change)
                     return { category, field, render: change };
-                if (change && "commit" in change)
-                    await host?.notify("settings.editor.commit", { value: change.commit });
-                else if (change)
-                    await host?.notify("settings.editor.close", { reason: change.close });
+                if (change)
+                    await host?.notify(`settings.editor.${"value" in change ? "commit" : "close"}`, change);
                 return null;
             };
-            const members = { category: "string", field: "string" };
+            const members = { category: string, field: string };
             serve("settings.editor.open", members, async (opened) => show(opened, await open(opened)));
             serve("settings.editor.key", members, async (pressed) => show(pressed, await key(pressed)));
             // Never null: hosts would store it.
@@ -105,12 +106,10 @@ export function createExtension(options) {
             return this;
         },
         run() {
-            serveStdio(this, `${id} ${version} is an extension of a host. It offers: ${[...offers.keys()].join()}`);
+            serveStdio(this, `${id} ${version} is an extension: a host starts it.`);
         },
         connect(transport, onShutdown) {
-            const peer = createPeer(transport, handlers, listeners, (message) => {
-                writeLog(message, "error", name());
-            });
+            const peer = createPeer(transport, handlers, listeners, logError);
             handlers.set("initialize", (given) => initialize(given, peer, transport));
             handlers.set("shutdown", async () => {
                 await extension.stop();
@@ -119,27 +118,27 @@ export function createExtension(options) {
             return peer;
         },
         stop() {
-            stopped ??= state === READY ? runOnStop() : Promise.resolve();
-            state = "it is ending";
+            stopped ??= runOnStop(state === READY ? onStop : undefined);
+            state = "ending";
             return stopped;
         },
     };
-    serve("info.get", {}, info ?? (() => own));
-    if (sidecarArgs)
-        serve("sidecar.spawn_args", {}, sidecarArgs);
-    return extension;
+    return extension.handle("info.get", () => ({ build: { backend: "cpu", version } }));
     function name() {
         return params?.plugin_id ?? id;
     }
-    function refuse() {
-        throw new RpcError(Code.NOT_READY, `${name()} is not ready: ${state}`);
+    function logError(message) {
+        writeLog(message, "error", name());
     }
-    async function runOnStop() {
+    function refuse() {
+        throw new RpcError(Code.NOT_READY, `${name()} is ${state}`);
+    }
+    async function runOnStop(run) {
         try {
-            await onStop?.();
+            await run?.();
         }
         catch (error) {
-            writeLog(`onStop failed: ${describe(error)}`, "error", name());
+            logError(describe(error));
         }
     }
     /** Serves a method whose params have these members, while the extension is ready. */
@@ -156,7 +155,7 @@ export function createExtension(options) {
     function offer(kind, key, name, members, methods, run) {
         offers.set(`${kind} ${name}`, run);
         for (const method of methods) {
-            serve(method, { [key]: "string", ...members }, (given, context) => {
+            serve(method, { [key]: string, ...members }, (given, context) => {
                 const wanted = given[key] ?? "";
                 return (offers.get(`${kind} ${wanted}`) ?? refuseName(kind, key, wanted))(given, context);
             });
@@ -167,16 +166,16 @@ export function createExtension(options) {
         if (state !== NEW)
             refuse();
         const { extension_protocol_version: asked, features } = membersOf(given);
-        if (Number.isInteger(asked) && asked !== PROTOCOL_VERSION) {
-            const text = `${id} speaks version ${PROTOCOL_VERSION} of the extension protocol, not ${String(asked)}`;
+        if (typeof asked === "number" && asked !== PROTOCOL_VERSION) {
+            const text = `version ${PROTOCOL_VERSION} is supported, not ${asked}`;
             throw new RpcError(Code.INCOMPATIBLE, text, { supported: [PROTOCOL_VERSION] });
         }
-        checkMembers({ extension_protocol_version: "integer", plugin_id: "string", config: "object" }, given);
+        const version = { type: "integer" };
+        checkMembers({ extension_protocol_version: version, plugin_id: string, config: { type: "object" } }, given);
         params = given;
-        const announced = Array.isArray(features) ? features : [];
-        peer.features = new Set(FEATURES.filter((feature) => announced.includes(feature)));
+        peer.features = new Set(Array.isArray(features) ? features : []);
         host = createHostClient(peer, () => transport.queued, params.plugin_id, params.host ?? undefined);
-        state = "it is starting";
+        state = "starting";
         try {
             await onStart?.();
         }
@@ -185,24 +184,16 @@ export function createExtension(options) {
             throw error;
         }
         state = READY;
-        const subscriptions = announced[0] && hooks.map(({ hook, match }) => ({ hook, match }));
-        return {
-            protocol_version: PROTOCOL_VERSION,
-            capabilities: { tools, providers, capabilities, hooks: subscriptions },
-            // A host that announces no features knows only the two above.
-            ...(announced[0] !== undefined && {
-                features: FEATURES,
-                info: info ? undefined : own, // one of the author's may take long or fail: the host asks for it
-                id: id === params.plugin_id ? undefined : id,
-            }),
-        };
+        const known = { tools, providers, capabilities };
+        return peer.features.size > 0
+            ? { protocol_version: PROTOCOL_VERSION, capabilities: { ...known, hooks }, features: FEATURES, id }
+            : { protocol_version: PROTOCOL_VERSION, capabilities: known }; // a host that announces none knows no more
     }
 }
-function checkMembers(members, given) {
-    const required = Object.keys(members);
-    const properties = Object.fromEntries(Object.entries(members).map(([key, type]) => [key, { type }]));
+function checkMembers(properties, given) {
+    const required = Object.keys(properties);
     if (required[0])
-        checkParams(findProblems({ type: "object", properties, required }, given ?? null));
+        checkParams(findProblems({ type: "object", properties, required }, given));
 }
 function refuseName(kind, key, name) {
     throw invalidParams([{ pointer: `/${key}`, message: `there is no ${kind} '${name.slice(0, 80)}' here` }]);

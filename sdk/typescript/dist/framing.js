@@ -5,22 +5,22 @@
  *
  * A thread runs the source text of this function, so it refers to nothing outside of itself.
  */
-export function createFrameDecoder(limit) {
+export function createFrameDecoder(limit = 4_194_304) {
     let chunks = [];
     let size = 0; // bytes in `chunks`
     let length = -1; // of the body that is awaited; -1 while its header is
     function parse(header) {
-        const field = /^(?:[\w-]+:.*\r\n){0,15}content-length:[ \t]*(\d{1,10})[ \t]*(?:\r\n[\w-]+:.*)*$/i;
+        const field = /^(?:[\w-]+:.*\r\n){0,15}content-length:[ \t]*(\d{1,10})[ \t]*(?:\r\n[\w-]+:.*){0,15}$/i;
         const found = field.exec(header)?.[1];
-        const isAlone = header.match(/^content-length:/gim)?.length === 1 && header.split("\n").length < 17;
-        if (!found || !isAlone || /^content-type:.*charset=(?!"?utf-?8"?\s*(;|$))/im.test(header))
+        const isAlone = header.match(/^content-length:/gim)?.length === 1;
+        if (!found || !isAlone || /^content-type:.*charset=(?!"?utf-?8)/im.test(header))
             refuse(header);
         if (Number(found) > limit)
             refuse(`${found} bytes, more than ${limit}`);
         return Number(found);
     }
     function refuse(header) {
-        throw new Error(`not a header of a frame: ${JSON.stringify(header.slice(0, 80))}`);
+        throw new Error(`not a frame: ${JSON.stringify(header.slice(0, 80))}`);
     }
     return function* (chunk) {
         chunks.push(chunk);

@@ -34,6 +34,5 @@ export function createHostClient(peer, queued, extensionId, info) {
 }
 /** Writes lines to stderr in the form that hosts recognise. */
 export function writeLog(message, level, logger) {
-    for (const line of message.split("\n"))
-        console.error(`${level.toUpperCase()}:${logger}:${line}`);
+    console.error(message.replace(/^/gm, `${level.toUpperCase()}:${logger}:`));
 }

@@ -1,4 +1,4 @@
-/** The output of commands and providers: each method sends an event, and waits while the host is behind with reading. */
+/** The output of commands and providers: each method sends an event, and waits while the host is behind. */
 import type { CommandOutputEvent, ProviderEvent, TaskKind } from "./contract.js";
 import type { Context } from "./peer.js";
 /** The output of a command. The event that ends it is sent when the command returns. */

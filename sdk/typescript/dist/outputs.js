@@ -1,4 +1,4 @@
-/** The output of commands and providers: each method sends an event, and waits while the host is behind with reading. */
+/** The output of commands and providers: each method sends an event, and waits while the host is behind. */
 import { RpcError } from "./errors.js";
 /** Returns the output of the run of a command. */
 export function createCommandOutput({ notify }, requestId) {

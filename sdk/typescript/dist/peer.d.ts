@@ -18,11 +18,11 @@ export interface Context {
     /** Aborted when the caller cancels the request, when its deadline has passed, and when the link ends. */
     readonly signal: AbortSignal;
     /** Returns the milliseconds until the caller stops waiting; infinity if it did not say. */
-    remaining(): number;
+    readonly remaining: () => number;
     /** Reports progress. Waits while the caller is behind with reading; throws if the request was cancelled. */
-    progress(value: unknown): Promise<void>;
+    readonly progress: (value: unknown) => Promise<void>;
     /** Sends a notification that belongs to this request. Waits and throws as `progress` does. */
-    notify(method: string, params?: object): Promise<void>;
+    readonly notify: (method: string, params?: object) => Promise<void>;
 }
 /** Serves a request: returns its result, or a promise of it. */
 export type Handler = (params: unknown, context: Context) => unknown;
@@ -42,15 +42,15 @@ export interface Peer {
     /** The handlers of notifications, which are called one after the other, in the order of arrival. */
     readonly listeners: Map<string, (params: unknown) => unknown>;
     /** Returns whether a request has not got its response. */
-    isBusy(): boolean;
+    readonly isBusy: () => boolean;
     /** Calls a method of the remote peer. Throws a `CallError` if it fails. */
-    call(method: string, params?: object, options?: CallOptions): Promise<Json>;
+    readonly call: (method: string, params?: object, options?: CallOptions) => Promise<Json>;
     /** Sends a notification. Waits while the remote peer is behind with reading. */
-    notify(method: string, params?: object): Promise<void>;
+    readonly notify: (method: string, params?: object) => Promise<void>;
     /** Handles the body of a frame, undefined if it was not UTF-8. */
-    receive(body: string | undefined): void;
+    readonly receive: (body: string | undefined) => void;
     /** Ends the link: pending calls fail, and the signals of running requests are aborted. */
-    close(): void;
+    readonly close: () => void;
 }
 /** Returns a peer with these handlers. `log` gets what must not leave the process: errors of handlers. */
 export declare function createPeer(transport: Transport, handlers: ReadonlyMap<string, Handler>, listeners: Map<string, (params: unknown) => unknown>, log: (message: string) => void): Peer;

@@ -22,7 +22,7 @@ export function createPeer(transport, handlers, listeners, log) {
         notify,
         receive,
         close() {
-            lost ??= new Error("the link has ended");
+            lost ??= new Error("link ended");
             for (const request of requests.values())
                 request.interrupt(lost);
             for (const { settle } of calls.values())
@@ -30,14 +30,17 @@ export function createPeer(transport, handlers, listeners, log) {
         },
     };
     return peer;
+    function has(feature) {
+        return peer.features.has(feature);
+    }
     // -- out
-    function send(message) {
+    function encodeMessage(message) {
         if (lost)
             throw lost;
-        transport.send(checkSize(encode({ jsonrpc: "2.0", ...message })));
+        return checkSize(encode({ jsonrpc: "2.0", ...message }));
     }
     async function notify(method, params) {
-        send({ method, params });
+        transport.send(encodeMessage({ method, params }));
         if (transport.queued > HIGH_QUEUE)
             await transport.drained();
     }
@@ -45,19 +48,21 @@ export function createPeer(transport, handlers, listeners, log) {
         const { timeout = CALL_TIMEOUT, signal, onProgress } = options;
         const scope = scopes.getStore();
         const limit = Math.min(timeout, scope?.context.remaining() ?? Infinity);
-        const id = (lastId = (lastId % 0x7fffffff) + 1);
+        const id = ++lastId;
+        const body = encodeMessage({ id, method, params: withMeta(params, limit, scope) });
         // A handler that was cancelled may still call, to tidy up: such a call is not cancelled with it.
-        const signals = [signal, scope?.context.signal.aborted ? undefined : scope?.context.signal];
+        const outer = scope?.context.signal;
+        const signals = [signal, outer?.aborted ? undefined : outer];
         return new Promise((resolve, reject) => {
             const abandon = (code, text) => {
                 settle(new CallError(code, `${method}: ${text}`));
-                if (peer.features.has("cancel"))
-                    send({ method: "$/cancelRequest", params: { id } });
+                if (has("cancel"))
+                    void notify("$/cancelRequest", { id });
             };
             const onAbort = () => {
                 abandon(Code.CANCELLED, "cancelled");
             };
-            const timer = setTimeout(abandon, Math.min(limit, MAX_TIMER), Code.TIMEOUT, "no response in time");
+            const timer = setTimeout(abandon, Math.min(limit, MAX_TIMER), Code.TIMEOUT, "timeout").unref();
             const settle = (error, result) => {
                 clearTimeout(timer);
                 calls.delete(id);
@@ -71,24 +76,18 @@ export function createPeer(transport, handlers, listeners, log) {
             calls.set(id, { onProgress, settle });
             for (const each of signals)
                 each?.addEventListener("abort", onAbort);
-            try {
-                send({ id, method, params: withMeta(params, limit, scope) });
-                if (signal?.aborted)
-                    onAbort();
-            }
-            catch (error) {
-                settle(error);
-            }
+            transport.send(body);
+            if (signal?.aborted)
+                onAbort();
         });
     }
     function withMeta(params, limit, scope) {
-        const { features } = peer;
-        if (!features.has("deadline") || Array.isArray(params))
+        if (!has("deadline") || Array.isArray(params))
             return params;
         const becket = {
-            timeout_ms: limit < Infinity ? Math.max(1, Math.round(limit)) : undefined,
+            timeout_ms: Math.max(1, Math.round(limit)), // infinity is written as null, which means the same
             ...scope?.meta(),
-            no_params: features.has("no_params") && !Object.keys(params ?? {}).length ? !params : undefined,
+            no_params: has("no_params") && !Object.keys(params ?? {}).length ? !params : undefined,
         };
         return { _meta: { becket }, ...params };
     }
@@ -113,7 +112,7 @@ export function createPeer(transport, handlers, listeners, log) {
     }
     function receiveBatch(elements) {
         if (!elements[0] || elements.length > MAX_BATCH) {
-            respond(encodeError("null", invalid(`a batch has 1 to ${MAX_BATCH} messages`)));
+            respond(encodeError("null", elements[0] ? tooLarge() : invalid("empty")));
             return;
         }
         const responses = [];
@@ -151,7 +150,7 @@ export function createPeer(transport, handlers, listeners, log) {
         try {
             const isTwice = duplicates.some((pointer) => !pointer.lastIndexOf("/")); // in the envelope
             if (id === null || isUsed)
-                throw invalid("the id is bad or in use");
+                throw invalid("its id");
             if (isTwice || jsonrpc !== "2.0" || !method || typeof method !== "string")
                 throw invalid("its members");
             if (id === undefined) {
@@ -164,7 +163,7 @@ export function createPeer(transport, handlers, listeners, log) {
                 receiveRequest(id, method, parsed, bytes, respond);
         }
         catch (error) {
-            respond(encodeError((!isUsed && id) || "null", toRpcError(error, String(method))));
+            respond(encodeError(isUsed ? "null" : (id ?? "null"), toRpcError(error, String(method))));
         }
         return true;
     }
@@ -172,7 +171,7 @@ export function createPeer(transport, handlers, listeners, log) {
         const { id: parent, params } = parsed.value;
         const handler = handlers.get(method);
         if (!handler)
-            throw new RpcError(Code.UNKNOWN_METHOD, `unknown method: ${method}`);
+            throw new RpcError(Code.UNKNOWN_METHOD, `unknown method: ${method.slice(0, 80)}`);
         if (params && typeof params !== "object")
             checkParams([{ pointer: "", message: "not an object or an array" }]);
         checkParams(parsed.duplicates.map((pointer) => ({ pointer: pointer.slice(7), message: "occurs twice" })));
@@ -188,13 +187,16 @@ export function createPeer(transport, handlers, listeners, log) {
         const deadline = performance.now() + timeout;
         let isOpen = true;
         let waiting = [];
-        const timer = setTimeout(interrupt, Math.min(timeout, MAX_TIMER), new RpcError(Code.TIMEOUT, "deadline has passed"));
+        const timer = setTimeout(interrupt, Math.min(timeout, MAX_TIMER), new RpcError(Code.TIMEOUT, "timeout")).unref();
         const context = {
             method,
             meta,
             signal,
             remaining: () => deadline - performance.now(),
-            progress: (value) => sendEvent("$/progress", { token: parent, value }),
+            progress: async (value) => {
+                if (has("progress"))
+                    await sendEvent("$/progress", { token: parent, value });
+            },
             notify: (name, params) => sendEvent(name, peer.features.size ? { _meta: { becket: { parent } }, ...params } : params),
         };
         requests.set(id, { interrupt, grant });
@@ -281,19 +283,22 @@ export function createPeer(transport, handlers, listeners, log) {
         const { becket } = meta;
         if (!isObject(becket))
             return { meta, becket: {}, rest: params };
-        const isAbsent = !Object.keys(rest).length && (becket["no_params"] ?? !peer.features.has("no_params"));
+        const isAbsent = !Object.keys(rest).length && (becket["no_params"] ?? !has("no_params"));
         return { meta, becket, rest: isAbsent ? undefined : rest };
     }
 }
 function readCount(value, otherwise) {
-    return Number.isInteger(value) && Number(value) >= 0 ? Number(value) : otherwise;
+    return typeof value === "number" && value >= 0 ? value : otherwise;
 }
 function invalid(problem) {
     return new RpcError(Code.INVALID_REQUEST, `invalid request: ${problem}`);
 }
+function tooLarge() {
+    return new RpcError(Code.TOO_LARGE, "too large");
+}
 function checkSize(body) {
     if (Buffer.byteLength(body) > MAX_FRAME)
-        throw new RpcError(Code.TOO_LARGE, `a message exceeds ${MAX_FRAME} bytes`);
+        throw tooLarge();
     return body;
 }
 function encodeResult(id, result) {

@@ -10,7 +10,6 @@ export interface Schema {
     /** The value of an input that is left out. */
     readonly default?: Json;
     readonly enum?: readonly Json[];
-    readonly const?: Json;
     readonly minimum?: number;
     readonly maximum?: number;
     readonly items?: Schema;
@@ -21,8 +20,6 @@ export interface Schema {
 }
 /** The type of the values that fit a schema. */
 export type Infer<S> = S extends {
-    readonly const: infer Value;
-} ? Value : S extends {
     readonly enum: readonly (infer Value)[];
 } ? Value : S extends {
     readonly type: readonly (infer Name)[];

@@ -1,5 +1,4 @@
 /** The part of JSON Schema that describes inputs of tools: its types, and a check that reports all problems. */
-import { isDeepStrictEqual } from "node:util";
 import { encode, isObject, toPointer } from "./json.js";
 /** Returns the schema of an object with these properties. One without a default is required. */
 export function objectSchema(properties) {
@@ -8,16 +7,15 @@ export function objectSchema(properties) {
 }
 /** Returns all problems of a value, each with a pointer that begins with `pointer`. */
 export function findProblems(schema, value, pointer = "") {
-    const { type, minimum = -Infinity, maximum = Infinity, items, properties = {}, additionalProperties, required } = schema;
-    const kind = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+    const { type, enum: allowed, minimum = -Infinity, maximum = Infinity, items, properties = {} } = schema;
+    const kind = value == null ? "null" : Array.isArray(value) ? "array" : typeof value;
     const types = [type ?? []].flat();
     const isFitting = (name) => name === kind || (name === "integer" && Number.isInteger(value));
     const isNumber = typeof value === "number";
-    const allowed = "const" in schema ? [schema.const] : schema.enum;
     const message = types.length && !types.some(isFitting)
         ? `expected \`${types.join(" | ")}\`, got \`${kind}\``
-        : allowed && !allowed.some((each) => isDeepStrictEqual(each, value))
-            ? `must be one of ${encode(allowed)}`
+        : allowed && !allowed.some((each) => encode(each) === encode(value))
+            ? `is none of ${encode(allowed)}`
             : isNumber && value < minimum
                 ? `must be at least ${minimum}`
                 : isNumber && value > maximum
@@ -27,10 +25,10 @@ export function findProblems(schema, value, pointer = "") {
         return [{ pointer, message }];
     if (!isObject(value) && !Array.isArray(value))
         return [];
-    const missing = (isObject(value) ? (required ?? []) : []).filter((name) => !Object.hasOwn(value, name));
+    const missing = (isObject(value) ? (schema.required ?? []) : []).filter((name) => !Object.hasOwn(value, name));
     return [
         ...Object.entries(value).flatMap(([name, member]) => {
-            const own = Object.hasOwn(properties, name) ? properties[name] : additionalProperties;
+            const own = Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties;
             const inner = Array.isArray(value) ? items : own;
             const at = pointer + toPointer(name);
             if (inner === false)

@@ -1,25 +1,22 @@
 /** Serves an extension over stdin and stdout: keeps other output off the wire, and ends when the host is gone. */
 import { closeSync, constants, openSync } from "node:fs";
-import { isatty } from "node:tty";
 import { Worker } from "node:worker_threads";
 import { createFrameDecoder } from "./framing.js";
-import { MAX_FRAME } from "./limits.js";
 const EXIT_STOPPED = 0;
 const EXIT_USAGE = 2; // started by hand: there is no host
 const EXIT_PROTOCOL_ERROR = 3; // what came in on stdin was no frame
 const EXIT_STOP_TIMEOUT = 4; // the end took too long
-const STOP_GRACE = 4_000; // milliseconds for `onStop`; a becket host kills its extension a little later
+const STOP_GRACE = 2_500; // milliseconds for `onStop`; a little later the thread or the host kills the process
 const FINISH_GRACE = 1_000; // for requests that came before the end of stdin
-const STUCK_GRACE = 5_000; // for a handler that computes when stdin ends; then the process is killed
 /** Serves an extension until its host ends it, then exits. In a terminal it prints the usage instead. */
 export function serveStdio(extension, usage) {
-    if (isatty(0)) {
+    if (process.stdin.isTTY) {
         console.log(usage);
         process.exitCode = EXIT_USAGE;
         return;
     }
     const shared = new Int32Array(new SharedArrayBuffer(8));
-    const workerData = { shared, wire: takeStdout(), limit: MAX_FRAME, grace: STUCK_GRACE };
+    const workerData = [shared, takeStdout()];
     const source = `(${String(runThread)})(require,${String(createFrameDecoder)})`;
     const thread = new Worker(source, { eval: true, workerData });
     let waiting = [];
@@ -49,7 +46,7 @@ export function serveStdio(extension, usage) {
         await transport.drained();
         process.exit(code);
     }
-    thread.on("message", ({ bodies, end: reason }) => {
+    thread.on("message", ([reason, ...bodies]) => {
         for (const resolve of waiting)
             resolve();
         waiting = [];
@@ -60,7 +57,7 @@ export function serveStdio(extension, usage) {
             void end(EXIT_PROTOCOL_ERROR);
         }
         else if (reason === "") {
-            setTimeout(end, peer.isBusy() ? FINISH_GRACE : 0, EXIT_STOPPED);
+            setTimeout(() => void end(EXIT_STOPPED), peer.isBusy() ? FINISH_GRACE : 0);
         }
     });
     for (const name of ["SIGTERM", "SIGINT"])
@@ -91,35 +88,36 @@ function takeStdout() {
  * It runs from its source text, so it refers to nothing outside of itself.
  */
 function runThread(load, createDecoder) {
-    const { parentPort, workerData } = load("node:worker_threads");
+    const { parentPort, ...thread } = load("node:worker_threads");
     const { Socket } = load("node:net");
     const { isUtf8 } = load("node:buffer");
-    const { shared, wire, limit, grace } = workerData;
-    const decode = createDecoder(limit);
+    const [shared, wire] = thread.workerData;
+    const decode = createDecoder();
     const stdout = new Socket({ fd: wire, readable: false });
     const stdin = new Socket({ fd: 0, writable: false });
-    const post = (bodies, end) => {
-        parentPort?.postMessage({ bodies, end });
+    const post = (...received) => {
+        parentPort?.postMessage(received);
     };
     const write = (body) => {
         const size = Buffer.byteLength(body);
         stdout.write(`Content-Length: ${size}\r\n\r\n${body}`, () => {
             if (Atomics.sub(shared, 0, size) === size && Atomics.exchange(shared, 1, 0))
-                post([]);
+                post(undefined);
         });
     };
     const isPing = (body) => {
-        const [, id] = /^{"jsonrpc":"2.0","id":(\d+),"method":"\$\/ping"/.exec(body ?? "") ?? [];
+        const id = /^{"jsonrpc": ?"2.0", ?"id": ?(\d+|"[^"\\]*"), ?"method": ?"\$\/ping"/.exec(body ?? "")?.[1];
         if (!id)
             return false;
         const response = `{"jsonrpc":"2.0","id":${id},"result":null}`;
-        Atomics.add(shared, 0, response.length);
+        Atomics.add(shared, 0, Buffer.byteLength(response));
         write(response);
         return true;
     };
     const finish = () => {
-        post([], "");
-        setTimeout(() => process.kill(process.pid, "SIGKILL"), grace); // a thread cannot exit for its process
+        post("");
+        // For a handler that computes and does not stop. A thread cannot exit for its process.
+        setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
     };
     parentPort?.on("message", write);
     stdout.on("error", finish);
@@ -137,6 +135,6 @@ function runThread(load, createDecoder) {
         catch (error) {
             end = String(error);
         }
-        post(bodies, end);
+        post(end, ...bodies);
     });
 }

@@ -47,7 +47,7 @@ example.provider({
     models: [{ id: "small", capabilities: { streaming: true, tool_use: false } }],
 }, async (request, out) => {
     const content = request.messages.filter(({ role }) => role === "user").at(-1)?.content ?? "";
-    const reply = `You said: ${typeof content === "string" ? content : content.map((block) => block["text"]).join(" ")}`;
+    const reply = `You said: ${typeof content === "string" ? content : JSON.stringify(content)}`;
     for (const word of reply.match(/\S+\s*/g) ?? [])
         await out.text(word);
     await out.usage({ output_tokens: reply.split(" ").length });
@@ -63,9 +63,9 @@ example.settingsEditor({
     open: draw,
     key({ key }) {
         if (key === "Enter")
-            return { commit: COLOURS[cursor] ?? "" };
+            return { value: COLOURS[cursor] ?? "" };
         if (key === "Esc")
-            return { close: "nothing has changed" };
+            return { reason: "nothing has changed" };
         if (key !== "Up" && key !== "Down")
             return undefined;
         cursor = (cursor + (key === "Down" ? 1 : COLOURS.length - 1)) % COLOURS.length;

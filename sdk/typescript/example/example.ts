@@ -63,7 +63,7 @@ example.provider(
   },
   async (request, out) => {
     const content = request.messages.filter(({ role }) => role === "user").at(-1)?.content ?? "";
-    const reply = `You said: ${typeof content === "string" ? content : content.map((block) => block["text"]).join(" ")}`;
+    const reply = `You said: ${typeof content === "string" ? content : JSON.stringify(content)}`;
     for (const word of reply.match(/\S+\s*/g) ?? []) await out.text(word);
     await out.usage({ output_tokens: reply.split(" ").length });
     return reply;

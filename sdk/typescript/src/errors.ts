@@ -42,5 +42,5 @@ export function checkParams(problems: readonly Problem[]): void {
 
 /** Returns the text of an error for the log. */
 export function describe(error: unknown): string {
-  return error instanceof Error ? String(error.stack) : String(error);
+  return String((error as Error | undefined)?.stack ?? error);
 }

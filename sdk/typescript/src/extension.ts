@@ -26,7 +26,7 @@ import { type HostClient, createHostClient, writeLog } from "./host.js";
 import { membersOf } from "./json.js";
 import { type CommandOutput, type ProviderStream, createCommandOutput, createProviderStream } from "./outputs.js";
 import { type Context, type Handler, type Peer, type Transport, createPeer } from "./peer.js";
-import { type InputOf, type Schema, type TypeName, findProblems, objectSchema } from "./schema.js";
+import { type InputOf, type Schema, findProblems, objectSchema } from "./schema.js";
 import { serveStdio } from "./stdio.js";
 
 type Awaitable<T> = T | Promise<T>;
@@ -111,8 +111,9 @@ export interface Extension {
 type Properties = Readonly<Record<string, Schema>>;
 type Serve<Params> = (params: Params, context: Context) => unknown;
 
-const NEW = "it waits for initialize";
-const READY = "it has been initialized";
+const string = { type: "string" } as const;
+const NEW = "not ready";
+const READY = "ready";
 
 /** Returns an extension that offers nothing yet. */
 export function createExtension(options: ExtensionOptions): Extension {
@@ -122,6 +123,7 @@ export function createExtension(options: ExtensionOptions): Extension {
   const offers = new Map<string, Serve<never>>(); // tools, commands and providers
   const tools: object[] = [];
   const providers: Provider[] = [];
+  // On the wire these are subscriptions: functions are left out.
   const hooks: { hook: HookKind; match: Pick<HookMatch, "tool">; run: Serve<HookEvent> }[] = [];
   let state = NEW;
   let params: Initialize | undefined;
@@ -133,24 +135,25 @@ export function createExtension(options: ExtensionOptions): Extension {
       return host ?? refuse();
     },
     get config() {
-      return params?.config ?? refuse();
+      return (params ?? refuse()).config;
     },
     get root() {
       return (params ?? refuse()).plugin_root;
     },
 
     tool(name, { input, ...options }, run) {
-      const schema = objectSchema(input ?? {});
-      const defaults = Object.entries(input ?? {}).map(([key, property]) => [key, property.default]);
+      const properties: Properties = input ?? {};
+      const schema = objectSchema(properties);
+      const defaults = Object.entries(properties).map(([key, property]) => [key, property.default]);
       tools.push({ name, input_schema: schema, ...options });
       return offer("tool", "name", name, {}, ["tool.call"], (call: ToolCall, context) => {
-        checkParams(findProblems(schema, call.input ?? null, "/input"));
+        checkParams(findProblems(schema, call.input, "/input"));
         return run({ ...Object.fromEntries(defaults), ...(call.input as object) } as never, context);
       });
     },
 
     command(name, run) {
-      const members = { args: "array", request_id: "string" } as const;
+      const members = { args: { type: "array", items: string }, request_id: string } as const;
       return offer("command", "command", name, members, ["command.invoke"], async (call: CommandInvoke, context) => {
         const out = createCommandOutput(context, call.request_id);
         const result = await run(call.args, out, context);
@@ -161,30 +164,31 @@ export function createExtension(options: ExtensionOptions): Extension {
 
     provider(declared, run) {
       providers.push(declared);
-      const members = { model_id: "string", messages: "array" } as const;
+      const members = { model_id: string, messages: { type: "array" } } as const;
       const methods = ["provider.complete", "provider.stream"];
-      return offer("provider", "provider_id", declared.id, members, methods, async (request: ProviderRequest, context) => {
+      const serveRequest: Serve<ProviderRequest> = async (request, context) => {
         const model = request.model_id;
         if (!declared.models.some((each) => each.id === model)) refuseName("model", "model_id", model);
         const out = createProviderStream(context.method === methods[1] ? context : undefined);
         const result = await run(request, out, context);
         await out.send({ type: "done" });
         return typeof result === "string" ? { content: [{ type: "text", text: result }] } : result;
-      });
+      };
+      return offer("provider", "provider_id", declared.id, members, methods, serveRequest);
     },
 
     hook(hook, match, run) {
       hooks.push({ hook, match, run });
-      return serve("hook.handle", { kind: "string" }, async (event: HookEvent, context) => {
-        let content = "";
+      return serve("hook.handle", { kind: string }, async (event: HookEvent, context) => {
+        const injected: string[] = [];
         for (const { hook, match, run } of hooks) {
-          const isOther = match.tool && match.tool !== event.tool_name && match.tool !== event.tool_runtime_name;
-          if (hook !== event.kind || isOther) continue;
+          const tools = [undefined, event.tool_name, event.tool_runtime_name];
+          if (hook !== event.kind || !tools.includes(match.tool)) continue;
           const result = (await run(event, context)) as HookResult | undefined;
-          if (result?.action === "inject") content += (content && "\n\n") + result.content;
+          if (result?.action === "inject") injected.push(result.content);
           else if (result && result.action !== "continue") return result;
         }
-        return content ? { action: "inject", content } : { action: "continue" };
+        return injected[0] ? { action: "inject", content: injected.join("\n\n") } : { action: "continue" };
       });
     },
 
@@ -194,7 +198,7 @@ export function createExtension(options: ExtensionOptions): Extension {
         if (change) await host?.notify(`settings.editor.${"value" in change ? "commit" : "close"}`, change);
         return null;
       };
-      const members = { category: "string", field: "string" } as const;
+      const members = { category: string, field: string };
       serve("settings.editor.open", members, async (opened: EditorOpen) => show(opened, await open(opened)));
       serve("settings.editor.key", members, async (pressed: EditorKey) => show(pressed, await key(pressed)));
       // Never null: hosts would store it.
@@ -209,7 +213,7 @@ export function createExtension(options: ExtensionOptions): Extension {
     },
 
     run() {
-      serveStdio(this, `${id} ${version} is an extension: a host program starts it.`);
+      serveStdio(this, `${id} ${version} is an extension: a host starts it.`);
     },
     connect(transport, onShutdown) {
       const peer = createPeer(transport, handlers, listeners, logError);
@@ -221,8 +225,8 @@ export function createExtension(options: ExtensionOptions): Extension {
       return peer;
     },
     stop() {
-      stopped ??= state === READY ? runOnStop() : Promise.resolve();
-      state = "it is ending";
+      stopped ??= runOnStop(state === READY ? onStop : undefined);
+      state = "ending";
       return stopped;
     },
   };
@@ -237,19 +241,19 @@ export function createExtension(options: ExtensionOptions): Extension {
   }
 
   function refuse(): never {
-    throw new RpcError(Code.NOT_READY, `${name()} is not ready: ${state}`);
+    throw new RpcError(Code.NOT_READY, `${name()} is ${state}`);
   }
 
-  async function runOnStop(): Promise<void> {
+  async function runOnStop(run: ExtensionOptions["onStop"]): Promise<void> {
     try {
-      await onStop?.();
+      await run?.();
     } catch (error) {
-      logError(`onStop failed: ${describe(error)}`);
+      logError(describe(error));
     }
   }
 
   /** Serves a method whose params have these members, while the extension is ready. */
-  function serve<Params>(method: string, members: Readonly<Record<string, TypeName>>, run: Serve<Params>): Extension {
+  function serve<Params>(method: string, members: Properties, run: Serve<Params>): Extension {
     handlers.set(method, (given, context) => {
       if (state !== READY) refuse();
       checkMembers(members, given);
@@ -263,13 +267,13 @@ export function createExtension(options: ExtensionOptions): Extension {
     kind: string,
     key: string,
     name: string,
-    members: Readonly<Record<string, TypeName>>,
+    members: Properties,
     methods: readonly string[],
     run: Serve<Params>,
   ): Extension {
-    offers.set(`${kind} ${name}`, run as Serve<never>);
+    offers.set(`${kind} ${name}`, run);
     for (const method of methods) {
-      serve(method, { [key]: "string", ...members }, (given: Record<string, string>, context) => {
+      serve(method, { [key]: string, ...members }, (given: Record<string, string>, context) => {
         const wanted = given[key] ?? "";
         return (offers.get(`${kind} ${wanted}`) ?? refuseName(kind, key, wanted))(given as never, context);
       });
@@ -280,16 +284,16 @@ export function createExtension(options: ExtensionOptions): Extension {
   async function initialize(given: unknown, peer: Peer, transport: Transport): Promise<unknown> {
     if (state !== NEW) refuse();
     const { extension_protocol_version: asked, features } = membersOf(given);
-    if (Number.isInteger(asked) && asked !== PROTOCOL_VERSION) {
-      const text = `${id} speaks version ${PROTOCOL_VERSION}, not ${String(asked)}`;
+    if (typeof asked === "number" && asked !== PROTOCOL_VERSION) {
+      const text = `version ${PROTOCOL_VERSION} is supported, not ${asked}`;
       throw new RpcError(Code.INCOMPATIBLE, text, { supported: [PROTOCOL_VERSION] });
     }
-    checkMembers({ extension_protocol_version: "integer", plugin_id: "string", config: "object" }, given);
+    const version = { type: "integer" } as const;
+    checkMembers({ extension_protocol_version: version, plugin_id: string, config: { type: "object" } }, given);
     params = given as Initialize;
-    const announced: unknown[] = Array.isArray(features) ? features : [];
-    peer.features = new Set(FEATURES.filter((feature) => announced.includes(feature)));
+    peer.features = new Set(Array.isArray(features) ? features : []);
     host = createHostClient(peer, () => transport.queued, params.plugin_id, params.host ?? undefined);
-    state = "it is starting";
+    state = "starting";
     try {
       await onStart?.();
     } catch (error) {
@@ -297,23 +301,16 @@ export function createExtension(options: ExtensionOptions): Extension {
       throw error;
     }
     state = READY;
-    const subscriptions = announced[0] && hooks.map(({ hook, match }) => ({ hook, match }));
-    return {
-      protocol_version: PROTOCOL_VERSION,
-      capabilities: { tools, providers, capabilities, hooks: subscriptions },
-      // A host that announces no features knows only the two above.
-      ...(announced[0] !== undefined && {
-        features: FEATURES,
-        id,
-      }),
-    };
+    const known = { tools, providers, capabilities };
+    return peer.features.size > 0
+      ? { protocol_version: PROTOCOL_VERSION, capabilities: { ...known, hooks }, features: FEATURES, id }
+      : { protocol_version: PROTOCOL_VERSION, capabilities: known }; // a host that announces none knows no more
   }
 }
 
-function checkMembers(members: Readonly<Record<string, TypeName>>, given: unknown): void {
-  const required = Object.keys(members);
-  const properties = Object.fromEntries(Object.entries(members).map(([key, type]) => [key, { type }]));
-  if (required[0]) checkParams(findProblems({ type: "object", properties, required }, given ?? null));
+function checkMembers(properties: Properties, given: unknown): void {
+  const required = Object.keys(properties);
+  if (required[0]) checkParams(findProblems({ type: "object", properties, required }, given));
 }
 
 function refuseName(kind: string, key: string, name: string): never {

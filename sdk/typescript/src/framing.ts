@@ -15,13 +15,13 @@ export function createFrameDecoder(limit = 4_194_304): (chunk: Uint8Array) => It
     const field = /^(?:[\w-]+:.*\r\n){0,15}content-length:[ \t]*(\d{1,10})[ \t]*(?:\r\n[\w-]+:.*){0,15}$/i;
     const found = field.exec(header)?.[1];
     const isAlone = header.match(/^content-length:/gim)?.length === 1;
-    if (!found || !isAlone || /^content-type:.*charset=(?!"?utf-?8"?\s*(;|$))/im.test(header)) refuse(header);
+    if (!found || !isAlone || /^content-type:.*charset=(?!"?utf-?8)/im.test(header)) refuse(header);
     if (Number(found) > limit) refuse(`${found} bytes, more than ${limit}`);
     return Number(found);
   }
 
   function refuse(header: string): never {
-    throw new Error(`not a header of a frame: ${JSON.stringify(header.slice(0, 80))}`);
+    throw new Error(`not a frame: ${JSON.stringify(header.slice(0, 80))}`);
   }
 
   return function* (chunk) {

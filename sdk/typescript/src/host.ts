@@ -102,5 +102,5 @@ export function createHostClient(
 
 /** Writes lines to stderr in the form that hosts recognise. */
 export function writeLog(message: string, level: LogLevel, logger: string): void {
-  for (const line of message.split("\n")) console.error(`${level.toUpperCase()}:${logger}:${line}`);
+  console.error(message.replace(/^/gm, `${level.toUpperCase()}:${logger}:`));
 }

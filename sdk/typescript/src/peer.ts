@@ -37,11 +37,11 @@ export interface Context {
   /** Aborted when the caller cancels the request, when its deadline has passed, and when the link ends. */
   readonly signal: AbortSignal;
   /** Returns the milliseconds until the caller stops waiting; infinity if it did not say. */
-  remaining(): number;
+  readonly remaining: () => number;
   /** Reports progress. Waits while the caller is behind with reading; throws if the request was cancelled. */
-  progress(value: unknown): Promise<void>;
+  readonly progress: (value: unknown) => Promise<void>;
   /** Sends a notification that belongs to this request. Waits and throws as `progress` does. */
-  notify(method: string, params?: object): Promise<void>;
+  readonly notify: (method: string, params?: object) => Promise<void>;
 }
 
 /** Serves a request: returns its result, or a promise of it. */
@@ -64,15 +64,15 @@ export interface Peer {
   /** The handlers of notifications, which are called one after the other, in the order of arrival. */
   readonly listeners: Map<string, (params: unknown) => unknown>;
   /** Returns whether a request has not got its response. */
-  isBusy(): boolean;
+  readonly isBusy: () => boolean;
   /** Calls a method of the remote peer. Throws a `CallError` if it fails. */
-  call(method: string, params?: object, options?: CallOptions): Promise<Json>;
+  readonly call: (method: string, params?: object, options?: CallOptions) => Promise<Json>;
   /** Sends a notification. Waits while the remote peer is behind with reading. */
-  notify(method: string, params?: object): Promise<void>;
+  readonly notify: (method: string, params?: object) => Promise<void>;
   /** Handles the body of a frame, undefined if it was not UTF-8. */
-  receive(body: string | undefined): void;
+  readonly receive: (body: string | undefined) => void;
   /** Ends the link: pending calls fail, and the signals of running requests are aborted. */
-  close(): void;
+  readonly close: () => void;
 }
 
 type Members = Record<string, unknown>;
@@ -81,17 +81,17 @@ type Respond = (response: string) => void;
 /** The request that a handler serves, for the calls that it makes. */
 interface Scope {
   context: Context;
-  meta(): object;
+  meta: () => object;
 }
 
 interface Call {
   onProgress: CallOptions["onProgress"];
-  settle(error?: Error, result?: unknown): void;
+  settle: (error?: Error, result?: unknown) => void;
 }
 
 interface Request {
-  interrupt(error: Error): void;
-  grant(credit: number): void;
+  interrupt: (error: Error) => void;
+  grant: (credit: number) => void;
 }
 
 const scopes = new AsyncLocalStorage<Scope>();
@@ -119,12 +119,16 @@ export function createPeer(
     notify,
     receive,
     close() {
-      lost ??= new Error("the link has ended");
+      lost ??= new Error("link ended");
       for (const request of requests.values()) request.interrupt(lost);
       for (const { settle } of calls.values()) settle(lost);
     },
   };
   return peer;
+
+  function has(feature: string): boolean {
+    return peer.features.has(feature);
+  }
 
   // -- out
 
@@ -142,19 +146,20 @@ export function createPeer(
     const { timeout = CALL_TIMEOUT, signal, onProgress } = options;
     const scope = scopes.getStore();
     const limit = Math.min(timeout, scope?.context.remaining() ?? Infinity);
-    const id = (lastId = (lastId % 0x7fffffff) + 1);
+    const id = ++lastId;
     const body = encodeMessage({ id, method, params: withMeta(params, limit, scope) });
     // A handler that was cancelled may still call, to tidy up: such a call is not cancelled with it.
-    const signals = [signal, scope?.context.signal.aborted ? undefined : scope?.context.signal];
+    const outer = scope?.context.signal;
+    const signals = [signal, outer?.aborted ? undefined : outer];
     return new Promise((resolve, reject) => {
       const abandon = (code: number, text: string): void => {
         settle(new CallError(code, `${method}: ${text}`));
-        if (peer.features.has("cancel")) void notify("$/cancelRequest", { id });
+        if (has("cancel")) void notify("$/cancelRequest", { id });
       };
       const onAbort = (): void => {
         abandon(Code.CANCELLED, "cancelled");
       };
-      const timer = setTimeout(abandon, Math.min(limit, MAX_TIMER), Code.TIMEOUT, "no response in time");
+      const timer = setTimeout(abandon, Math.min(limit, MAX_TIMER), Code.TIMEOUT, "timeout").unref();
       const settle: Call["settle"] = (error, result) => {
         clearTimeout(timer);
         calls.delete(id);
@@ -170,12 +175,11 @@ export function createPeer(
   }
 
   function withMeta(params: object | undefined, limit: number, scope: Scope | undefined): object | undefined {
-    const { features } = peer;
-    if (!features.has("deadline") || Array.isArray(params)) return params;
+    if (!has("deadline") || Array.isArray(params)) return params;
     const becket = {
-      timeout_ms: limit < Infinity ? Math.max(1, Math.round(limit)) : undefined,
+      timeout_ms: Math.max(1, Math.round(limit)), // infinity is written as null, which means the same
       ...scope?.meta(),
-      no_params: features.has("no_params") && !Object.keys(params ?? {}).length ? !params : undefined,
+      no_params: has("no_params") && !Object.keys(params ?? {}).length ? !params : undefined,
     };
     return { _meta: { becket }, ...params };
   }
@@ -200,7 +204,7 @@ export function createPeer(
 
   function receiveBatch(elements: string[]): void {
     if (!elements[0] || elements.length > MAX_BATCH) {
-      respond(encodeError("null", invalid(`a batch has 1 to ${MAX_BATCH} messages`)));
+      respond(encodeError("null", elements[0] ? tooLarge() : invalid("empty")));
       return;
     }
     const responses: string[] = [];
@@ -234,7 +238,7 @@ export function createPeer(
     const isUsed = requests.has(id ?? "");
     try {
       const isTwice = duplicates.some((pointer) => !pointer.lastIndexOf("/")); // in the envelope
-      if (id === null || isUsed) throw invalid("the id is bad or in use");
+      if (id === null || isUsed) throw invalid("its id");
       if (isTwice || jsonrpc !== "2.0" || !method || typeof method !== "string") throw invalid("its members");
       if (id === undefined) {
         receiveNotification(method, params);
@@ -243,7 +247,7 @@ export function createPeer(
       if (method === "$/ping") respond(encodeResult(id, null));
       else receiveRequest(id, method, parsed, bytes, respond);
     } catch (error) {
-      respond(encodeError((!isUsed && id) || "null", toRpcError(error, String(method))));
+      respond(encodeError(isUsed ? "null" : (id ?? "null"), toRpcError(error, String(method))));
     }
     return true;
   }
@@ -251,7 +255,7 @@ export function createPeer(
   function receiveRequest(id: string, method: string, parsed: Parsed, bytes: number, respond: Respond): void {
     const { id: parent, params } = parsed.value as Members;
     const handler = handlers.get(method);
-    if (!handler) throw new RpcError(Code.UNKNOWN_METHOD, `unknown method: ${method}`);
+    if (!handler) throw new RpcError(Code.UNKNOWN_METHOD, `unknown method: ${method.slice(0, 80)}`);
     if (params && typeof params !== "object") checkParams([{ pointer: "", message: "not an object or an array" }]);
     checkParams(parsed.duplicates.map((pointer) => ({ pointer: pointer.slice(7), message: "occurs twice" })));
     const { meta, becket, rest } = splitMeta(params ?? undefined);
@@ -266,13 +270,15 @@ export function createPeer(
     const deadline = performance.now() + timeout;
     let isOpen = true;
     let waiting: (() => void)[] = [];
-    const timer = setTimeout(interrupt, Math.min(timeout, MAX_TIMER), new RpcError(Code.TIMEOUT, "deadline has passed"));
+    const timer = setTimeout(interrupt, Math.min(timeout, MAX_TIMER), new RpcError(Code.TIMEOUT, "timeout")).unref();
     const context: Context = {
       method,
       meta,
       signal,
       remaining: () => deadline - performance.now(),
-      progress: (value) => sendEvent("$/progress", { token: parent, value }),
+      progress: async (value) => {
+        if (has("progress")) await sendEvent("$/progress", { token: parent, value });
+      },
       notify: (name, params) =>
         sendEvent(name, peer.features.size ? { _meta: { becket: { parent } }, ...params } : params),
     };
@@ -356,21 +362,25 @@ export function createPeer(
     const meta = membersOf(_meta);
     const { becket } = meta;
     if (!isObject(becket)) return { meta, becket: {}, rest: params };
-    const isAbsent = !Object.keys(rest).length && (becket["no_params"] ?? !peer.features.has("no_params"));
+    const isAbsent = !Object.keys(rest).length && (becket["no_params"] ?? !has("no_params"));
     return { meta, becket, rest: isAbsent ? undefined : rest };
   }
 }
 
 function readCount(value: unknown, otherwise: number): number {
-  return Number.isInteger(value) && Number(value) >= 0 ? Number(value) : otherwise;
+  return typeof value === "number" && value >= 0 ? value : otherwise;
 }
 
 function invalid(problem: string): RpcError {
   return new RpcError(Code.INVALID_REQUEST, `invalid request: ${problem}`);
 }
 
+function tooLarge(): RpcError {
+  return new RpcError(Code.TOO_LARGE, "too large");
+}
+
 function checkSize(body: string): string {
-  if (Buffer.byteLength(body) > MAX_FRAME) throw new RpcError(Code.TOO_LARGE, "the message is too large");
+  if (Buffer.byteLength(body) > MAX_FRAME) throw tooLarge();
   return body;
 }
 

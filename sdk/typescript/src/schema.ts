@@ -64,7 +64,7 @@ export function objectSchema(properties: Readonly<Record<string, Schema>>): Sche
 /** Returns all problems of a value, each with a pointer that begins with `pointer`. */
 export function findProblems(schema: Schema, value: unknown, pointer = ""): Problem[] {
   const { type, enum: allowed, minimum = -Infinity, maximum = Infinity, items, properties = {} } = schema;
-  const kind = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  const kind = value == null ? "null" : Array.isArray(value) ? "array" : typeof value;
   const types = [type ?? []].flat();
   const isFitting = (name: string): boolean => name === kind || (name === "integer" && Number.isInteger(value));
   const isNumber = typeof value === "number";
@@ -72,7 +72,7 @@ export function findProblems(schema: Schema, value: unknown, pointer = ""): Prob
     types.length && !types.some(isFitting)
       ? `expected \`${types.join(" | ")}\`, got \`${kind}\``
       : allowed && !allowed.some((each) => encode(each) === encode(value))
-        ? `must be one of ${encode(allowed)}`
+        ? `is none of ${encode(allowed)}`
         : isNumber && value < minimum
           ? `must be at least ${minimum}`
           : isNumber && value > maximum
@@ -80,7 +80,7 @@ export function findProblems(schema: Schema, value: unknown, pointer = ""): Prob
             : "";
   if (message) return [{ pointer, message }];
   if (!isObject(value) && !Array.isArray(value)) return [];
-  const missing = ((isObject(value) && schema.required) || []).filter((name) => !Object.hasOwn(value, name));
+  const missing = (isObject(value) ? (schema.required ?? []) : []).filter((name) => !Object.hasOwn(value, name));
   return [
     ...Object.entries(value).flatMap(([name, member]) => {
       const own = Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties;

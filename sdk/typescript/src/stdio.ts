@@ -1,7 +1,6 @@
 /** Serves an extension over stdin and stdout: keeps other output off the wire, and ends when the host is gone. */
 
 import { closeSync, constants, openSync } from "node:fs";
-import { isatty } from "node:tty";
 import { Worker } from "node:worker_threads";
 
 import { createFrameDecoder } from "./framing.js";
@@ -11,7 +10,7 @@ const EXIT_STOPPED = 0;
 const EXIT_USAGE = 2; // started by hand: there is no host
 const EXIT_PROTOCOL_ERROR = 3; // what came in on stdin was no frame
 const EXIT_STOP_TIMEOUT = 4; // the end took too long
-const STOP_GRACE = 4_000; // milliseconds for `onStop`; a becket host kills its extension a little later
+const STOP_GRACE = 2_500; // milliseconds for `onStop`; a little later the thread or the host kills the process
 const FINISH_GRACE = 1_000; // for requests that came before the end of stdin
 
 /** What is served. */
@@ -20,27 +19,21 @@ interface Servable {
   stop(): Promise<void>;
 }
 
-/** What the thread gets. `shared` has the number of bytes that wait to be written, and whether this is awaited. */
-interface ThreadData {
-  shared: Int32Array;
-  wire: number;
-}
+/** What the thread gets: the number of bytes that wait to be written, and whether this is awaited; and the wire. */
+type ThreadData = [shared: Int32Array, wire: number];
 
-/** What the thread sends: bodies that have arrived, and why there will be no more ("" at the end of stdin). */
-interface Received {
-  bodies: (string | undefined)[];
-  end?: string;
-}
+/** What the thread sends: why there will be no more bodies ("" at the end of stdin), and those that have arrived. */
+type Received = [end: string | undefined, ...bodies: (string | undefined)[]];
 
 /** Serves an extension until its host ends it, then exits. In a terminal it prints the usage instead. */
 export function serveStdio(extension: Servable, usage: string): void {
-  if (isatty(0)) {
+  if (process.stdin.isTTY) {
     console.log(usage);
     process.exitCode = EXIT_USAGE;
     return;
   }
   const shared = new Int32Array(new SharedArrayBuffer(8));
-  const workerData: ThreadData = { shared, wire: takeStdout() };
+  const workerData: ThreadData = [shared, takeStdout()];
   const source = `(${String(runThread)})(require,${String(createFrameDecoder)})`;
   const thread = new Worker(source, { eval: true, workerData });
   let waiting: (() => void)[] = [];
@@ -70,7 +63,7 @@ export function serveStdio(extension: Servable, usage: string): void {
     process.exit(code);
   }
 
-  thread.on("message", ({ bodies, end: reason }: Received) => {
+  thread.on("message", ([reason, ...bodies]: Received) => {
     for (const resolve of waiting) resolve();
     waiting = [];
     for (const body of bodies) peer.receive(body);
@@ -78,7 +71,7 @@ export function serveStdio(extension: Servable, usage: string): void {
       console.error(reason);
       void end(EXIT_PROTOCOL_ERROR);
     } else if (reason === "") {
-      setTimeout(end, peer.isBusy() ? FINISH_GRACE : 0, EXIT_STOPPED);
+      setTimeout(() => void end(EXIT_STOPPED), peer.isBusy() ? FINISH_GRACE : 0);
     }
   });
   for (const name of ["SIGTERM", "SIGINT"]) process.once(name, () => void end(EXIT_STOPPED));
@@ -109,42 +102,42 @@ function takeStdout(): number {
  * It runs from its source text, so it refers to nothing outside of itself.
  */
 function runThread(load: NodeJS.Require, createDecoder: typeof createFrameDecoder): void {
-  const { parentPort, workerData } = load("node:worker_threads") as typeof import("node:worker_threads");
+  const { parentPort, ...thread } = load("node:worker_threads") as typeof import("node:worker_threads");
   const { Socket } = load("node:net") as typeof import("node:net");
   const { isUtf8 } = load("node:buffer") as typeof import("node:buffer");
-  const { shared, wire } = workerData as ThreadData;
+  const [shared, wire] = thread.workerData as ThreadData;
   const decode = createDecoder();
   const stdout = new Socket({ fd: wire, readable: false });
   const stdin = new Socket({ fd: 0, writable: false });
 
-  const post = (bodies: Received["bodies"], end?: string): void => {
-    parentPort?.postMessage({ bodies, end });
+  const post = (...received: Received): void => {
+    parentPort?.postMessage(received);
   };
   const write = (body: string): void => {
     const size = Buffer.byteLength(body);
     stdout.write(`Content-Length: ${size}\r\n\r\n${body}`, () => {
-      if (Atomics.sub(shared, 0, size) === size && Atomics.exchange(shared, 1, 0)) post([]);
+      if (Atomics.sub(shared, 0, size) === size && Atomics.exchange(shared, 1, 0)) post(undefined);
     });
   };
   const isPing = (body: string | undefined): boolean => {
-    const [, id] = /^{"jsonrpc":"2.0","id":(\d+),"method":"\$\/ping"/.exec(body ?? "") ?? [];
+    const id = /^{"jsonrpc": ?"2.0", ?"id": ?(\d+|"[^"\\]*"), ?"method": ?"\$\/ping"/.exec(body ?? "")?.[1];
     if (!id) return false;
     const response = `{"jsonrpc":"2.0","id":${id},"result":null}`;
-    Atomics.add(shared, 0, response.length);
+    Atomics.add(shared, 0, Buffer.byteLength(response));
     write(response);
     return true;
   };
   const finish = (): void => {
-    post([], "");
+    post("");
     // For a handler that computes and does not stop. A thread cannot exit for its process.
-    setTimeout(() => process.kill(process.pid, "SIGKILL"), 5_000);
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
   };
 
   parentPort?.on("message", write);
   stdout.on("error", finish);
   stdin.on("end", finish).on("error", finish);
   stdin.on("data", (chunk: Uint8Array) => {
-    const bodies: Received["bodies"] = [];
+    const bodies: (string | undefined)[] = [];
     let end: string | undefined;
     try {
       for (const body of decode(chunk)) {
@@ -154,6 +147,6 @@ function runThread(load: NodeJS.Require, createDecoder: typeof createFrameDecode
     } catch (error) {
       end = String(error);
     }
-    post(bodies, end);
+    post(end, ...bodies);
   });
 }

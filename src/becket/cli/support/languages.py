@@ -35,6 +35,15 @@ class ProjectLanguage(Struct, frozen=True, kw_only=True):
 
 LANGUAGES: Final[Mapping[str, ProjectLanguage]] = MappingProxyType(
     {
+        "typescript": ProjectLanguage(
+            root="dist",
+            files=("*.js", "*.d.ts"),
+            steps=(
+                ("becket check -- node main.js", "check that it is a valid extension"),
+                ("becket run --yes --development", "run it in a host"),
+                ("npm install && npm run build", "after a change of main.ts"),
+            ),
+        ),
         "go": ProjectLanguage(
             files=("*.go",),
             without=("*_test.go",),
