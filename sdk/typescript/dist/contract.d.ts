@@ -27,7 +27,7 @@ export declare const Code: {
     readonly INCOMPATIBLE: 1008;
     readonly NOT_SUPPORTED: 1009;
 };
-/** Asks for one response with the same id. */
+/** Has one response with the same id. */
 export interface Request {
     jsonrpc: "2.0";
     id: RequestId;
@@ -35,7 +35,7 @@ export interface Request {
     method: string;
     params?: Json;
 }
-/** A call without an id. It is never answered, not even with an error. */
+/** A call without an id. It has no response, not even an error. */
 export interface Notification {
     jsonrpc: "2.0";
     /** Names that begin with `rpc.` are reserved by JSON-RPC. */
@@ -63,7 +63,7 @@ export interface ErrorObject {
     data?: Json;
 }
 /**
- * Chosen by whoever sends the request and returned as it came: 7 and "7" are different ids. becket sends positive
+ * Chosen by the sender of the request and returned unchanged: 7 and "7" are different ids. becket sends positive
  * integers; the safe range for all peers is 1 to 2147483647.
  */
 export type RequestId = string | number | null;
@@ -105,7 +105,7 @@ export interface Initialize {
      * `data.supported` lists the versions that it supports.
      */
     extension_protocol_version: number;
-    /** The id under which the host knows the extension. It is also its namespace in the host's memory. */
+    /** The id that the host uses for the extension. It is also its namespace in the host's memory. */
     plugin_id: string;
     /** The folder of the extension. */
     plugin_root: string | null;
@@ -117,14 +117,17 @@ export interface Initialize {
 }
 /** Result of initialize. What the extension declares. */
 export interface Initialized {
-    /** The version of this contract that the extension speaks. Any other than the host's is refused. */
+    /**
+     * The version of this contract: that of the params. A host refuses any other. An extension that does not support that
+     * version responds with the error 1008, not with a result.
+     */
     protocol_version: number;
     capabilities?: Capabilities;
     /** As in the params. Anything but an array of strings counts as none. */
     features?: readonly string[];
     /**
-     * What `info.get` would be answered with, for a host that has named features: it need not ask. Anything else than
-     * such an answer counts as none.
+     * The result of `info.get`, for a host that has announced features: it need not call it. An invalid value counts as
+     * none.
      */
     info?: ExtensionInfo;
     /**
@@ -153,9 +156,9 @@ export interface Capabilities {
      */
     hooks?: readonly HookSubscription[];
 }
-/** Something that the extension can do, in words of its own. The host looks at nothing but the permissions. */
+/** Something that the extension can do, in its own format. The host checks only the permissions. */
 export interface DeclaredCapability {
-    /** Chosen by the author; whoever uses the capability knows it. */
+    /** Chosen by the author, for the users of the capability. */
     kind: NonBlankText;
     /** For people. */
     name: NonBlankText;
@@ -180,7 +183,7 @@ export interface Tool {
     description: NonBlankText;
     /** The JSON Schema of the input, which is an object. */
     input_schema: JsonObject;
-    /** Whether it changes nothing outside of its process, by its author's word. A hint, no permission. */
+    /** Whether it changes nothing outside of its process, as its author declares. A hint, not a permission. */
     read_only?: boolean;
     /**
      * The JSON Schema of the result, or of the structured content of a tool of MCP. A host may show it; results are not
@@ -188,14 +191,14 @@ export interface Tool {
      */
     output_schema?: JsonObject;
 }
-/** Params of tool.call. From the host to the extension. Answer within 120 seconds. */
+/** Params of tool.call. From the host to the extension. Respond within 120 seconds. */
 export interface ToolCall {
     /** As the extension has declared it. */
     name: string;
-    /** Fits the `input_schema` of the tool where the host checks that; do not rely on it. */
+    /** Fits the `input_schema` of the tool if the host validates it; do not rely on it. */
     input: JsonObject;
 }
-/** A provider of models. The host knows its models as `plugin:provider:model`. */
+/** A provider of models. The host names its models `plugin:provider:model`. */
 export interface Provider {
     /** At most 64 of `a-z 0-9 _ -`, unique in the extension. White space around it is ignored. */
     id: string;
@@ -204,7 +207,7 @@ export interface Provider {
     /** For people. */
     description: NonBlankText;
     /**
-     * The JSON Schema of the configuration that the provider needs. The host refuses the extension where a key of its
+     * The JSON Schema of the configuration that the provider needs. The host refuses the extension if a key of its
      * `required` is not configured.
      */
     config_schema?: JsonObject;
@@ -216,12 +219,12 @@ export interface Model {
     id: DeclaredName;
     /** For people. */
     display_name?: string;
-    /** What the model can do. Members beside the two that are named here are kept for whoever asks. */
+    /** What the model can do. Further members are passed on unchanged. */
     capabilities?: ModelCapabilities;
     /** Tokens. */
     context_window?: number;
 }
-/** What the model can do. Members beside the two that are named here are kept for whoever asks. */
+/** What the model can do. Further members are passed on unchanged. */
 export interface ModelCapabilities {
     /** Whether `provider.stream` is served for it. */
     streaming?: boolean;
@@ -239,7 +242,7 @@ export interface Message {
 export type MessageContent = string | readonly JsonObject[];
 /**
  * Params of provider.complete and of provider.stream. From the host to the extension. A host sends all members, null
- * where it has nothing to say.
+ * for those without a value.
  */
 export interface ProviderRequest {
     provider_id: string;
@@ -249,39 +252,39 @@ export interface ProviderRequest {
     /** The conversation so far, oldest first. */
     messages: readonly Message[];
     system_prompt?: string | null;
-    /** The tools that the answer may ask for, with `name`, `description` and `input_schema`. */
+    /** The tools that the model may call, with `name`, `description` and `input_schema`. */
     tools?: readonly JsonObject[];
     temperature?: number | null;
     max_tokens?: number | null;
-    /** Tokens; 0 asks for no thinking. */
+    /** Tokens; 0 disables thinking. */
     thinking_budget?: number;
 }
-/** Result of provider.stream. The whole answer. `content` may be empty where all of it has gone out as events. */
+/** Result of provider.stream. The whole response. `content` may be empty if all of it was sent as events. */
 export interface ProviderResult {
     /**
      * Content blocks. Those of the type `text` have a `text`, those of the type `tool_use` an `id`, a `name` and an
-     * `input`; the host passes over others.
+     * `input`; the host ignores others.
      */
     content: readonly Json[];
     stop_reason?: string;
-    /** What the answer has cost, under whatever names the provider gives. */
+    /** What the response has cost, under the provider's own names. */
     usage?: Json;
 }
-/** One of six, told apart by `type`. */
+/** One of six, distinguished by `type`. */
 export type ProviderEvent = TextDelta | ThinkingDelta | ToolUse | Usage | ProviderFailed | ProviderDone;
-/** A further piece of the answer, in `delta`. A host also reads `text` where there is no `delta`. */
+/** A further part of the response, in `delta`. A host also reads `text` if there is no `delta`. */
 export interface TextDelta {
     type: "text";
     delta: string;
 }
-/** A further piece of what the model thinks, in `delta`. A host also reads `text` where there is no `delta`. */
+/** A further part of the model's thinking, in `delta`. A host also reads `text` if there is no `delta`. */
 export interface ThinkingDelta {
     type: "thinking";
     delta: string;
 }
 /**
- * The model asks for a tool. A host shows it and does not run it: only the result of `provider.complete` asks for
- * tools.
+ * The model calls a tool. A host shows it and does not run it: only tool calls in the result of `provider.complete` are
+ * run.
  */
 export interface ToolUse {
     type: "tool_use";
@@ -290,12 +293,12 @@ export interface ToolUse {
     /** Empty where it is left out. */
     input?: JsonObject;
 }
-/** What the answer has cost so far: all members beside `type`, under whatever names the provider gives. */
+/** What the response has cost so far: all members beside `type`, under the provider's own names. */
 export interface Usage {
     type: "usage";
     [member: string]: unknown;
 }
-/** The provider has met an error. It does not end the call. */
+/** An error of the provider. It does not end the call. */
 export interface ProviderFailed {
     type: "error";
     message: string;
@@ -312,11 +315,11 @@ export type ErrorCode = number | string;
 export interface CommandInvoke {
     command: string;
     args: readonly string[];
-    /** Chosen by the host, another one for each run. All output of this run bears it. */
+    /** Chosen by the host, another one for each run. All output of this run carries it. */
     request_id: string;
 }
 /**
- * Params of command.output. Which run it is of, and the event in `event`. Where there is no `event`, its members stand
+ * Params of command.output. The run that it belongs to, and the event. A host also reads an event whose members are
  * beside the request id.
  */
 export interface CommandOutputParams {
@@ -324,7 +327,7 @@ export interface CommandOutputParams {
     request_id: string;
     event: CommandOutputEvent;
 }
-/** One of five, told apart by `kind`. */
+/** One of five, distinguished by `kind`. */
 export type CommandOutputEvent = Text | SystemText | ErrorText | Table | CommandDone;
 /** For the person who gave the command, in Markdown. */
 export interface Text {
@@ -356,12 +359,12 @@ export interface TaskStarted {
     id: string;
     /** What is being done, for people. */
     label: string;
-    /** `other` means `generic`. What is no string counts as absent, and absent means `generic`. */
+    /** `other` means `generic`. A value that is not a string counts as absent, and absent means `generic`. */
     kind?: TaskKind;
 }
 /**
- * Params of task.update. How far a task is. A member of a wrong type counts as absent; a task that has not begun is
- * ignored.
+ * Params of task.update. The progress of a task. A member of a wrong type counts as absent; a task that has not begun
+ * is ignored.
  */
 export interface TaskUpdated {
     id: string;
@@ -372,7 +375,7 @@ export interface TaskUpdated {
     /** A string for people. */
     message?: string;
 }
-/** Params of task.log. A task has said something. A host shows the last eight lines. */
+/** Params of task.log. A log line of a task. A host shows the last eight lines. */
 export interface TaskLogged {
     id: string;
     line: string;
@@ -380,14 +383,14 @@ export interface TaskLogged {
 /** Params of task.done. A task has ended. */
 export interface TaskEnded {
     id: string;
-    /** Why it has failed. Null, empty or left out where it has not. */
+    /** Why it has failed. Null, empty or left out if it has not. */
     error?: string;
 }
-/** `other` means `generic`. What is no string counts as absent, and absent means `generic`. */
+/** `other` means `generic`. A value that is not a string counts as absent, and absent means `generic`. */
 export type TaskKind = "download" | "rebuild" | "generic";
 /**
- * Params of hook.handle. From the host to the extension. All nine members are sent each time, null where they do not
- * apply; a reader should take a missing one for null.
+ * Params of hook.handle. From the host to the extension. All nine members are sent each time, null if they do not
+ * apply; a missing one means null.
  */
 export interface HookEvent {
     kind: HookKind;
@@ -398,17 +401,18 @@ export interface HookEvent {
     /** Of a tool hook: what the tool gets or got. */
     tool_input?: Json;
     /**
-     * Of `after_tool_call`: what the tool gave. Of more than 32 KiB only the beginning, with `…[truncated, N total
-     * bytes]` behind it.
+     * Of `after_tool_call`: the output of the tool. Of more than 32 KiB only the beginning, followed by `…[truncated, N
+     * total bytes]`.
      */
     tool_output?: string | null;
     /**
-     * Of `before_message` the last text of the user, of `on_message_complete` the answer, of `on_compaction` the summary.
+     * Of `before_message` the last text of the user, of `on_message_complete` the response, of `on_compaction` the
+     * summary.
      */
     message?: string | null;
     /** Of session hooks the session, of `on_compaction` the new one. A host may send it with all hooks. */
     session_id?: string | null;
-    /** Of `on_session_end`: the messages of the session, where they are kept. */
+    /** Of `on_session_end`: the messages of the session, if they are stored. */
     transcript?: readonly Json[] | null;
     /**
      * Of `on_message_complete`: `content_block_count`, `has_tool_use`. Of `on_compaction`: `old_session_id`,
@@ -422,31 +426,31 @@ export interface HookEvent {
  */
 export type HookKind = "before_tool_call" | "after_tool_call" | "before_message" | "on_message_complete" | "on_compaction" | "on_session_start" | "on_session_end";
 /**
- * Result of hook.handle. What the extension wants. Allowed besides `continue`: for `before_tool_call` `block`,
- * `confirm`, `modify`; for `after_tool_call` `replace`; for `before_message` and `on_session_start` `inject`.
+ * Result of hook.handle. The result. Allowed besides `continue`: for `before_tool_call` `block`, `confirm`, `modify`;
+ * for `after_tool_call` `replace`; for `before_message` and `on_session_start` `inject`.
  */
 export type HookResult = Continue | Block | Inject | Confirm | Modify | Replace;
-/** Go on as if nobody had asked. */
+/** Go on as without this hook. */
 export interface Continue {
     action: "continue";
 }
 /**
- * Do not run the tool. The reason is shown. The first answer of this kind, of `confirm` or of `modify` is the last one
- * asked for.
+ * Do not run the tool. The reason is shown. After the first result of this kind, of `confirm` or of `modify` no further
+ * extension is consulted.
  */
 export interface Block {
     action: "block";
     reason: string;
 }
 /**
- * Put this text before the model, as context of the extension and not as words of the user. Texts of several extensions
+ * Put this text before the model, as context of the extension and not as text of the user. Texts of several extensions
  * are joined by a blank line.
  */
 export interface Inject {
     action: "inject";
     content: string;
 }
-/** Ask the user first: `yes` or `y` allows, anything else blocks, and so does having nobody to ask. */
+/** Prompt the user first: `yes` or `y` allows, anything else blocks, and so does a host without a prompt. */
 export interface Confirm {
     action: "confirm";
     message: string;
@@ -465,15 +469,15 @@ export interface Replace {
     output: string;
 }
 /**
- * Which events of a kind an extension wants: all conditions must hold. No other members are allowed, since a condition
- * that nobody knows would never hold back anything.
+ * Which events of a kind an extension wants: all conditions must hold. No other members are allowed, since an unknown
+ * condition would never hold.
  */
 export interface HookMatch {
     /** Of tool hooks only: the name under which a model sees the tool, or its own. */
     tool?: string;
     /** A part of the compact JSON text of the input. */
     input_contains?: string;
-    /** The whole input. The order of members does not matter; 1 and 1.0 are different. Null is as absent. */
+    /** The whole input. The order of members does not matter; 1 and 1.0 are different. Null means absent. */
     input_equals?: Json;
 }
 /**
@@ -485,20 +489,20 @@ export interface HookSubscription {
     match?: HookMatch;
 }
 /**
- * Params of memory.append. From the extension to the host; needs `memory.write`. What is too large, or not in the
- * extension's own namespace, is answered with "invalid params".
+ * Params of memory.append. From the extension to the host; needs `memory.write`. A record that is too large, or not in
+ * the extension's own namespace, gets the error "invalid params".
  */
 export interface Append {
     namespace: Namespace;
     /** At most 16 KiB of UTF-8. */
     content: string;
-    /** Null is as absent: no tags. */
+    /** Null means absent: no tags. */
     tags?: readonly Tag[];
-    /** Anything, of at most 64 KiB as compact JSON. Null is as absent. */
+    /** Anything, of at most 64 KiB as compact JSON. Null means absent. */
     meta?: Json;
     /**
      * A key of your own, at most 256 bytes of UTF-8. With one that this namespace has seen, nothing is added and the
-     * first answer is given again: send it with each try of the same append.
+     * first result is returned again: send it with each try of the same append.
      */
     idem?: string;
 }
@@ -522,22 +526,19 @@ export interface Query {
     since_ms?: number;
     /** The latest time, itself included. */
     until_ms?: number;
-    /**
-     * The most records that are wanted, 50 where nothing is said. There are never more than 1000: ask again for older
-     * ones.
-     */
+    /** The maximum number of records, 50 by default. There are never more than 1000: query again for older ones. */
     limit?: number;
 }
 /**
- * Result of memory.query. What was found, newest first. What one message cannot hold is left out: `more` says so, and
- * `until_ms` finds the rest.
+ * Result of memory.query. The records found, newest first. What one message cannot hold is left out: `more` is set
+ * then, and `until_ms` finds the rest.
  */
 export interface Records {
     records: readonly Record[];
-    /** Whether older records that were wanted did not fit into this answer. */
+    /** Whether older matching records did not fit into this response. */
     more?: boolean;
 }
-/** One record as it was kept. `tags` are always there, `meta` only where there is one. */
+/** One stored record. `tags` are always there, `meta` only if there is one. */
 export interface Record {
     namespace: string;
     timestamp_ms: number;
@@ -547,8 +548,7 @@ export interface Record {
     id?: number;
 }
 /**
- * The id of the extension that asks; it has no other. At most 64 bytes of UTF-8, without `/`, `\`, `..` and white
- * space.
+ * The id of the calling extension; it has no other. At most 64 bytes of UTF-8, without `/`, `\`, `..` and white space.
  */
 export type Namespace = string;
 /** At most 256 bytes of UTF-8. */
@@ -557,7 +557,7 @@ export type Tag = string;
 export interface ConfigGet {
     key: ConfigKey;
 }
-/** Result of config.get. The value and the revision of its last change; null and 0 where there is none. */
+/** Result of config.get. The value and the revision of its last change; null and 0 if there is none. */
 export interface ConfigValue {
     value: string | null;
     revision?: number;
@@ -567,12 +567,12 @@ export interface ConfigSet {
     key: ConfigKey;
     /** At most 16 KiB of UTF-8. */
     value: string;
-    /** The value is kept only if this is still the revision of the key; 0 means that there must be no value yet. */
+    /** The value is stored only if this is still the revision of the key; 0 means that there must be no value yet. */
     if_revision?: number;
 }
 /**
- * Result of config.set. Sent when the value is safe. Where `ok` is false, `if_revision` was not the revision of the
- * key: nothing was changed, and `revision` is the one that it has.
+ * Result of config.set. Sent when the value is safe. If `ok` is false, `if_revision` was not the revision of the key:
+ * nothing was changed, and `revision` is the current one.
  */
 export interface ConfigSaved {
     ok: boolean;
@@ -580,22 +580,22 @@ export interface ConfigSaved {
 }
 /** Params of config.subscribe. From the extension to the host; needs `config.subscribe`. */
 export interface ConfigSubscribe {
-    /** Whose changes are wanted; all where it is left out. */
+    /** The keys to subscribe to; all if left out. */
     keys?: readonly string[];
-    /** The last revision that is known. Left out where nothing is known yet. */
+    /** The last known revision. Left out if there is none. */
     since?: number;
 }
 /**
- * Result of config.subscribe. From now on each change is told once, in order, without a gap: those after `since`, or,
- * where there is a snapshot, those after `revision`.
+ * Result of config.subscribe. From now on each change is sent once, in order, without a gap: those after `since`, or,
+ * with a snapshot, those after `revision`.
  */
 export interface ConfigSubscribed {
     ok: boolean;
-    /** Of the whole configuration, when this was answered. */
+    /** Of the whole configuration, at the time of the response. */
     revision?: number;
     /**
-     * All values that are wanted; they replace what is known. Sent where `since` was left out, or is so old that the
-     * changes since then are forgotten.
+     * All values of the subscribed keys; they replace the known ones. Sent if `since` was left out, or is so old that the
+     * changes since then are no longer stored.
      */
     snapshot?: {
         readonly [member: string]: string;
@@ -624,8 +624,8 @@ export interface EditorKey {
     key: string;
 }
 /**
- * Params of settings.editor.commit, to the extension. From the host to the extension: the user has taken this value; of
- * a row it is its `data`.
+ * Params of settings.editor.commit, to the extension. From the host to the extension: the user has chosen this value;
+ * for a row it is its `data`.
  */
 export interface EditorCommit {
     category: string;
@@ -642,19 +642,19 @@ export interface EditorOpened {
     render?: EditorRender;
 }
 /**
- * The value to store, what the host shall do besides (any JSON that both agree on), and what to show now. A host also
- * accepts a bare value; without one it stores the value that was taken. Never respond with null: some hosts store it as
- * a text.
+ * The value to store, what else the host shall do (any JSON that both agree on), and what to show now. A host also
+ * accepts a bare value; without one it stores the value that was entered. Never respond with null: some hosts store it
+ * as a text.
  */
 export interface EditorTaken {
     value: Json;
     intent?: Json;
     render?: EditorRender;
 }
-/** Params of settings.editor.render. From the extension to the host: all that is to be seen now. */
+/** Params of settings.editor.render. From the extension to the host: the whole content to show now. */
 export interface EditorRender {
     rows: readonly EditorRow[];
-    /** The index of the marked row; left out where none is. */
+    /** The index of the marked row; left out if there is none. */
     cursor?: number;
     /** A hint below the rows. */
     footer?: string;
@@ -664,14 +664,14 @@ export interface EditorRow {
     label: string;
     /** A glyph before the label. */
     marker?: string;
-    /** Whether the user may take it. One that is not is dimmed, and the cursor passes over it. */
+    /** Whether the user may choose it. One that is not is dimmed, and the cursor skips it. */
     selectable?: boolean;
-    /** What taking it gives; the host does not look at it. */
+    /** The value of the row; the host does not inspect it. */
     data?: Json;
 }
 /**
  * Params of settings.editor.commit, to the host. From the extension to the host: the user has chosen this value, to be
- * kept; the editor closes.
+ * stored; the editor closes.
  */
 export interface EditorCommitted {
     value: Json;
@@ -685,19 +685,19 @@ export interface EditorClosed {
 export interface WidgetUpsert {
     id: string;
     lines: readonly string[];
-    /** Null is as absent. */
+    /** Null means absent. */
     position?: Position;
     title?: string;
-    /** Seconds after which it goes by itself. Left out where it stays until it is dismissed. */
+    /** Seconds after which it is removed. Left out if it stays until it is dismissed. */
     ttl_secs?: number;
-    /** The same lines in colours, each made of parts; shown instead of `lines` where the host can. */
+    /** The same lines in colours, each made of parts; shown instead of `lines` if the host can. */
     styled_lines?: readonly (readonly StyledText[])[];
 }
 /** Params of widget.dismiss. Removes a widget; one that is not there is ignored. */
 export interface WidgetDismiss {
     id: string;
 }
-/** Where on the screen it stands. */
+/** Its position on the screen. */
 export type Position = "top_left" | "top_center" | "top_right" | "middle_left" | "center" | "middle_right" | "bottom_left" | "bottom_center" | "bottom_right";
 /** A part of a line and its colours. */
 export interface StyledText {
@@ -732,7 +732,7 @@ export interface CapabilityInfo {
     name: string;
     modes?: readonly string[];
 }
-/** A model that the extension knows. */
+/** A model of the extension. */
 export interface ModelInfo {
     id: string;
     display_name?: string;
@@ -748,7 +748,7 @@ export interface SidecarArgs {
 }
 /** What a sidecar reads. */
 export type SidecarCommand = SidecarInit | SidecarTrigger | SidecarShutdown;
-/** Begin. Further members of `config` are a matter between the extension and its sidecar. */
+/** Begin. Further members of `config` are defined by the extension and its sidecar. */
 export interface SidecarInit {
     type: "init";
     config: SidecarConfig;
@@ -767,18 +767,18 @@ export interface SidecarTrigger {
 export interface SidecarShutdown {
     type: "shutdown";
 }
-/** What a host reads. A type that it does not know is the sidecar's own, and is passed over. */
+/** What a host reads. An unknown type is the sidecar's own, and is ignored. */
 export type SidecarEvent = SidecarHello | SidecarStatus | InsertText | SidecarFailed;
 /** The first line. A version below 2 is refused. */
 export interface SidecarHello {
     type: "hello";
     protocol_version: number;
     extension: string;
-    /** In words of your own. */
+    /** Free text. */
     capabilities?: readonly string[];
 }
 /**
- * What the sidecar is doing, in a word of its own, and what to show for it. `idle`, `ready` and `stopped` are shown as
+ * What the sidecar is doing, as a word of your own, and what to show for it. `idle`, `ready` and `stopped` are shown as
  * inactive, all others as active.
  */
 export interface SidecarStatus {
@@ -794,7 +794,7 @@ export interface InsertText {
 }
 /** How inserted text is used: as a preview, as the final text, or in place of the text inserted before. */
 export type InsertMode = "append" | "final" | "replace";
-/** Something went wrong that the user should know of. */
+/** An error for the user. */
 export interface SidecarFailed {
     type: "error";
     message: string;
@@ -859,7 +859,7 @@ export interface ExtensionMethods {
         params: CommandInvoke;
         result: Json;
     };
-    /** Asks an extension about something that the host is about to do or has done. */
+    /** Consults an extension about something that the host is about to do or has done. */
     "hook.handle": {
         params: HookEvent;
         result: HookResult;
