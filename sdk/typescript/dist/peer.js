@@ -62,7 +62,7 @@ export function createPeer(transport, handlers, listeners, log) {
             const onAbort = () => {
                 abandon(Code.CANCELLED, "cancelled");
             };
-            const timer = setTimeout(abandon, Math.min(limit, MAX_TIMER), Code.TIMEOUT, "timeout").unref();
+            const timer = setTimeout(abandon, Math.min(timeout, MAX_TIMER), Code.TIMEOUT, "timeout").unref();
             const settle = (error, result) => {
                 clearTimeout(timer);
                 calls.delete(id);

@@ -159,7 +159,7 @@ export function createPeer(
       const onAbort = (): void => {
         abandon(Code.CANCELLED, "cancelled");
       };
-      const timer = setTimeout(abandon, Math.min(limit, MAX_TIMER), Code.TIMEOUT, "timeout").unref();
+      const timer = setTimeout(abandon, Math.min(timeout, MAX_TIMER), Code.TIMEOUT, "timeout").unref();
       const settle: Call["settle"] = (error, result) => {
         clearTimeout(timer);
         calls.delete(id);
