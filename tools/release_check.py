@@ -25,6 +25,8 @@ IN_WHEEL = (
     "becket/cli/entry.py",
     "becket/schemas/envelope.schema.json",
     "becket/schemas/openrpc.json",
+    "becket/sdk/typescript/dist/index.js",
+    "becket/sdk/typescript/template/main.ts",
 )
 IN_SDIST = (
     "CHANGELOG.md",

@@ -102,7 +102,8 @@ test("an unknown tool, command, provider or model is named", async () => {
     "invalid params: /provider_id: there is no provider 'x' here",
     "invalid params: /model_id: there is no model 'x' here",
   ]);
-  assert.deepEqual((await link.ask("provider.complete", request))["result"], { content: [{ type: "text", text: "text" }] });
+  const { result } = await link.ask("provider.complete", request);
+  assert.deepEqual(result, { content: [{ type: "text", text: "text" }] });
 });
 
 test("a task that fails is reported as such, without the text of the error", async () => {

@@ -40,9 +40,11 @@ test("text that is not UTF-8 gets a parse error", () => {
 
 test("an id comes back as it was written", () => {
   const bodies: string[] = [];
-  const link = extension().connect({ queued: 0, send: (body) => bodies.push(body), drained: () => Promise.resolve() }, () => undefined);
-  for (const id of ["1", "1.0", '"1"', "null", "12345678901234567890"]) link.receive(`{"jsonrpc":"2.0","id":${id},"method":"x"}`);
-  assert.deepEqual(bodies.map((body) => /"id":([^,]+)/.exec(body)?.[1]), ["1", "1.0", '"1"', "null", "12345678901234567890"]);
+  const ids = ["1", "1.0", '"1"', "null", "12345678901234567890"];
+  const transport = { queued: 0, send: (body: string) => bodies.push(body), drained: () => Promise.resolve() };
+  const peer = extension().connect(transport, () => undefined);
+  for (const id of ids) peer.receive(`{"jsonrpc":"2.0","id":${id},"method":"x"}`);
+  assert.deepEqual(bodies.map((body) => /"id":([^,]+)/.exec(body)?.[1]), ids);
 });
 
 test("an id in use is rejected under null", async () => {

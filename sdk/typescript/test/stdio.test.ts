@@ -28,8 +28,8 @@ class Program {
       });
     });
     this.child.stdin.on("error", () => undefined);
-    const params = { extension_protocol_version: 1, plugin_id: "it", plugin_root: null, config: {}, features: ["ping"] };
-    this.put({ id: 1, method: "initialize", params });
+    const named = { plugin_id: "it", plugin_root: null, config: {}, features: ["ping"] };
+    this.put({ id: 1, method: "initialize", params: { extension_protocol_version: 1, ...named } });
   }
 
   put(message: object): void {
