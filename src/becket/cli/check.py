@@ -73,6 +73,7 @@ COLOURS = {
     metavar="LINE",
     help="Command of the extension to run, with arguments; default: one that is marked as read-only.",
 )
+@click.option("--conformance", is_flag=True, help="Also run the conformance cases that need no fault (native).")
 @click.option("--junit", type=FILE, metavar="FILE", help="Also write the findings to this file, as JUnit XML.")
 @click.option("--no-data", is_flag=True, help="No effect, as no data is ever saved; accepted as by other commands.")
 @json_option
@@ -85,6 +86,7 @@ def check(
     timeout: float | None,
     call_tools: bool,
     line: str | None,
+    conformance: bool,
     junit: Path | None,
     no_data: bool,
     as_json: bool,
@@ -104,7 +106,9 @@ def check(
     command = find_program(words, program)
     if timeout is None and dialect == AUTO:
         timeout = AUTO_TIMEOUT
-    request = CheckRequest(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
+    request = CheckRequest(
+        command, id, folder, timeout, calls_tools=call_tools, line=split_line(line), conformance=conformance
+    )
     names = list_dialects() if dialect == AUTO else [dialect]
     reports = {name: [*run_checks(name, request.build_subject(name))] for name in names}
     best = choose_dialect(reports)
@@ -168,6 +172,7 @@ class CheckRequest:
         *,
         calls_tools: bool = False,
         line: tuple[str, ...] | None = None,
+        conformance: bool = False,
     ) -> None:
         self._command = command
         self._id = id
@@ -175,6 +180,7 @@ class CheckRequest:
         self._timeout = timeout
         self._calls_tools = calls_tools
         self._line = line
+        self._conformance = conformance
         self._folders = TemporaryFolders()
 
     def build_subject(self, dialect: str) -> CheckSubject:
@@ -213,6 +219,7 @@ class CheckRequest:
             calls_tools=self._calls_tools,
             line=self._line or find_read_only(() if manifest is None else manifest.commands),
             has_commands=manifest is not None and bool(manifest.commands),
+            runs_conformance=self._conformance,
         )
 
 

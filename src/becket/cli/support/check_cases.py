@@ -21,6 +21,7 @@ from becket.errors import ERROR_CODES, Meaning
 
 __all__ = [
     "ADAPTER_CASES",
+    "CONFORMANCE",
     "NATIVE_CASES",
     "PINGS",
     "PLAIN_CASES",
@@ -422,6 +423,20 @@ CALLS: Final = Case(
         ),
     ),
 )
+CONFORMANCE: Final = Case(
+    id="conformance",
+    title="It passes the conformance cases that need no fault.",
+    needs="handshake",
+    verdicts=(
+        Verdict(Observed.CLEAN, OK, "it passes the conformance cases that need no fault"),
+        Verdict(
+            Observed.ODDITY,
+            WARNING,
+            "{case}: {title}: {problem}",
+            "`becket conform --case {case} -v -- CMD` shows the conversation",
+        ),
+    ),
+)
 SHUTDOWN_CASE: Final = Case(
     id="shutdown",
     title="It exits on request.",
@@ -473,6 +488,7 @@ NATIVE_CASES: Final = (
     *WIRE,
     CALLS,
     SHUTDOWN_CASE,
+    CONFORMANCE,
 )
 """For programs that speak the native dialect."""
 PLAIN_CASES: Final = (
