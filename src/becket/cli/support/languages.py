@@ -80,7 +80,7 @@ def build_language_files(language: str, names: Mapping[str, str]) -> dict[str, s
     def fill(text: str) -> str:
         return PLACEHOLDER.sub(lambda found: names[found[1]], text)
 
-    files = {}
+    files: dict[str, str] = {}
     for path in sorted(each for each in template.rglob("*") if each.is_file()):
         place = path.relative_to(template)
         name = place.with_name(HIDDEN.get(place.name, place.name)).as_posix()
