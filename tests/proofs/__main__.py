@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.proofs.conformance import prove_cases_find_their_mutants
 from tests.proofs.generators import prove_generators_read_the_bundle
 from tests.proofs.mutation import AREAS, prove_mutants_are_killed
 from tests.proofs.orphans import prove_no_orphans
@@ -27,6 +28,7 @@ Prove = Callable[[argparse.Namespace, str], Proof]
 """Takes the options and the section as it was measured last."""
 
 PROOFS: dict[str, tuple[str, Prove]] = {
+    "conformance": ("Conformance", lambda options, earlier: prove_cases_find_their_mutants(options.at_once)),
     "generators": ("Code generators", lambda options, earlier: prove_generators_read_the_bundle()),
     "orphans": ("No orphans", lambda options, earlier: prove_no_orphans(options.kills, options.at_once)),
     "mutation": (
