@@ -1,6 +1,6 @@
 """Runs programs against the conformance cases and prints the table of docs/conformance.md.
 
-`python -m tests.conformance.results` runs those whose toolchain is there; names as arguments choose some of them."""
+`python -m tests.conformance.results` runs those that are installed; names as arguments choose some of them."""
 
 from __future__ import annotations
 
@@ -9,44 +9,83 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import Struct
+
 from becket.conformance import HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
 from becket.conformance.manifests import MANIFEST_WRITERS
 from becket.conformance.report import count_verdicts
 
 ROOT = Path(__file__).parents[2]
 EXTENSIONS = ROOT / "examples" / "extensions"
-PROGRAMS: dict[str, tuple[str, Role, list[str]]] = {
-    "examples/conformance/extension.py": (
-        "native",
-        Role.EXTENSION,
-        [sys.executable, "examples/conformance/extension.py"],
-    ),
-    "examples/conformance/host.py": ("native", Role.HOST, [sys.executable, "examples/conformance/host.py", "{child}"]),
-    **{
-        f"examples/extensions/{name}": (
-            "native",
-            Role.EXTENSION,
-            [sys.executable, str(EXTENSIONS / name / f"{name}.py")],
-        )
+MCP_SERVERS = ROOT / ".node_cache" / "node_modules" / "@modelcontextprotocol"
+LANGUAGE_SERVERS = ROOT / ".venv-lsp" / "bin"
+KITS = ROOT / "sdk"
+CONFORM = "examples/conformance/extension.py"
+
+
+class Program(Struct, frozen=True):
+    """A program under test; it is skipped if a file of it does not exist."""
+
+    name: str
+    command: tuple[str, ...]
+    dialect: str = "native"
+    role: Role = Role.EXTENSION
+
+    @property
+    def is_installed(self) -> bool:
+        files = [word for word in self.command if word.startswith(str(ROOT))]
+        return shutil.which(self.command[0]) is not None and all(Path(file).exists() for file in files)
+
+
+def python(*words: str) -> tuple[str, ...]:
+    return (sys.executable, *words)
+
+
+PROGRAMS = [
+    Program(CONFORM, python(CONFORM)),
+    Program("examples/conformance/host.py", python("examples/conformance/host.py", "{child}"), role=Role.HOST),
+    *(
+        Program(f"examples/extensions/{name}", python(str(EXTENSIONS / name / f"{name}.py")))
         for name in ("notes", "eliza", "census", "guard")
-    },
-    "examples/extensions/dice": ("native", Role.EXTENSION, ["node", str(EXTENSIONS / "dice" / "dice.js")]),
-}
+    ),
+    Program("examples/extensions/dice", ("node", str(EXTENSIONS / "dice" / "dice.js"))),
+    Program("the kit for TypeScript", ("node", str(KITS / "typescript" / "build" / "test" / "conform.js"))),
+    Program("the kit for Go", (str(KITS / "go" / "build" / "conform"),)),
+    Program("the kit for Rust", (str(KITS / "rust" / "target" / "debug" / "examples" / "conform"),)),
+    *(Program(CONFORM, python(CONFORM), dialect) for dialect in ("synaps", "nexo", "morphir", "roder")),
+    Program("examples/dialects/cigen/served.py", python("examples/dialects/cigen/served.py"), "cigen"),
+    Program("examples/dialects/cigen/provider.py", python("examples/dialects/cigen/provider.py"), "cigen"),
+    Program(f"becket mcp serve {CONFORM}", python("-m", "becket", "mcp", "serve", CONFORM), "mcp"),
+    *(
+        Program(
+            f"@modelcontextprotocol/server-{name}",
+            ("node", str(MCP_SERVERS / f"server-{name}" / "dist" / "index.js"), *words),
+            "mcp",
+        )
+        for name, words in (("everything", ()), ("memory", ()), ("filesystem", ("examples",)))
+    ),
+    Program("examples/lsp/spelling_server.py", python("examples/lsp/spelling_server.py"), "lsp"),
+    Program("ruff server", (str(LANGUAGE_SERVERS / "ruff"), "server"), "lsp"),
+    Program("pylsp", (str(LANGUAGE_SERVERS / "pylsp"),), "lsp"),
+    Program("jedi-language-server", (str(LANGUAGE_SERVERS / "jedi-language-server"),), "lsp"),
+]
 
 
 def rows(chosen: list[str]) -> Iterator[str]:
-    for name, (dialect, role, command) in PROGRAMS.items():
-        if (chosen and name not in chosen) or shutil.which(command[0]) is None:
+    for program in PROGRAMS:
+        if (chosen and program.name not in chosen) or not program.is_installed:
             continue
-        suite = load_suite(dialect)
+        suite = load_suite(program.dialect)
 
-        def open_link(command: list[str] = command, role: Role = role) -> ProcessLink | HostLink:
-            if role is Role.HOST:
-                return HostLink(command, MANIFEST_WRITERS[dialect])  # noqa: B023
-            return ProcessLink(command)
+        def open_link(program: Program = program) -> ProcessLink | HostLink:
+            if program.role is Role.HOST:
+                return HostLink(program.command, MANIFEST_WRITERS[program.dialect])
+            return ProcessLink(program.command, cwd=str(ROOT))
 
-        counts = count_verdicts(run_cases(suite, select_cases(suite.cases, role), open_link, timeout=20.0))
-        yield f"| `{name}` | {dialect} | {role} | {' | '.join(map(str, counts.values()))} |"
+        cases = select_cases(suite.cases, program.role)
+        counts = count_verdicts(run_cases(suite, cases, open_link, variables={"plugin_id": "conform"}, timeout=10.0))
+        cells = [f"`{program.name}`", program.dialect, program.role, *map(str, counts.values())]
+        yield f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
