@@ -133,7 +133,7 @@ async def test_the_encoded_params_select_the_events_of_a_stream() -> None:
 
 
 def test_a_handler_names_the_type_itself() -> None:
-    with pytest.raises(TypeError, match="asks for `int`, but 'mix' has params of type `Colour`"):
+    with pytest.raises(TypeError, match="takes `int`, but 'mix' has params of type `Colour`"):
 
         @Registry().handle(MIX)
         def mix(params: int) -> Colour: ...

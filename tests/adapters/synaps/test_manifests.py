@@ -336,7 +336,7 @@ ENTRIES = {
 def test_a_value_comes_from_where_the_system_takes_it_and_is_text() -> None:
     variables = {"SYNAPS_EXTENSION_MY_DEMO_MAX_RETRIES": "many", "MY_KEY": "k", "SYNAPS_EXTENSION_MY_DEMO_ENDPOINT": ""}
     found = resolve_config(
-        "my-demo", ENTRIES, variables=variables, stored={"endpoint": "stored"}, habits=SYNAPS.host_defaults
+        "my-demo", ENTRIES, variables=variables, stored={"endpoint": "stored"}, defaults=SYNAPS.host_defaults
     )
     assert found.values == {"max-retries": "many", "token": "k", "endpoint": "stored"}
     assert found.sources["max-retries"] is ConfigSource.VARIABLE
@@ -345,7 +345,7 @@ def test_a_value_comes_from_where_the_system_takes_it_and_is_text() -> None:
 
 def test_the_variable_of_the_key_comes_before_that_of_the_manifest() -> None:
     variables = {"SYNAPS_EXTENSION_DEMO_TOKEN": "first", "MY_KEY": "second"}
-    found = resolve_config("demo", ENTRIES, variables=variables, habits=SYNAPS.host_defaults)
+    found = resolve_config("demo", ENTRIES, variables=variables, defaults=SYNAPS.host_defaults)
     assert found.values["token"] == "first"
 
 
@@ -354,13 +354,13 @@ def test_a_default_preserves_its_kind_whatever_its_declared_type() -> None:
         "a": ConfigEntry(type=ConfigType.STRING, default=3),
         "b": ConfigEntry(type=ConfigType.NUMBER, default=True),
     }
-    found = resolve_config("demo", entries, variables={}, habits=SYNAPS.host_defaults)
+    found = resolve_config("demo", entries, variables={}, defaults=SYNAPS.host_defaults)
     assert (found.values, found.problems) == ({"a": 3, "b": True}, ())
 
 
 def test_a_missing_required_value_is_reported_with_its_variable() -> None:
     entries = {"key": ConfigEntry(type=ConfigType.STRING, required=True)}
-    found = resolve_config("demo", entries, variables={}, habits=SYNAPS.host_defaults)
+    found = resolve_config("demo", entries, variables={}, defaults=SYNAPS.host_defaults)
     ((pointer, text),) = found.problems
     assert pointer == "/key"
     assert "BECKET_CONFIG__DEMO__KEY" in text
@@ -386,7 +386,7 @@ def test_a_variable_that_could_be_meant_for_two_extensions_is_given_to_neither(t
             one.id,
             one.manifest.config,
             variables=variables | {"BECKET_CONFIG__GIT_HUB__TOKEN": "hub"},
-            habits=SYNAPS.host_defaults,
+            defaults=SYNAPS.host_defaults,
             without=one.shared_variables,
         ).values
         for one in found.candidates
