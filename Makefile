@@ -33,7 +33,7 @@ PYTEST := $(BIN)/python $(RUN_PYTEST)
 PARALLEL := -n $(WORKERS) --dist worksteal
 
 # What another Python can break: tasks, processes, annotations, imports. The rest is the same code on the same data.
-VERSIONED := $(addprefix tests/,blocking extension methods peer jsonrpc test_import_cost.py conversion/test_decode.py)
+VERSIONED := $(addprefix tests/,blocking extension methods peer test_import_cost.py conversion/test_decode.py)
 
 TYPED := $(wildcard src examples tests/typing)
 # Pure code has no excuse for a line or a branch that no test reaches.

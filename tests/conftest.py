@@ -37,11 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses how hypothesis searches, and lets interrupts reach the programs that tests start.
+    """Chooses how hypothesis searches, and lets signals reach the programs that tests start.
 
-    What a shell starts in the background ignores interrupts, and so would all that it starts in turn."""
+    What a shell starts in the background ignores interrupts, and what `nohup` starts ignores hangups; so would all that
+    they start in turn."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     settings.load_profile("quick" if config.getoption("--quick") else "becket")
 
 
