@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
-
-from becket import Host, RemoteError
-from becket.contract import (
-    Block,
-    CommandDone,
-    Continue,
-    EditorClosed,
-    EditorCommitted,
-    HookEvent,
-    Table,
-    TextDelta,
-    Usage,
-    user,
-)
-from becket.contract.commands import SystemText
-from becket.contract.config import ConfigSet
-from becket.contract.tasks import TaskEnded, TaskStarted, TaskUpdated
-from becket.errors import CallTimeout
-from becket.host.extension import Extension
+from tests.sdk.example import PATIENCE, ExampleTests
 
 KIT = Path(__file__).parents[2] / "sdk" / "typescript"
 EXAMPLE = KIT / "example"
 COMMAND = ["node", str(EXAMPLE / "example.js")]
 CONFORM = KIT / "build" / "test" / "conform.js"
-PERMISSIONS = [
-    "config.write",
-    "memory.read",
-    "memory.write",
-    "providers.register",
-    "tools.intercept",
-    "tools.register",
-]
-PATIENCE = 60  # seconds
 
 pytestmark = [
     pytest.mark.process,
@@ -54,92 +23,14 @@ pytestmark = [
 ]
 
 
-@asynccontextmanager
-async def run_example() -> AsyncIterator[tuple[Host, Extension]]:
-    """Starts the example in a host, within a time bound."""
-    with anyio.fail_after(PATIENCE):
-        async with Host([EXAMPLE], grants={"typescript": PERMISSIONS}, data=None) as host:
-            yield host, await host.ready("typescript")
+class TestExample(ExampleTests):
+    """The example in a host."""
 
+    language = "typescript"
 
-# -- the example in a host
-
-
-@pytest.mark.loops
-async def test_the_example_offers_one_of_everything(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "becket.ext.typescript")
-    async with run_example() as (host, typescript):
-        await check_tools(host)
-        await check_command(typescript)
-        await check_provider(typescript)
-        await check_hook(host)
-        await check_editor(typescript)
-        await check_errors(host, typescript)
-    assert "kept: tea" in caplog.text
-
-
-async def check_tools(host: Host) -> None:
-    greeting = await host.call_tool("typescript_greet", {"name": "Ada", "times": 2})
-    assert greeting == "Hello, Ada! Hello, Ada!"
-    await anyio.to_thread.run_sync(host.store.set_config, "typescript", ConfigSet("greeting", "Salve"))
-    assert await host.call_tool("typescript_greet", {"name": "Ada"}) == "Salve, Ada!"
-    assert [await host.call_tool_json("typescript_keep", {"text": text}) for text in ("milk", "tea")] == [1, 2]
-
-
-async def check_command(typescript: Extension) -> None:
-    async with typescript.invoke_command("letters", ["milk", "tea"]) as run:
-        started, *updates, ended, table, done = [event async for event in run]
-        assert await run.result() == {"milk": 4, "tea": 3}
-    assert isinstance(started, TaskStarted)
-    shown = [(it.current, it.total, it.message) for it in updates if isinstance(it, TaskUpdated)]
-    assert shown == [(0, 2, None), (1, 2, "milk"), (2, 2, "tea")]
-    assert ended == TaskEnded(started.id)
-    assert table == Table(("word", "letters"), (("milk", "4"), ("tea", "3")))
-    assert done == CommandDone()
-    async with typescript.invoke_command("letters") as run:
-        assert SystemText("Usage: letters WORD...") in [event async for event in run]
-
-
-async def check_provider(typescript: Extension) -> None:
-    async with typescript.stream("parrot", "small", messages=[user("good day")]) as answer:
-        events = [event async for event in answer]
-        assert "".join(it.text for it in events if isinstance(it, TextDelta)) == "You said: good day"
-        assert Usage({"output_tokens": 4}) in events
-        assert (await answer.result()).text == "You said: good day"
-
-
-async def check_hook(host: Host) -> None:
-    verdict = await host.run_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
-    assert (verdict.result, verdict.by) == (Block("it would delete everything"), "typescript")
-    verdict = await host.run_hooks(HookEvent.before_tool_call("bash", {"command": "ls"}))
-    assert verdict.result == Continue()
-
-
-async def check_editor(typescript: Extension) -> None:
-    ended: list[EditorCommitted | EditorClosed] = []
-    typescript.on(EditorCommitted)(ended.append)
-    typescript.on(EditorClosed)(ended.append)
-    opened = await typescript.open_editor("lamp", "colour")
-    assert opened is not None
-    assert [row.label for row in opened.rows] == ["white", "blue", "red"]
-    moved = await typescript.press_editor_key("lamp", "colour", "Down")
-    assert moved is not None
-    assert moved.cursor == 1
-    assert await typescript.press_editor_key("lamp", "colour", "Enter") is None
-    assert await typescript.press_editor_key("lamp", "colour", "Esc") is None
-    assert ended == [EditorCommitted("blue"), EditorClosed("nothing has changed")]
-
-
-async def check_errors(host: Host, typescript: Extension) -> None:
-    with pytest.raises(RemoteError) as caught:
-        await typescript.call("tool.call", {"name": "greet", "input": {"name": "Ada", "times": "x"}})
-    assert caught.value.code == -32602
-    assert "/input/times" in caught.value.message
-    with anyio.move_on_after(0.2):
-        await host.call_tool("typescript_wait")
-    with pytest.raises((CallTimeout, RemoteError), match=r"within|timeout"):  # whichever clock is first
-        await host.call_tool("typescript_wait", timeout=0.2)
-    assert await host.call_tool("typescript_greet", {"name": "Ada"}) == "Salve, Ada!"
+    @pytest.fixture
+    def example(self) -> Path:
+        return EXAMPLE
 
 
 # -- the process

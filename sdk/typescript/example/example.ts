@@ -39,6 +39,10 @@ example.tool("wait", { description: "Waits until it is cancelled." }, async (_, 
 // -- a command
 
 example.command("letters", async (words, out) => {
+  if (words.length === 0) {
+    await out.system("Usage: letters WORD...");
+    return {};
+  }
   const counted = await out.task("Counting letters", { total: words.length }, async (task) => {
     const letters: Record<string, number> = {};
     for (const word of words) {
@@ -47,7 +51,6 @@ example.command("letters", async (words, out) => {
     }
     return letters;
   });
-  if (words.length === 0) await out.system("Usage: letters WORD...");
   await out.table(["word", "letters"], Object.entries(counted).map(([word, letters]) => [word, String(letters)]));
   return counted;
 });
