@@ -95,10 +95,10 @@ async def draw_invoke() -> str:
     )
     async with open_host() as host:
         census = await host.ready("census")
-        async with census.invoke_command("census", [str(ROOT / "examples")]) as run:
+        async with census.invoke_command("census", [str(ROOT / "examples" / "extensions")]) as run:
             await live(run, terminal)
     screen = record(80)
-    screen.print('$ becket invoke --root examples/extensions census census "$PWD/examples"', style="bold")
+    screen.print('$ becket invoke --root examples/extensions census census "$PWD/examples/extensions"', style="bold")
     for line in what_is_seen(output.getvalue()):
         screen.print(Text.from_ansi(line))
     return screen.export_svg(title="becket invoke")
