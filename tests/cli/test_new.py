@@ -16,7 +16,7 @@ from becket.cli.new import build_files
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.templates import TEMPLATES
 from becket.conversion.files.toml import parse_toml
-from becket.host.starting.manifest import load_manifest, parse_manifest
+from becket.host.starting.becket_toml import load_manifest, parse_manifest
 
 FILES = ["becket.toml", "greeter.py", "run", "test_greeter.py", "README.md", ".gitignore"]
 every_template = pytest.mark.parametrize("template", TEMPLATES)

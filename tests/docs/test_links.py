@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import FENCE, PAGES, ROOT, read_blocks, read_links, read_page, slug_of
 from tools.site_pages import ROOT_PAGES
 
-from becket.host.starting.manifest import parse_manifest
+from becket.host.starting.becket_toml import parse_manifest
 
 WRITTEN_BY_THE_BENCHMARKS = {ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmark.svg"}
 TESTED = {"python", "js", "toml", "console", "wire", "talk"}

@@ -7,8 +7,9 @@ from tests.docs.manifest_tables import TABLES, kind_of, render_table
 from tests.docs.pages import ROOT, Block, read_blocks
 
 from becket.conversion.files.toml import parse_toml
+from becket.host.starting.becket_toml import parse_manifest
 from becket.host.starting.grants_file import rewrite_grants
-from becket.host.starting.manifest import Manifest, parse_manifest
+from becket.host.starting.manifest import Manifest
 from becket.json_schema.files import load_schema
 
 BLOCKS = [block for block in read_blocks(ROOT / "docs" / "manifest.md") if block.language == "toml"]

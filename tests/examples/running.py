@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Unpack
 
+from becket.host.starting.becket_toml import load_manifest
 from becket.host.starting.connect import ExtensionConnector, ExtensionOptions, connect_extension
-from becket.host.starting.manifest import Manifest, load_manifest
+from becket.host.starting.manifest import Manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXTENSIONS = EXAMPLES / "extensions"

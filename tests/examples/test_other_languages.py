@@ -16,7 +16,7 @@ from tests.examples.running import EXAMPLES, PATIENCE
 from becket import Host, RemoteError
 from becket.contract.commands import Text
 from becket.contract.memory import Query
-from becket.host.starting.manifest import load_manifest
+from becket.host.starting.becket_toml import load_manifest
 from becket.stores.in_memory import InMemoryStore
 
 pytestmark = [pytest.mark.process]

@@ -14,8 +14,9 @@ import msgspec
 from tests.fuzz.target import Target
 
 from becket.errors import BadFile, Problem
-from becket.host.starting.manifest import FoundExtension, ManifestReader, ScopedFiles, is_id
+from becket.host.starting.manifest import is_id
 from becket.host.starting.manifest_formats import MANIFEST_READERS
+from becket.host.starting.manifest_reader import FoundExtension, ManifestReader, ScopedFiles
 
 __all__ = ["TARGETS"]
 

@@ -15,8 +15,9 @@ from tests.fuzz.target import Target
 
 from becket.conversion.files.toml import parse_toml
 from becket.errors import BadFile, ManifestError
+from becket.host.starting.becket_toml import BecketToml
 from becket.host.starting.grants_file import GrantEntry, parse_grants, rewrite_grants
-from becket.host.starting.manifest import BecketToml, hint_for
+from becket.host.starting.manifest_problems import hint_for
 from becket.permissions.names import PERMISSIONS
 
 __all__ = ["TARGETS"]

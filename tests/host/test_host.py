@@ -62,10 +62,10 @@ from becket.host.host_config import ExtensionConfig
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics
 from becket.host.restart import RestartPolicy
+from becket.host.starting.becket_toml import FILE_NAME
 from becket.host.starting.consent import ConsentController
 from becket.host.starting.consent_request import ConsentRequest
 from becket.host.starting.grants_file import edit_grants, load_grants
-from becket.host.starting.manifest import FILE_NAME
 from becket.host.starting.snapshot import digest_folder
 from becket.host.supervisor import SupervisionPolicy
 from becket.limits import Limits

@@ -22,7 +22,7 @@ from becket.cli.support.templates import IGNORED, PROGRAM, README, TEMPLATES
 from becket.conversion.files.reader import writing
 from becket.conversion.files.toml import parse_toml
 from becket.errors import BadFile
-from becket.host.starting.manifest import FILE_NAME, parse_manifest
+from becket.host.starting.becket_toml import FILE_NAME, parse_manifest
 
 __all__ = ["new"]
 

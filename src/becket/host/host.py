@@ -81,7 +81,8 @@ from becket.host.starting.launch import (
     launch_extension,
     secret_keys_of,
 )
-from becket.host.starting.manifest import Environment, LimitOverrides, is_below
+from becket.host.starting.manifest import Environment, LimitOverrides
+from becket.host.starting.paths import is_below
 from becket.host.starting.secrets import move_secrets
 from becket.host.starting.start_check import StartDecision
 from becket.host.supervisor import SupervisionPolicy

@@ -43,10 +43,12 @@ from becket.host.starting.manifest import (
     Permission,
     RestartOverrides,
     Variable,
+    set_members,
+)
+from becket.host.starting.manifest_problems import (
     explain_patterns,
     find_duplicates,
     find_permission_problems,
-    set_members,
     tables_of,
     texts_of,
 )

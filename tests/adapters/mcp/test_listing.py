@@ -11,7 +11,8 @@ import pytest
 from becket.adapters.mcp.manifest_reader import READER
 from becket.errors import ManifestError
 from becket.host.starting.discovery import Candidate, add_bundled, discover_extensions
-from becket.host.starting.manifest import ExtensionList, Manifest, ScopedFiles
+from becket.host.starting.manifest import Manifest
+from becket.host.starting.manifest_reader import ExtensionList, ScopedFiles
 
 
 def listed(file: Any, folder: Path) -> ExtensionList:

@@ -13,7 +13,8 @@ from becket.adapters.morphir.manifest_reader import READER, parse_duration, pars
 from becket.errors import ManifestError
 from becket.host.restart import RestartStrategy
 from becket.host.starting.discovery import discover_extensions
-from becket.host.starting.manifest import ExtensionList, RestartOverrides, ScopedFiles
+from becket.host.starting.manifest import RestartOverrides
+from becket.host.starting.manifest_reader import ExtensionList, ScopedFiles
 
 PROCESS = 'source = { type = "process", command = "python3", args = ["./v.py"] }\n'
 

@@ -10,7 +10,7 @@ from becket.adapters.nexo import NexoManifest
 from becket.adapters.nexo.manifest_reader import READER, NexoManifestReader, is_newer
 from becket.errors import ManifestError
 from becket.host.starting.discovery import discover_extensions
-from becket.host.starting.manifest import FoundExtension
+from becket.host.starting.manifest_reader import FoundExtension
 
 SMALL = """
 [plugin]

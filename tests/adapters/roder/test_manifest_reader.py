@@ -11,7 +11,8 @@ from becket.adapters.roder import EventFilter, manifest_checksum
 from becket.adapters.roder.manifest_reader import READER, RoderManifestReader
 from becket.errors import ManifestError
 from becket.host.starting.discovery import DiscoveryReport, discover_extensions
-from becket.host.starting.manifest import Environment, ExtensionList, FoundExtension, ScopedFiles
+from becket.host.starting.manifest import Environment
+from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ScopedFiles
 
 MANIFEST = """
 id = "Demo Ext"

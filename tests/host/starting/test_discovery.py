@@ -13,16 +13,15 @@ from tests.host.folders import as_nobody, open_folder, write_extension
 from becket.conversion.files.toml import parse_toml
 from becket.errors import ManifestError, Problem
 from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.starting.becket_toml import BecketToml
 from becket.host.starting.discovery import DiscoveryReport, DiscoverySettings, discover_extensions, prune_nested
-from becket.host.starting.manifest import (
-    BecketToml,
+from becket.host.starting.manifest import Manifest, normalize_id
+from becket.host.starting.manifest_reader import (
     ExtensionList,
     FoundExtension,
-    Manifest,
     ManifestReader,
     ScopedFiles,
     SearchFolder,
-    normalize_id,
 )
 from becket.limits import Limits
 

@@ -15,9 +15,8 @@ from tests.contract.sample_files import load_samples
 from becket.contract.hooks import HookEvent, HookKind, HookMatch
 from becket.errors import ManifestError, Problem
 from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.host.starting.becket_toml import FILE_NAME, BecketToml, load_manifest, parse_manifest
 from becket.host.starting.manifest import (
-    FILE_NAME,
-    BecketToml,
     CommandEntry,
     ConfigEntry,
     ConfigType,
@@ -25,19 +24,16 @@ from becket.host.starting.manifest import (
     HookEntry,
     LimitOverrides,
     Manifest,
-    ManifestReader,
     Requirements,
     RestartOverrides,
-    ScopedFiles,
     SettingsCategory,
     SettingsField,
     SidecarEntry,
-    hint_for,
     is_id,
-    load_manifest,
     normalize_id,
-    parse_manifest,
 )
+from becket.host.starting.manifest_problems import hint_for
+from becket.host.starting.manifest_reader import ManifestReader, ScopedFiles
 from becket.json_schema.files import load_schema
 from becket.limits import Limits
 

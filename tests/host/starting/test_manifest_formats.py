@@ -13,8 +13,9 @@ from tests.host.folders import write_extension
 
 from becket.errors import Problem
 from becket.host.starting.discovery import discover_extensions
-from becket.host.starting.manifest import ExtensionList, FoundExtension, Manifest, ManifestReader, ScopedFiles
+from becket.host.starting.manifest import Manifest
 from becket.host.starting.manifest_formats import MANIFEST_READERS, LazyManifestReader
+from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
 
 LATER = [reader for reader in MANIFEST_READERS if isinstance(reader, LazyManifestReader)]
 

@@ -18,11 +18,12 @@ from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused
 from becket.host.diagnostics import Diagnostic, ProblemCode
 from becket.host.starting.approvals import Approval
+from becket.host.starting.becket_toml import parse_manifest
 from becket.host.starting.configuration import ResolvedConfig, resolve_config
 from becket.host.starting.discovery import Candidate, discover_extensions
 from becket.host.starting.environment import list_variables
 from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
-from becket.host.starting.manifest import Environment, Manifest, parse_manifest
+from becket.host.starting.manifest import Environment, Manifest
 from becket.host.starting.snapshot import digest_folder
 from becket.host.starting.start_check import (
     NeedsConsent,

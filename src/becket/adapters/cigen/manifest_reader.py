@@ -6,7 +6,9 @@ import os
 from typing import Final
 
 from becket.adapters.cigen.handshake import CigenSettings
-from becket.host.starting.manifest import FoundExtension, ManifestReader, normalize_id, parse_manifest
+from becket.host.starting.becket_toml import parse_manifest
+from becket.host.starting.manifest import normalize_id
+from becket.host.starting.manifest_reader import FoundExtension, ManifestReader
 
 __all__ = ["PREFIX", "READER", "CigenManifestReader"]
 

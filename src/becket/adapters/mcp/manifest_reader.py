@@ -17,19 +17,8 @@ from becket._text import join_pointer, quote_path, truncate
 from becket.contract.json_narrowing import is_object
 from becket.conversion.problems import find_problems
 from becket.errors import JSON_ERRORS, ManifestError, Problem
-from becket.host.starting.manifest import (
-    ArgumentText,
-    Environment,
-    ExtensionList,
-    FoundExtension,
-    Manifest,
-    ManifestReader,
-    Permission,
-    ScopedFiles,
-    Variable,
-    is_id,
-    normalize_id,
-)
+from becket.host.starting.manifest import ArgumentText, Environment, Manifest, Permission, Variable, is_id, normalize_id
+from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
 
 __all__ = ["FILE_NAME", "READER", "McpManifestReader", "parse_servers"]
 

@@ -18,16 +18,9 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.problems import find_problems
 from becket.errors import ManifestError, Problem
 from becket.host.restart import RestartStrategy
-from becket.host.starting.manifest import (
-    ExtensionList,
-    FoundExtension,
-    Manifest,
-    ManifestReader,
-    ScopedFiles,
-    normalize_id,
-    parse_manifest,
-    parse_table,
-)
+from becket.host.starting.becket_toml import parse_manifest, parse_table
+from becket.host.starting.manifest import Manifest, normalize_id
+from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
 
 __all__ = ["FILE_NAME", "READER", "MorphirManifestReader", "parse_duration", "parse_size"]
 

@@ -24,6 +24,7 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.files.yaml import parse_yaml
 from becket.conversion.problems import find_problems
 from becket.errors import BadFile, ManifestError, Problem
+from becket.host.starting.becket_toml import parse_table
 from becket.host.starting.environment import is_dangerous_name
 from becket.host.starting.manifest import (
     ARGUMENT,
@@ -32,17 +33,17 @@ from becket.host.starting.manifest import (
     VARIABLE,
     VERSION,
     Environment,
-    ExtensionList,
-    FoundExtension,
     Manifest,
-    ManifestReader,
     ManifestTable,
     Requirements,
+)
+from becket.host.starting.manifest_problems import explain_patterns, find_duplicates
+from becket.host.starting.manifest_reader import (
+    ExtensionList,
+    FoundExtension,
+    ManifestReader,
     ScopedFiles,
     SearchFolder,
-    explain_patterns,
-    find_duplicates,
-    parse_table,
 )
 
 __all__ = ["FILE_NAME", "READER", "RESERVED_IDS", "NexoManifestReader"]

@@ -36,21 +36,16 @@ from becket.contract.handshake import Capabilities
 from becket.contract.json_narrowing import is_array
 from becket.conversion.problems import find_problems
 from becket.errors import ManifestError, Problem
-from becket.host.starting.manifest import (
-    CommandEntry,
-    Environment,
+from becket.host.starting.becket_toml import parse_table
+from becket.host.starting.manifest import CommandEntry, Environment, LimitOverrides, Manifest, normalize_id
+from becket.host.starting.manifest_reader import (
     ExtensionList,
     FoundExtension,
-    LimitOverrides,
-    Manifest,
     ManifestReader,
     ScopedFiles,
     SearchFolder,
-    is_below,
-    list_named_files,
-    normalize_id,
-    parse_table,
 )
+from becket.host.starting.paths import is_below, list_named_files
 
 __all__ = ["LIST_NAME", "PACKAGE_NAME", "READER", "RoderManifestReader"]
 

@@ -32,23 +32,22 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.names import find_id_problem, strip_whitespace
 from becket.conversion.problems import find_problems, to_problem
 from becket.errors import JSON_ERRORS, ManifestError, Problem
+from becket.host.starting.becket_toml import parse_manifest
 from becket.host.starting.manifest import (
     VARIABLE,
     VERSION,
     CommandEntry,
     ConfigEntry,
     ConfigType,
-    FoundExtension,
     HookEntry,
     InputMatch,
     Manifest,
-    ManifestReader,
     SettingsCategory,
     SettingsField,
     SidecarEntry,
     normalize_id,
-    parse_manifest,
 )
+from becket.host.starting.manifest_reader import FoundExtension, ManifestReader
 from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS
 
 __all__ = ["FILE_NAME", "READER", "SynapsManifestReader", "find_plugin_roots"]

@@ -31,7 +31,7 @@ from becket.host.starting.discovery import Candidate
 from becket.host.starting.environment import ExtensionVariables
 from becket.host.starting.grants_file import FILE_NAME, GrantEntry
 from becket.host.starting.launch import LaunchSettings, LaunchSpec, list_launch_variables, resolve_extension_config
-from becket.host.starting.manifest import is_below
+from becket.host.starting.paths import is_below
 from becket.host.starting.programs import list_program_folders, relocate_command, relocate_path
 from becket.host.starting.snapshot import FolderSnapshot, create_snapshot, find_snapshot, remove_snapshots
 from becket.host.starting.start_check import (

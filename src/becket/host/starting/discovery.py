@@ -27,18 +27,10 @@ from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, Duplicates
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.starting.configuration import system_variable_for, variable_for
-from becket.host.starting.manifest import (
-    Environment,
-    ExtensionList,
-    FoundExtension,
-    Manifest,
-    ManifestReader,
-    ScopedFiles,
-    is_below,
-    is_id,
-    list_named_files,
-)
+from becket.host.starting.manifest import Environment, Manifest, is_id
 from becket.host.starting.manifest_formats import MANIFEST_READERS
+from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
+from becket.host.starting.paths import is_below, list_named_files
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = [

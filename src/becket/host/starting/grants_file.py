@@ -23,7 +23,8 @@ from becket.conversion.files.reader import load_bytes, replace_file, writing
 from becket.conversion.files.toml import TOKEN, parse_toml
 from becket.conversion.problems import find_problems
 from becket.errors import BadFile, Problem
-from becket.host.starting.manifest import Id, explain_patterns
+from becket.host.starting.manifest import Id
+from becket.host.starting.manifest_problems import explain_patterns
 from becket.host.starting.pending_revocations import load_pending, remove_pending
 from becket.limits import DEFAULT_LIMITS
 from becket.permissions.grants import Grants

@@ -7,14 +7,9 @@ from importlib import import_module
 from typing import Any, Final
 
 from becket.errors import Problem
-from becket.host.starting.manifest import (
-    BecketToml,
-    ExtensionList,
-    FoundExtension,
-    Manifest,
-    ManifestReader,
-    ScopedFiles,
-)
+from becket.host.starting.becket_toml import BecketToml
+from becket.host.starting.manifest import Manifest
+from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
 
 __all__ = ["MANIFEST_READERS", "LazyManifestReader"]
 

@@ -14,7 +14,7 @@ from becket._text import quote_path
 from becket.errors import ExtensionRefused
 from becket.host.starting.environment import clean_path
 from becket.host.starting.interpreters import find_code_from_cwd
-from becket.host.starting.manifest import is_below
+from becket.host.starting.paths import is_below
 
 __all__ = [
     "NoSuchProgram",

@@ -21,7 +21,7 @@ from msgspec import Struct
 from becket._text import quote_path
 from becket.conversion.files.reader import writing
 from becket.errors import BadFile
-from becket.host.starting.manifest import is_below
+from becket.host.starting.paths import is_below
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = [

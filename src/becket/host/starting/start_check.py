@@ -31,7 +31,8 @@ from becket.host.starting.env_program import find_env_variables
 from becket.host.starting.environment import ExtensionVariables, is_dangerous_name, list_variables
 from becket.host.starting.grants_file import GrantEntry
 from becket.host.starting.interpreters import find_code_from_cwd
-from becket.host.starting.manifest import Environment, Manifest, Requirements, is_below
+from becket.host.starting.manifest import Environment, Manifest, Requirements
+from becket.host.starting.paths import is_below
 from becket.host.starting.programs import NoSuchProgram, find_program, resolve_command
 from becket.host.starting.snapshot import FolderDigest, digest_files, digest_folder
 from becket.limits import DEFAULT_LIMITS, Limits
