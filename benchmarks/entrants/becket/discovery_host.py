@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from becket.host import Host
-from becket.host.starting.discovery import DiscoverySettings, discover_extensions, prune_nested
+from becket.host.starting.conflicts import prune_nested
+from becket.host.starting.discovery import DiscoverySettings, discover_extensions
 from benchmarks.hosting.measuring import load_settings, print_figures
 
 MANIFEST = """

@@ -34,7 +34,7 @@ from becket.host.starting.temporary_folders import TemporaryFolders, make_defaul
 from becket.permissions.names import PERMISSIONS
 
 if TYPE_CHECKING:
-    from becket.host.starting.discovery import Candidate
+    from becket.host.starting.candidate import Candidate
 
 __all__ = ["check"]
 

@@ -38,7 +38,7 @@ from becket.host.hook_plan import describe_order
 from becket.host.host import HostSurvey
 from becket.host.persistence import load_trust
 from becket.host.redaction import redact_command
-from becket.host.starting.discovery import Candidate
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.pending_revocations import load_pending
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
 from becket.host.starting.start_order import build_start_order

@@ -21,8 +21,8 @@ from becket.host.audit_log import AuditFile
 from becket.host.data_dir import DataDir
 from becket.host.host import Host
 from becket.host.starting.approvals import Approval, find_changes, load_approval, save_approval
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.consent_request import describe_request
-from becket.host.starting.discovery import Candidate
 from becket.host.starting.environment import ExtensionVariables, list_variables, prefer_own_python
 from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.starting.programs import list_program_folders

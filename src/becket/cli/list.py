@@ -12,7 +12,7 @@ from becket.cli.support.options import HostOptions, host_options
 from becket.cli.support.output import json_option, pluralize, print_json, print_message, print_table
 from becket.host.hook_plan import describe_order
 from becket.host.redaction import redact_command
-from becket.host.starting.discovery import Candidate
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartDecision, StartRefused
 
 __all__ = ["list_extensions", "refusal_reason"]

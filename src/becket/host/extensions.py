@@ -33,8 +33,8 @@ from becket.host.lifecycle import ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics
 from becket.host.redaction import redact_command
 from becket.host.restart import Stagger
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.consent import ConsentController, ManagedExtension, writes_in_root
-from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings, build_supervision_policy
 from becket.host.starting.start_order import StartOrder, build_start_order, find_dependents
 from becket.host.supervisor import Supervisor

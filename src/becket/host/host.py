@@ -61,18 +61,12 @@ from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, buil
 from becket.host.serving.audited_gate import record_event
 from becket.host.serving.streams import ExtensionStream
 from becket.host.signals import STOP_SIGNALS, StopSignals
+from becket.host.starting.bundles import add_bundled
+from becket.host.starting.candidate import Candidate, build_diagnostic
 from becket.host.starting.connect import required_permissions
 from becket.host.starting.consent import ConsentController, ManagedExtension
 from becket.host.starting.consent_request import AskConsent
-from becket.host.starting.discovery import (
-    DEFAULT_SETTINGS,
-    Candidate,
-    DiscoveryReport,
-    DiscoverySettings,
-    add_bundled,
-    build_diagnostic,
-    discover_extensions,
-)
+from becket.host.starting.discovery import DEFAULT_SETTINGS, DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.starting.environment import ExtensionVariables, prefer_own_python
 from becket.host.starting.launch import (
     DialectSupport,

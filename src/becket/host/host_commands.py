@@ -27,8 +27,8 @@ from becket.host.serving.audited_gate import record_event
 from becket.host.serving.client import MappedStream
 from becket.host.serving.revocation import RevocableCalls
 from becket.host.serving.streams import ExtensionStream, ExtensionStreams
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.connect import NO_CONTAINMENT
-from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings
 from becket.host.starting.programs import NoSuchProgram, list_program_folders, resolve_command
 from becket.host.starting.start_check import find_setup

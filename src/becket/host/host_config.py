@@ -28,8 +28,9 @@ from becket.host.data_dir import default_data_dir
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.hook_plan import HookSettings
 from becket.host.restart import RestartPolicy
+from becket.host.starting.candidate import Candidate, OperatorSettings
 from becket.host.starting.configuration import ConfigScalar
-from becket.host.starting.discovery import Candidate, DiscoverySettings, OperatorSettings
+from becket.host.starting.discovery import DiscoverySettings
 from becket.host.starting.manifest import (
     PERMISSION,
     ArgumentText,

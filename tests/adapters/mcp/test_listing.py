@@ -10,7 +10,9 @@ import pytest
 
 from becket.adapters.mcp.manifest_reader import READER
 from becket.errors import ManifestError
-from becket.host.starting.discovery import Candidate, add_bundled, discover_extensions
+from becket.host.starting.bundles import add_bundled
+from becket.host.starting.candidate import Candidate
+from becket.host.starting.discovery import discover_extensions
 from becket.host.starting.manifest import Manifest
 from becket.host.starting.manifest_reader import ExtensionList, ScopedFiles
 

@@ -21,7 +21,7 @@ from becket.adapters.mcp.hosted_servers import HostedMcpServers, McpSettings
 from becket.contract.providers import ProviderResult
 from becket.errors import InvalidParams, RpcError
 from becket.host.slices import Slices
-from becket.host.starting.discovery import Candidate
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.launch import LaunchSettings
 from becket.host.starting.manifest import Manifest
 from becket.permissions.grants import Grants

@@ -23,9 +23,10 @@ from becket.host.diagnostics import Diagnostic
 from becket.host.events import EventBus, ExtensionEvent, PermissionGranted, PermissionRevoked
 from becket.host.persistence import open_persistence
 from becket.host.starting import consent
+from becket.host.starting.candidate import Candidate, OperatorSettings
 from becket.host.starting.consent import ConsentController, ManagedExtension
 from becket.host.starting.consent_request import ConsentChanges, ConsentRequest, describe_request
-from becket.host.starting.discovery import Candidate, OperatorSettings, discover_extensions
+from becket.host.starting.discovery import discover_extensions
 from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.starting.launch import LaunchSettings, LaunchSpec
 from becket.host.starting.manifest import Environment

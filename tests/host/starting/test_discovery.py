@@ -14,7 +14,8 @@ from becket.conversion.files.toml import parse_toml
 from becket.errors import ManifestError, Problem
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.starting.becket_toml import BecketToml
-from becket.host.starting.discovery import DiscoveryReport, DiscoverySettings, discover_extensions, prune_nested
+from becket.host.starting.conflicts import prune_nested
+from becket.host.starting.discovery import DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.starting.manifest import Manifest, normalize_id
 from becket.host.starting.manifest_reader import (
     ExtensionList,

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.connect import ExtensionConnector
-from becket.host.starting.discovery import Candidate
 from becket.host.starting.launch import LaunchSettings, LaunchSpec, launch_extension
 from becket.host.starting.manifest import Manifest
 from becket.limits import DEFAULT_LIMITS, Limits

@@ -19,8 +19,9 @@ from becket.errors import BadFile, ExtensionRefused
 from becket.host.diagnostics import Diagnostic, ProblemCode
 from becket.host.starting.approvals import Approval
 from becket.host.starting.becket_toml import parse_manifest
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.configuration import ResolvedConfig, resolve_config
-from becket.host.starting.discovery import Candidate, discover_extensions
+from becket.host.starting.discovery import discover_extensions
 from becket.host.starting.environment import list_variables
 from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.starting.manifest import Environment, Manifest

@@ -23,7 +23,7 @@ from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.connection import ExtensionConnection
 from becket.host.serving.tool_inputs import compile_inputs
 from becket.host.slices import Slices
-from becket.host.starting.discovery import Candidate
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.launch import LaunchSettings
 from becket.methods.registry import Registry
 from becket.peer.context import Context

@@ -14,7 +14,8 @@ from becket.errors import BecketError, NotDeclared, StoreInUse, StoreUnavailable
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.host import Host
 from becket.host.host_config import ExtensionConfig, apply_extension_configs
-from becket.host.starting.discovery import DEFAULT_SETTINGS, Candidate, discover_extensions
+from becket.host.starting.candidate import Candidate
+from becket.host.starting.discovery import DEFAULT_SETTINGS, discover_extensions
 
 if TYPE_CHECKING:
     from becket.host.extension import Extension

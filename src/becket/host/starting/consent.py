@@ -25,9 +25,9 @@ from becket.host.events import EventBus, PermissionGranted, PermissionRevoked
 from becket.host.persistence import Persistence
 from becket.host.serving.audited_gate import AuditedGate, record_event
 from becket.host.starting.approvals import Approval, find_changes
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.connect import required_permissions
 from becket.host.starting.consent_request import AskConsent, ConsentRequest, describe_request
-from becket.host.starting.discovery import Candidate
 from becket.host.starting.environment import ExtensionVariables
 from becket.host.starting.grants_file import FILE_NAME, GrantEntry
 from becket.host.starting.launch import LaunchSettings, LaunchSpec, list_launch_variables, resolve_extension_config

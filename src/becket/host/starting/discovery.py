@@ -11,37 +11,26 @@ decides whether a candidate may start.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from becket._text import quote_path, truncate
-from becket.contract.handshake import Capabilities
 from becket.conversion.files.reader import load_bytes
-from becket.dialects import DIALECTS
-from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, Duplicates
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
-from becket.host.starting.configuration import system_variable_for, variable_for
-from becket.host.starting.manifest import Environment, Manifest, is_id
+from becket.host.starting.candidate import Candidate, build_diagnostic
+from becket.host.starting.conflicts import drop_duplicates, drop_nested, withhold_shared_variables
+from becket.host.starting.manifest import Manifest, is_id
 from becket.host.starting.manifest_formats import MANIFEST_READERS
 from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
 from becket.host.starting.paths import is_below, list_named_files
 from becket.limits import DEFAULT_LIMITS, Limits
 
-__all__ = [
-    "Candidate",
-    "DiscoveryReport",
-    "DiscoverySettings",
-    "OperatorSettings",
-    "build_diagnostic",
-    "discover_extensions",
-    "prune_nested",
-]
+__all__ = ["DiscoveryReport", "DiscoverySettings", "discover_extensions"]
 
 MAX_DEPTH: Final = 16
 
@@ -59,47 +48,6 @@ class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 DEFAULT_SETTINGS: Final = DiscoverySettings()
 CORRECT_IT: Final = "correct it there"
-
-
-class OperatorSettings(Struct, frozen=True, kw_only=True):
-    """What the operator alone decides about one extension, in `[extensions.ID]` of the host's configuration.
-
-    `environment` are variables that it gets in any case, and `allow_variables` those that it gets if its manifest
-    requests them. With `in_place` it runs from its own folder instead of a copy."""
-
-    environment: Environment = Environment()
-    allow_variables: tuple[str, ...] = ()
-    in_place: bool = False
-
-
-class Candidate(Struct, frozen=True):
-    """An extension that was found. `folder` is absolute and free of links; `root` is the number of its root.
-
-    `is_operator_defined` means that its command is that of the operator, who may run any program. `extra` is what a
-    reader has found beyond the manifest, in a class of the dialect's. One that shares its folder has `files`, those
-    that are its own. One in a list, or a program without any file, `is_listed`: its command is not in its folder; if it
-    `owns_folder`, its manifest is. `cwd` is its requested working directory, if not its dialect's. `declared` is all
-    that it offers, if known before it runs. `operator` is what no manifest can set. `shared_variables` could hold
-    values of its configuration or of another's, and are not read."""
-
-    manifest: Manifest
-    folder: str
-    manifest_path: str
-    root: int
-    is_operator_defined: bool = False
-    extra: Any = None
-    files: tuple[str, ...] | None = None
-    is_listed: bool = False
-    owns_folder: bool = False
-    cwd: str | None = None
-    declared: Capabilities | None = None
-    operator: OperatorSettings = OperatorSettings()
-    shared_variables: frozenset[str] = frozenset()
-
-    @property
-    def id(self) -> str:
-        """The id of the extension."""
-        return self.manifest.id
 
 
 class DiscoveryReport(Struct, frozen=True):
@@ -171,14 +119,6 @@ def discover_extensions(
         disabled=len(off),
         not_allowed=len(strangers),
     )
-
-
-def build_diagnostic(
-    candidate: Candidate, code: ProblemCode, problem: str, hint: str, severity: Severity = Severity.NOTE
-) -> Diagnostic:
-    """Returns a diagnostic about a candidate and its manifest."""
-    path = quote_path(candidate.manifest_path)
-    return Diagnostic(code=code, extension=candidate.id, path=path, problem=problem, hint=hint, severity=severity)
 
 
 # -- walking
@@ -589,139 +529,3 @@ def build_diagnostics(error: BadFile, reader: ManifestReader) -> Iterator[Diagno
 
 
 UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
-
-
-# -- bundled extensions
-
-
-def add_bundled(
-    found: Iterable[Candidate], notes: list[Diagnostic], readers: Sequence[ManifestReader] = MANIFEST_READERS
-) -> list[Candidate]:
-    """Returns the candidates, each followed by those that its manifest bundles, under ids that begin with its own.
-
-    They start after it, and not at all without it."""
-    candidates: list[Candidate] = []
-    for candidate in found:
-        candidates.append(candidate)
-        for reader in readers:
-            if reader.bundle_table and getattr(candidate.manifest, reader.bundle_table):
-                candidates += find_bundled(candidate, reader, notes)
-    return candidates
-
-
-def find_bundled(owner: Candidate, reader: ManifestReader, notes: list[Diagnostic]) -> list[Candidate]:
-    nearby = ScopedFiles(owner.folder, owner.folder)
-    listing = reader.list_bundle(getattr(owner.manifest, reader.bundle_table), f"{owner.id}.", nearby)
-    notes += [
-        Diagnostic(
-            code=ProblemCode.MANIFEST_INVALID,
-            extension=owner.id,
-            path=quote_path(owner.manifest_path),
-            problem=f"{pointer}: {text}",
-            hint="correct this entry in the manifest, or remove it: the others are used",
-            severity=Severity.WARNING,
-        )
-        for pointer, text in listing.problems
-    ]
-    return [
-        Candidate(
-            replace(one.manifest, after=(owner.id,)),
-            one.folder or owner.folder,
-            owner.manifest_path,
-            owner.root,
-            is_operator_defined=owner.is_operator_defined,
-            files=owner.files,
-            is_listed=True,
-        )
-        for one in listing.extensions
-        if one.manifest.id not in listing.disabled
-    ]
-
-
-# -- duplicates and nested folders
-
-
-def prune_nested(folders: Iterable[str], owned: Collection[str]) -> list[str]:
-    """Returns the folders that are in none of the owned ones; itself does not count. It takes N times their depth."""
-    return [folder for folder in folders if find_owner(folder, owned) is None]
-
-
-def find_owner(folder: str, owned: Collection[str]) -> str | None:
-    """Returns the nearest owned folder above this one."""
-    above = os.path.dirname(folder)
-    while above != folder:
-        if above in owned:
-            return above
-        folder, above = above, os.path.dirname(above)
-    return None
-
-
-def drop_nested(found: list[Candidate], owned: set[str], notes: list[Diagnostic]) -> list[Candidate]:
-    """Returns those that are in no other's folder, each folder once: roots may be in extensions, and in each other."""
-    top = set(prune_nested((candidate.folder for candidate in found), owned))
-    remaining: dict[tuple[str, str, int], Candidate] = {}
-    entries = Counter[tuple[int, str, str]]()  # a list may name an id twice
-    for candidate in found:
-        if candidate.folder not in top:
-            owner = find_owner(candidate.folder, owned)
-            problem = f"is in the folder of another extension: {quote_path(owner or '')}"
-            notes.append(build_diagnostic(candidate, ProblemCode.NESTED, problem, "move it out of there to start it"))
-        else:
-            entry = candidate.root, candidate.manifest_path, candidate.id
-            remaining.setdefault((candidate.manifest_path, candidate.id, entries[entry]), candidate)
-            entries[entry] += 1
-    return list(remaining.values())
-
-
-def drop_duplicates(found: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> list[Candidate]:
-    """Returns one candidate for each id."""
-    same: dict[str, list[Candidate]] = {}
-    for candidate in sorted(found, key=lambda one: (one.root, one.manifest_path)):
-        same.setdefault(candidate.id, []).append(candidate)
-    return [choose_twin(twins, later_root_wins, notes) for twins in same.values()]
-
-
-def choose_twin(twins: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> Candidate:
-    """Returns the one of several extensions with one id that their system uses; they come by root, path and entry."""
-    rule = duplicates_of(twins) if later_root_wins else "first"
-    last = [candidate for candidate in twins if candidate.root == twins[-1].root]
-    taken = twins[0] if rule in ("first", "first, others are errors") else last[-1 if rule == "last" else 0]
-    severity = Severity.ERROR if rule == "first, others are errors" else Severity.WARNING
-    for candidate in twins:
-        if candidate is not taken:
-            problem = f"has the same id as {quote_path(taken.manifest_path)}, which is used"
-            hint = "give one of them another id"
-            notes.append(build_diagnostic(candidate, ProblemCode.ID_TAKEN, problem, hint, severity))
-    return taken
-
-
-def duplicates_of(twins: list[Candidate]) -> Duplicates:
-    dialect, *others = {candidate.manifest.dialect for candidate in twins}
-    known = DIALECTS.get(dialect)
-    return STANDARD_HOST_DEFAULTS.duplicates if others or known is None else known.host_defaults.duplicates
-
-
-def withhold_shared_variables(found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
-    """Returns the candidates with the variables of their system that are ambiguous between two of them."""
-    owners: dict[str, dict[str, str]] = {}  # the keys of extensions, by variable and id
-    for candidate in found:
-        dialect = DIALECTS.get(candidate.manifest.dialect)
-        defaults = STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults
-        for key in candidate.manifest.config:
-            name = system_variable_for(candidate.id, key, defaults)
-            if name is not None:
-                owners.setdefault(name, {})[candidate.id] = key
-    shared = {name: keys for name, keys in owners.items() if len(keys) > 1}
-    if not shared:
-        return found
-    for name, keys in shared.items():
-        meant = " and ".join(f"`{key}` of {id}" for id, key in sorted(keys.items()))
-        safe = " or ".join(f"`{variable_for(id, key)}`" for id, key in sorted(keys.items()))
-        problem = f"the variable `{name}` could be meant for {meant}, and neither gets it"
-        notes.append(
-            Diagnostic(code=ProblemCode.SETTING_INVALID, problem=problem, hint=f"set {safe}", severity=Severity.WARNING)
-        )
-    return [
-        replace(one, shared_variables=frozenset(name for name, keys in shared.items() if one.id in keys))
-        for one in found
-    ]

@@ -28,10 +28,10 @@ from becket.host.logs import LogEventPublisher
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.serving.audited_gate import AuditSink
 from becket.host.slices import Slices
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.configuration import ResolvedConfig, resolve_config
 from becket.host.starting.connect import DEFAULT_HOST_INFO, connect_extension
 from becket.host.starting.consent_request import START, AskConsent, ConsentRequest, answer_for
-from becket.host.starting.discovery import Candidate
 from becket.host.starting.environment import (
     ExtensionVariables,
     build_environment,

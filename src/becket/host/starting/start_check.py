@@ -24,9 +24,9 @@ from becket.errors import BadFile, ExtensionRefused, ReservedPermission, Unknown
 from becket.host.command_lines import NO_OPTIONS, CommandLines
 from becket.host.diagnostics import REFUSAL_SEVERITIES, Diagnostic, ProblemCode
 from becket.host.starting.approvals import Approval
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.configuration import ResolvedConfig
 from becket.host.starting.consent_request import START, ConsentChanges, ConsentRequest, describe_request
-from becket.host.starting.discovery import Candidate
 from becket.host.starting.env_program import find_env_variables
 from becket.host.starting.environment import ExtensionVariables, is_dangerous_name, list_variables
 from becket.host.starting.grants_file import GrantEntry
