@@ -86,7 +86,7 @@ def test_the_store_in_memory_passes_check_store(seed: int) -> None:
 def test_the_failure_of_a_broken_store_says_what_is_wrong(
     factory: StoreFactory, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("becket.testing.checks.store.TIMEOUT", 0.5)
+    monkeypatch.setattr("becket.testing.checks.opened_store.TIMEOUT", 0.5)
     with pytest.raises(AssertionError) as caught:
         check_store(factory)
     assert complaint in str(caught.value)
