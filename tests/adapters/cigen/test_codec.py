@@ -97,7 +97,7 @@ def test_params_and_results_are_json_above_the_codec(core: Connection, plugin: C
     assert bytes(answered.result) == b'{"resources":[{"id":"job:a","type":"job"}]}'
 
 
-def test_no_params_are_a_message_of_defaults(core: Connection) -> None:
+def test_absent_params_are_sent_as_a_message_of_defaults(core: Connection) -> None:
     assert send_request(core, "hello") == b""
 
 
@@ -125,7 +125,7 @@ def test_an_error_is_a_result_with_a_diagnostic(core: Connection, plugin: Connec
         assert diagnostic.fix_hint == ("incident 5f" if error.data else "")
 
 
-def test_an_error_in_the_first_exchange_is_a_plugin_that_every_core_refuses(plugin: Connection) -> None:
+def test_an_error_in_the_handshake_is_sent_as_a_plugin_that_every_core_refuses(plugin: Connection) -> None:
     (request,) = plugin.receive(framed(HELLO))
     assert isinstance(request, InboundRequest)
 
@@ -147,7 +147,7 @@ def test_a_response_of_the_wrong_kind_is_refused_and_can_still_be_an_error(
     assert b"it failed" in bytes(answered.result or b"")
 
 
-def test_a_response_that_is_too_large_becomes_a_diagnostic_that_says_so() -> None:
+def test_an_oversize_response_becomes_a_diagnostic() -> None:
     small = DEFAULT_LIMITS.but(frame=200)
     core, plugin = CIGEN.build_connection(small), CIGEN.build_connection(small)
     converse(core, plugin, "hello")
@@ -305,7 +305,7 @@ def test_frames_are_distinguished_without_a_connection() -> None:
     assert core.encode_value({"a": 1}) == b'{"a":1}'
 
 
-def test_a_core_is_known_by_its_framing() -> None:
+def test_a_core_is_detected_by_its_framing() -> None:
     assert CIGEN.matches_first_frame is not None
     assert CIGEN.matches_first_frame(HELLO, LengthPrefixed)
     assert not CIGEN.matches_first_frame(HELLO, JsonLines)

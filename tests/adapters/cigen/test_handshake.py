@@ -33,7 +33,7 @@ def shake_hands(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireR
 # -- the core
 
 
-def test_the_core_says_its_protocol_its_version_and_the_variables_of_the_process() -> None:
+def test_the_core_sends_its_protocol_its_version_and_the_variables_of_the_process() -> None:
     request, _ = shake_hands(INTRODUCTION, PluginInfo("provider/x", "1.0.0", 1))
 
     assert request.method.name == "hello"
@@ -89,7 +89,7 @@ def test_the_core_refuses_a_plugin_without_a_name() -> None:
 # -- the plugin
 
 
-def test_a_hello_becomes_what_the_contract_says_at_first() -> None:
+def test_a_hello_becomes_the_initialize_request_of_the_contract() -> None:
     read = MAPPING.server_handshake.decode_params(
         {"core_protocol": 1, "core_version": "0.2.0", "env": {"A": "b"}}, LinkState("notes")
     )

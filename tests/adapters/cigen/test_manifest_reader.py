@@ -18,7 +18,7 @@ def program(folder: Path, name: str, mode: int = 0o755) -> Path:
     return path
 
 
-def test_a_program_whose_name_begins_so_is_a_plugin(tmp_path: Path) -> None:
+def test_a_program_whose_name_has_the_prefix_is_a_plugin(tmp_path: Path) -> None:
     path = program(tmp_path, "cigen-provider-github")
     program(tmp_path, "cigen-lang-ruby")
     program(tmp_path, "cigen-provider-notes.txt", 0o644)

@@ -44,7 +44,7 @@ def kind_of(field: descriptor_pb2.FieldDescriptorProto, entries: dict[str, Any])
     return field.number, field.type, field.label, entries.get(name, name), field.HasField("oneof_index")
 
 
-def test_every_message_that_travels_has_the_members_that_the_file_gives_it(
+def test_every_message_that_is_sent_has_the_members_of_the_protocol_file(
     compiled: descriptor_pb2.FileDescriptorProto,
 ) -> None:
     ours, theirs = shape_of(build_file_descriptor(*ROOTS)), shape_of(compiled)

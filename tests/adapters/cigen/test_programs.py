@@ -102,7 +102,7 @@ async def test_a_plugin_in_plain_python_is_hosted() -> None:
 
 @pytest.mark.loops
 @pytest.mark.process
-async def test_the_status_shows_the_version_and_what_the_plugin_says_of_itself(tmp_path: Path) -> None:
+async def test_the_status_shows_the_version_and_the_details_of_the_plugin(tmp_path: Path) -> None:
     program = tmp_path / "cigen-provider-make"
     info = (
         b"\x0a\x0dprovider/make\x12\x050.1.0\x18\x01\x22\x0dprovider:make"
@@ -234,7 +234,7 @@ async def test_messages_of_no_bytes_are_messages() -> None:
 
 
 @pytest.mark.process
-async def test_a_large_file_comes_through_and_a_larger_one_does_not_leave() -> None:
+async def test_a_large_file_is_delivered_and_a_larger_one_is_not_sent() -> None:
     async with start(sys.executable, EXAMPLES / "provider.py") as plugin:
         commands = "x" * 9_000_000
         schema = CigenSchema("1", jobs=(JobDefinition("a", steps=(Step(run=RunStep(command=commands)),)),))

@@ -78,11 +78,11 @@ def test_keys_of_a_map_are_sorted_so_that_the_same_message_has_the_same_bytes() 
     assert [*decode(CigenHello, encode(many)).env] == sorted(many.env)
 
 
-def test_an_enum_travels_as_its_number() -> None:
+def test_an_enum_is_encoded_as_its_number() -> None:
     assert encode(PlanResult(resources=(CigenResource("x", ResourceType.CACHE),))) == b"\n\x05\n\x01x\x10\x03"
 
 
-def test_a_number_that_only_a_newer_program_knows_reads_as_unspecified() -> None:
+def test_an_unknown_enum_number_is_decoded_as_unspecified() -> None:
     for number in (b"\x63", b"\xff" * 9 + b"\x01"):  # 99 and -1
         assert decode(PlanResult, b"\n" + bytes([1 + len(number)]) + b"\x10" + number) == PlanResult((CigenResource(),))
 
@@ -98,7 +98,7 @@ def test_an_empty_nested_message_differs_from_an_absent_one() -> None:
     assert decode(PlanRequest, data) == PlanRequest(schema=CigenSchema())
 
 
-def test_of_two_alternatives_of_one_field_the_last_holds() -> None:
+def test_the_last_of_two_alternatives_of_one_field_counts() -> None:
     steps = b"\x0a\x00\x12\x00"  # run and uses
     job = b"\x2a" + bytes([len(steps)]) + steps
     schema = b"\x22" + bytes([len(job)]) + job
@@ -154,7 +154,7 @@ FULL_PLAN = PlanRequest(
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_a_full_message_comes_back_the_same(message: CigenMessage) -> None:
+def test_a_full_message_is_decoded_unchanged(message: CigenMessage) -> None:
     assert decode(type(message), encode(message)) == message
 
 

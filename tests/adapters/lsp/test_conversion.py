@@ -123,13 +123,13 @@ def test_symbols_with_and_without_ranges_may_stand_in_one_list(order: int) -> No
 
 
 @pytest.mark.parametrize("notebook", [{"notebookType": "x"}, {"scheme": "x"}, {"pattern": "x"}, "x"])
-def test_notebooks_that_a_server_wants_to_know_of_are_read(notebook: object) -> None:
+def test_notebook_selectors_of_a_server_are_read(notebook: object) -> None:
     chosen = convert({"notebook": notebook, "cells": [{"language": "python"}]}, types.NotebookDocumentFilterWithCells)
 
     assert unstructure(chosen.notebook) == notebook
 
 
-def test_a_notebook_of_no_kind_is_refused() -> None:
+def test_a_notebook_selector_without_a_kind_is_refused() -> None:
     with pytest.raises(BadValue):
         convert({"notebook": {"other": 1}, "cells": []}, types.NotebookDocumentFilterWithCells)
 

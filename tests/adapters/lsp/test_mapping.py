@@ -47,7 +47,7 @@ def shake_hands(
         return output[0], output[1:], stop.value
 
 
-def test_it_is_known_by_its_name_and_has_lsps_number_for_what_comes_too_early() -> None:
+def test_the_dialect_is_found_by_its_name_and_has_the_error_code_of_lsp_for_early_requests() -> None:
     dialect = find_dialect("lsp")
 
     assert dialect.error_codes[Meaning.NOT_READY] == -32002
@@ -149,7 +149,7 @@ def test_a_command_is_executed_with_the_run_as_its_token() -> None:
         ({"kind": "end", "message": "done"}, TaskEnded("t")),
     ],
 )
-def test_its_progress_is_a_task(value: object, event: object) -> None:
+def test_the_progress_of_a_command_is_reported_as_a_task(value: object, event: object) -> None:
     assert EXECUTE_COMMAND.events["$/progress"].decode(raw({"token": "t", "value": value})) == event
 
 

@@ -18,11 +18,11 @@ from becket.methods.streams import Stream
 from becket.testing import connected
 
 
-def test_the_module_is_what_the_table_makes_of_it() -> None:
+def test_the_module_is_up_to_date_with_the_table() -> None:
     assert path().read_text(encoding="utf-8") == build_module()
 
 
-def test_the_package_lists_and_knows_its_names() -> None:
+def test_the_package_lists_its_names() -> None:
     assert {*lsp.__all__, *methods.__all__} == set(dir(lsp))
     assert all(getattr(lsp, name) is not None for name in dir(lsp))
     with pytest.raises(AttributeError, match="no_such"):
@@ -39,7 +39,7 @@ def test_every_method_has_one_under_its_name_in_lsprotocol() -> None:
 PLACE = types.HoverParams(types.TextDocumentIdentifier("file:///a.py"), types.Position(3, 0))
 
 
-def test_they_work_without_an_event_loop() -> None:
+def test_the_methods_work_without_an_event_loop() -> None:
     with blocking_pair(dialect="lsp") as (left, right):
 
         @right.handle(lsp.TEXT_DOCUMENT_HOVER)
@@ -59,14 +59,14 @@ class Hovering(ExtensionServer):
 
 
 @pytest.mark.parametrize("dialect", ["native", "lsp"])
-async def test_an_extension_can_serve_them(dialect: str) -> None:
+async def test_an_extension_can_serve_the_methods(dialect: str) -> None:
     async with connected(Hovering(), dialect=dialect) as (extension, _):
         assert await extension.peer.call(lsp.TEXT_DOCUMENT_HOVER, PLACE) == types.Hover("line 3")
         assert await extension.peer.call("textDocument/hover", unstructure(PLACE)) == {"contents": "line 3"}
 
 
 @pytest.mark.parametrize("name", methods.__all__)
-def test_its_types_are_those_of_the_table(name: str) -> None:
+def test_the_types_of_a_method_are_those_of_the_table(name: str) -> None:
     descriptor = getattr(lsp, name)
     wire = descriptor.name
 
@@ -88,7 +88,7 @@ def test_a_descriptor_has_its_direction() -> None:
     assert lsp.WORKSPACE_APPLY_EDIT.direction == "to-host"
 
 
-def test_all_types_that_travel_can_be_converted() -> None:
+def test_all_types_that_are_sent_can_be_converted() -> None:
     envelopes = {one for row in types.METHOD_TO_TYPES.values() for one in row[:2] if one is not None}
     classes = [kind for kind in types.ALL_TYPES_MAP.values() if isinstance(kind, type) and attrs.has(kind)]
     # Options of dynamic registration travel as any value; nobody but their sender looks into them.

@@ -36,7 +36,7 @@ def test_utf_16_is_the_default_encoding() -> None:
 
 
 @pytest.mark.parametrize(("content", "starts"), [("a\r\nb\rc\nd", [0, 3, 5, 7]), ("a\u2028b\u0085c\fd", [0])])
-def test_lines_end_with_three_things_and_no_others(content: str, starts: list[int]) -> None:
+def test_only_lf_crlf_and_cr_end_a_line(content: str, starts: list[int]) -> None:
     text = LineIndex(content)
 
     assert [text.offset(Position(line, 0)) for line in range(len(starts))] == starts
@@ -51,7 +51,7 @@ def test_a_position_behind_the_end_of_its_line_is_that_end() -> None:
     assert text.position(99) == Position(1, 2)
 
 
-def test_half_of_a_character_is_the_whole_before_it() -> None:
+def test_a_position_inside_a_character_is_the_start_of_that_character() -> None:
     assert LineIndex("\U0001d4b3b").offset(Position(0, 1)) == 0
 
 
@@ -66,7 +66,7 @@ def test_positions_and_indexes_are_equivalent(
 
 
 @given(texts, texts, st.sampled_from(ENCODINGS))
-def test_the_change_between_two_texts_makes_one_of_the_other(
+def test_the_change_between_two_texts_turns_one_into_the_other(
     old: str, new: str, encoding: PositionEncodingKind
 ) -> None:
     change = compute_change(old, new, encoding)
@@ -92,7 +92,7 @@ def test_a_change_never_begins_or_ends_between_the_characters_of_a_line_end(old:
     assert apply_edits(old, [TextEdit(change.range, change.text)]) == new
 
 
-def test_a_change_is_no_longer_than_it_must_be() -> None:
+def test_a_change_is_as_short_as_possible() -> None:
     change = compute_change("one two three", "one 2 three")
 
     assert (change.range, change.text) == (Range(Position(0, 4), Position(0, 7)), "2")
@@ -102,7 +102,7 @@ def edit(start: tuple[int, int], end: tuple[int, int], text: str) -> TextEdit:
     return TextEdit(Range(Position(*start), Position(*end)), text)
 
 
-def test_edits_are_about_the_text_as_it_was() -> None:
+def test_edits_refer_to_the_original_text() -> None:
     edits = [
         edit((1, 0), (1, 1), "X"),
         edit((0, 0), (0, 1), "longer"),

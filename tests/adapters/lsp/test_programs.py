@@ -85,7 +85,7 @@ async def test_printed_text_never_reaches_the_wire(tmp_path: Path) -> None:
     assert client.peer.process.exit_code == 0
 
 
-async def test_a_signal_and_the_death_of_its_client_end_it() -> None:
+async def test_a_server_ends_on_a_signal_and_when_its_client_dies() -> None:
     async with (
         Peer.connect_process(PROGRAM, dialect=LSP) as first,
         Peer.connect_process(PROGRAM, dialect=LSP) as second,
@@ -102,7 +102,7 @@ async def test_a_signal_and_the_death_of_its_client_end_it() -> None:
             assert await exit_code_of(second) == 1
 
 
-async def test_a_client_that_dies_before_it_gets_a_response_ends_it_too() -> None:
+async def test_a_server_ends_when_its_client_dies_before_the_response() -> None:
     async with (
         await anyio.open_process(["sleep", "60"]) as editor,
         Peer.connect_process([sys.executable, "-c", FAST], dialect=LSP) as server,
@@ -128,7 +128,9 @@ async def test_a_function_that_does_not_return_does_not_prevent_the_exit() -> No
         assert await exit_code_of(peer) == 4
 
 
-def test_in_a_terminal_it_says_what_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_a_terminal_the_program_describes_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("becket.adapters.lsp.pygls_server.os.isatty", lambda _: True)
 
     with pytest.raises(SystemExit) as caught:
@@ -181,7 +183,7 @@ async def test_an_extension_that_a_client_of_lsp_starts_is_a_language_server(tmp
 
 @pytest.mark.process
 @pytest.mark.loops
-async def test_text_before_the_first_frame_is_skipped_where_the_framing_says_so() -> None:
+async def test_text_before_the_first_frame_is_skipped_if_the_framing_allows_it() -> None:
     command = [sys.executable, "-c", CHATTY]
     framing = partial(ContentLength, skip_stray=True)
     with anyio.fail_after(60):

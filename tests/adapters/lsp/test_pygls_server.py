@@ -180,7 +180,7 @@ async def test_an_exit_without_a_shutdown_is_a_failure() -> None:
         await peer.wait_closed()
 
 
-async def test_so_is_a_client_that_is_gone() -> None:
+async def test_a_client_that_disconnects_without_a_shutdown_is_a_failure() -> None:
     async with served_raw() as (peer, serving):
         await peer.aclose()
         assert await serving == 1
@@ -211,7 +211,7 @@ async def test_a_cancelled_request_gets_a_response_once() -> None:
         assert caught.value.code == -32800
 
 
-async def test_a_request_that_is_cancelled_at_once_does_not_run_on() -> None:
+async def test_a_request_that_is_cancelled_at_once_does_not_continue() -> None:
     async with served_raw() as (peer, _):
         await peer.call("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
         pending = asyncio.ensure_future(peer.call("textDocument/definition", PLACE))
@@ -336,7 +336,7 @@ async def test_a_server_object_has_one_client_in_its_life() -> None:
             await lsp.serve(server, memory_transports()[0])
 
 
-async def test_a_message_beyond_its_bound_ends_the_link() -> None:
+async def test_a_message_above_the_limit_ends_the_link() -> None:
     ours, theirs = memory_transports()
     serving = asyncio.ensure_future(lsp.serve(build(), theirs, limits=LSP_LIMITS.but(frame=10_000)))
     client = await Editor().over(ours)
@@ -360,7 +360,7 @@ async def test_cancelling_the_serving_ends_the_link() -> None:
 # -- where it runs
 
 
-def test_it_needs_asyncio() -> None:
+def test_the_server_needs_asyncio() -> None:
     async def serve() -> None:
         with pytest.raises(NotSupported, match="pygls needs asyncio"):
             await lsp.serve(build(), memory_transports()[0])

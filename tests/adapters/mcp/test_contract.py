@@ -17,7 +17,7 @@ pytestmark = pytest.mark.loops
 GRANTS = ["tools.register"]
 
 
-async def test_tools_are_declared_and_called_as_everyones_are() -> None:
+async def test_tools_are_declared_and_called_like_those_of_other_extensions() -> None:
     async with connected(Notebook(), dialect="mcp", grants=GRANTS) as (host, _):
         assert "find" in [tool.name for tool in host.tools]
         assert await host.call_tool("find", {"text": "milk"}) == "buy milk"

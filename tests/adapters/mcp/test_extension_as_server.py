@@ -199,7 +199,7 @@ async def test_requests_before_the_handshake_are_refused_but_a_ping_is_not() -> 
         assert caught.value.code == -32601
 
 
-async def test_memory_of_the_host_is_what_a_client_of_mcp_does_not_have() -> None:
+async def test_memory_is_not_supported_by_a_client_of_mcp() -> None:
     class Forgetful(ExtensionServer):
         id, version = "forgetful", "1.0.0"
 

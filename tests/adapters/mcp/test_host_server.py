@@ -137,7 +137,7 @@ async def test_a_client_sees_the_tools_of_all_extensions_and_calls_them_between_
         await client.ping()
 
 
-async def test_pictures_objects_and_long_texts_reach_the_client_as_they_were_given(folder: Path) -> None:
+async def test_pictures_objects_and_long_texts_reach_the_client_unchanged(folder: Path) -> None:
     async with facing(folder) as (client, _):
         for count in (1, 2):
             drawn = await client.call_tool("counter_draw", {"count": count})

@@ -133,7 +133,7 @@ class Tools:
                 await self._changed.wait()
 
 
-async def test_the_tools_of_a_listed_server_stand_among_everyones(tmp_path: Path) -> None:
+async def test_the_tools_of_a_listed_server_are_listed_with_those_of_extensions(tmp_path: Path) -> None:
     list_servers(tmp_path, Notebook=notebook())
     async with hosting(tmp_path, grants={"notebook": ["tools.register"]}, data=tmp_path / "data", audit="full") as host:
         await host.ready("notebook")
@@ -233,7 +233,7 @@ async def test_a_virtual_environment_in_the_project_is_used_by_a_relative_path(t
 
 
 @pytest.mark.loops
-async def test_a_server_that_ends_is_started_again_and_its_tools_are_as_they_were(tmp_path: Path) -> None:
+async def test_a_server_that_ends_is_started_again_with_the_same_tools(tmp_path: Path) -> None:
     (tmp_path / "changing.py").write_text(CHANGING, encoding="utf-8")
     list_servers(tmp_path, changing={"command": "python3", "args": ["changing.py"]})
     restarted = anyio.Event()
@@ -256,7 +256,7 @@ async def test_a_server_that_ends_is_started_again_and_its_tools_are_as_they_wer
         assert await host.call_tool("changing_grow") == "grown"
 
 
-async def test_tools_that_change_while_the_server_starts_are_there_in_the_end_under_its_own_names(
+async def test_tools_that_change_while_the_server_starts_are_listed_in_the_end_under_their_own_names(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "changing.py").write_text(CHANGING, encoding="utf-8")
@@ -269,7 +269,7 @@ async def test_tools_that_change_while_the_server_starts_are_there_in_the_end_un
 
 
 @pytest.mark.loops
-async def test_tools_that_change_again_while_they_cannot_be_listed_are_there_in_the_end(tmp_path: Path) -> None:
+async def test_tools_that_change_again_while_they_cannot_be_listed_are_listed_in_the_end(tmp_path: Path) -> None:
     (tmp_path / "changing.py").write_text(CHANGING, encoding="utf-8")
     list_servers(tmp_path, changing={"command": "python3", "args": ["changing.py"]})
     async with hosting(tmp_path, grants={"changing": ["tools.register"]}) as host:
@@ -281,7 +281,7 @@ async def test_tools_that_change_again_while_they_cannot_be_listed_are_there_in_
 
 
 @pytest.mark.loops
-async def test_a_server_whose_tools_change_without_end_is_listed_now_and_then(tmp_path: Path) -> None:
+async def test_the_listings_of_a_server_whose_tools_change_all_the_time_are_limited(tmp_path: Path) -> None:
     (tmp_path / "restless.py").write_text(RESTLESS, encoding="utf-8")
     list_servers(tmp_path, restless={"command": "python3", "args": ["restless.py"]})
     async with hosting(tmp_path, grants={"restless": ["tools.register"]}) as host:

@@ -107,7 +107,7 @@ def test_a_server_that_cannot_be_used_is_a_problem(entry: Any, pointers: list[st
     assert (manifests, sorted(found)) == ([], pointers)
 
 
-def test_one_bad_server_leaves_the_others_and_its_hint_says_what_to_do(tmp_path: Path) -> None:
+def test_one_bad_server_does_not_affect_the_others_and_its_problem_has_a_hint(tmp_path: Path) -> None:
     listing = listed({"mcpServers": {"far": {"url": "https://a"}, "near": {"command": "a"}}}, tmp_path)
 
     assert [found.manifest.id for found in listing.extensions] == ["near"]

@@ -76,7 +76,7 @@ def read(result: ToolResult) -> Any:
     return TOOLS.decode_result(result, WireRequest(TOOLS_CALL, CallToolParams("read")), on_host())
 
 
-def test_texts_are_all_that_a_result_of_texts_is() -> None:
+def test_a_result_of_texts_is_returned_as_one_text() -> None:
     assert read(ToolResult((TextContent("a"), TextContent("b")))) == "a\nb"
 
 
@@ -90,7 +90,7 @@ def test_a_result_with_more_than_text_has_its_content_beside_the_text() -> None:
     }
 
 
-def test_a_tool_that_has_failed_fails_the_call_with_what_it_says() -> None:
+def test_a_tool_that_has_failed_fails_the_call_with_its_text() -> None:
     with pytest.raises(ToolFailed) as caught:
         read(ToolResult((TextContent("no such file"),), {"why": 1}, is_error=True))
 
@@ -163,7 +163,7 @@ def test_a_tool_that_fails_responds_with_text_for_a_model_and_data_for_a_program
     assert caught.value.data == {"error": received}
 
 
-def test_arguments_that_do_not_fit_are_for_the_model_to_mend() -> None:
+def test_invalid_arguments_are_reported_as_a_tool_error_that_a_model_can_correct() -> None:
     result = fail(InvalidParams([("/input/a", "is no number")]))
 
     assert (result.is_error, result.text) == (True, "invalid params: /arguments/a: is no number")
@@ -272,7 +272,7 @@ def test_the_output_of_a_command_is_the_text_of_its_prompt() -> None:
 
 
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"n": 1}, '{"n":1}'), (None, "")])
-def test_a_command_that_puts_nothing_out_has_its_result_for_a_text(result: Any, text: str) -> None:
+def test_the_text_of_a_command_without_output_is_its_result(result: Any, text: str) -> None:
     state = on_extension()
     prompt = COMMANDS.encode_result(result, build_request(COMMANDS, state, name="reindex"), state)
 
@@ -309,7 +309,7 @@ def test_the_response_has_the_requested_version_and_the_capabilities() -> None:
     }
 
 
-def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_for() -> None:
+def test_an_extension_with_only_its_own_methods_announces_the_capabilities_of_these_methods() -> None:
     own = {"resources/read", "resources/subscribe", "prompts/get", "completion/complete"}
     state = LinkState("notes", own_methods=frozenset(own))
     WELCOME.decode_params(CLIENT, state)
@@ -323,7 +323,7 @@ def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_f
     }
 
 
-def test_a_client_that_says_less_than_it_should_is_served() -> None:
+def test_a_client_that_omits_required_members_is_served() -> None:
     state = LinkState("notes")
     words = WELCOME.decode_params({"protocolVersion": "x"}, state)
 

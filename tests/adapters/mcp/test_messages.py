@@ -186,7 +186,7 @@ def test_a_request_for_a_model_may_have_every_member_of_the_protocol() -> None:
     assert (requested.max_tokens, requested.model_preferences.hints[0].name, requested.temperature) == (5, "a", 1.0)
 
 
-def test_a_person_can_do_three_things_and_no_other() -> None:
+def test_elicitation_has_three_actions_and_no_other() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"action":"maybe"}', type=ElicitResult)
 
@@ -233,11 +233,11 @@ def test_every_descriptor_has_a_summary_and_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("version", PROTOCOL_VERSIONS)
-def test_a_version_that_is_known_gets_a_response_with_itself(version: str) -> None:
+def test_a_known_version_is_confirmed(version: str) -> None:
     assert choose_version(version) == version
 
 
-def test_a_version_that_is_not_known_gets_a_response_with_the_newest() -> None:
+def test_an_unknown_version_gets_a_response_with_the_newest_one() -> None:
     assert choose_version("1999-01-01") == LATEST_VERSION
 
 
@@ -294,7 +294,7 @@ def test_reported_progress_is_sent_with_growing_numbers(value: object, received:
 # -- the log
 
 
-def test_levels_lead_to_the_nearest_of_the_other_kind() -> None:
+def test_log_levels_are_mapped_to_the_nearest_level() -> None:
     assert [to_log_level(level) for level in LoggingLevel] == [
         LogLevel.DEBUG,
         LogLevel.INFO,
@@ -398,7 +398,7 @@ def test_all_calls_are_cancelled_but_the_first() -> None:
         (b'{"_meta":{"b":2,"progressToken":1}}', {"_meta": {"b": 2, "progressToken": 7}}),
     ],
 )
-def test_a_token_is_put_beside_what_the_params_have(params: bytes | None, requested: Any) -> None:
+def test_a_token_is_added_to_the_other_members_of_the_params(params: bytes | None, requested: Any) -> None:
     assert msgspec.json.decode(insert_progress_token(params, b"7")) == requested
 
 
@@ -414,7 +414,7 @@ def test_a_token_is_put_beside_what_the_params_have(params: bytes | None, reques
         (b'{"_meta":{"progressToken":[]}}', None),
     ],
 )
-def test_the_token_of_a_request_is_where_the_protocol_has_it(params: bytes | None, token: bytes | None) -> None:
+def test_the_progress_token_is_read_from_the_meta_of_the_params(params: bytes | None, token: bytes | None) -> None:
     assert extract_progress_token(None if params is None else Raw(params)) == token
 
 

@@ -36,7 +36,7 @@ async def everything(**options: Unpack[ClientOptions]) -> AsyncGenerator[McpClie
         yield client
 
 
-async def test_everything_offers_everything() -> None:
+async def test_the_reference_server_everything_offers_every_feature() -> None:
     async with everything() as client:
         assert client.version == "2025-11-25"
         tools = {tool.name: tool for tool in await client.list_tools()}

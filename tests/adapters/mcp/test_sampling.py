@@ -98,7 +98,7 @@ async def test_the_host_may_settle_on_one_model() -> None:
     assert answer.model == "eliza:eliza:doctor"
 
 
-async def test_a_host_without_models_says_so() -> None:
+async def test_a_host_without_models_refuses_sampling() -> None:
     with pytest.raises(RpcError, match="no model"):
         await ask(Models(()), CreateMessageParams((HI,), 10))
 

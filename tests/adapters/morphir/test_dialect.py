@@ -50,7 +50,7 @@ def answer(host: Connection, line: bytes) -> OutboundCall:
 # -- out
 
 
-def test_ids_begin_with_nought_and_there_is_no_version(host: Connection) -> None:
+def test_ids_begin_with_zero_and_there_is_no_version(host: Connection) -> None:
     assert host.open_call(call("initialize"), b'{"a":1}') == b'{"id":0,"method":"initialize","params":{"a":1}}\n'
     assert host.open_call(call("capabilities"), None) == b'{"id":1,"method":"capabilities","params":null}\n'
     assert host.open_call(call("transform"), b"{}") == b'{"id":2,"method":"transform","params":{}}\n'
@@ -214,6 +214,8 @@ def test_an_extension_passes_over_lines_that_it_cannot_read(extension: Connectio
         (b"{oops", JsonLines, False),
     ],
 )
-def test_a_host_is_known_by_what_its_first_line_lacks(frame: bytes, framing: type, is_morphir: bool) -> None:
+def test_a_host_is_detected_by_the_missing_version_of_its_first_line(
+    frame: bytes, framing: type, is_morphir: bool
+) -> None:
     assert MORPHIR.matches_first_frame is not None
     assert MORPHIR.matches_first_frame(frame, framing) is is_morphir

@@ -31,7 +31,7 @@ def entry(text: str) -> str:
 # -- what is understood
 
 
-def test_a_full_entry_is_read_with_all_that_it_says() -> None:
+def test_every_member_of_an_entry_is_read() -> None:
     listing = read(
         """
         name = "my-project"        # what else stands in the file does not matter
@@ -204,7 +204,7 @@ def test_an_invalid_file_is_refused_as_a_whole(text: str) -> None:
     ("given", "seconds"),
     [("30s", 30.0), ("500ms", 0.5), ("1m 30s", 90.0), ("1.5h", 5400.0), ("2d", 172_800.0), ("10", 10.0), (7, 7.0)],
 )
-def test_a_duration_is_so_many_seconds(given: Any, seconds: float) -> None:
+def test_a_duration_is_parsed_to_seconds(given: Any, seconds: float) -> None:
     assert parse_duration(given) == pytest.approx(seconds)
 
 
@@ -212,7 +212,7 @@ def test_a_duration_is_so_many_seconds(given: Any, seconds: float) -> None:
     ("given", "size"),
     [("100MB", 100_000_000), ("1GiB", 1 << 30), ("64k", 64_000), ("512 KiB", 1 << 19), ("10B", 10), (4096, 4096)],
 )
-def test_a_size_is_so_many_bytes(given: Any, size: int) -> None:
+def test_a_size_is_parsed_to_bytes(given: Any, size: int) -> None:
     assert parse_size(given) == size
 
 

@@ -91,7 +91,7 @@ def test_a_capability_whose_name_no_tool_can_have_is_skipped_with_a_note(name: s
     assert note.startswith(f"the capability `{name}` cannot be a tool: ")
 
 
-def test_of_two_capabilities_of_one_name_the_first_holds() -> None:
+def test_the_first_of_two_capabilities_of_one_name_counts() -> None:
     _, result = shake_hands(b'[{"name":"a","description":"1"},{"name":"a","description":"2"}]')
 
     assert [tool.description for tool in result.capabilities.tools] == ["1"]
@@ -221,7 +221,7 @@ def test_the_info_of_an_extension_is_its_health() -> None:
         ((CapabilityInfo("health", "unhealthy"),), MorphirHealth(MorphirHealthStatus.UNHEALTHY)),
     ],
 )
-def test_an_extension_is_healthy_unless_its_info_says_otherwise(received: Any, health: MorphirHealth) -> None:
+def test_an_extension_is_healthy_unless_its_info_reports_otherwise(received: Any, health: MorphirHealth) -> None:
     phrase, state = MAPPING.get_method("info.get"), LinkState("v")
     request = WireRequest(HEALTH_CHECK)
 

@@ -170,7 +170,7 @@ for line in sys.stdin:
 
 @pytest.mark.process
 @pytest.mark.parametrize("dialects", [(), ("morphir",)])
-async def test_an_extension_runs_beside_its_list_with_its_own_variables_and_all_where_the_operator_says_so(
+async def test_an_extension_runs_beside_its_list_with_its_own_variables_or_with_all_if_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialects: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("OF_THE_HOST", "1")

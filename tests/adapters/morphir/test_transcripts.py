@@ -13,5 +13,5 @@ TRANSCRIPTS = sorted((Path(__file__).parents[2] / "transcripts" / "morphir").glo
 
 @pytest.mark.loops
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda path: path.stem)
-async def test_a_conversation_goes_as_it_was_recorded(transcript: Path) -> None:
+async def test_a_recorded_conversation_is_reproduced(transcript: Path) -> None:
     await check_dialect("morphir", transcript)

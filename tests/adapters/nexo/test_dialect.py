@@ -257,7 +257,7 @@ def test_a_host_is_detected_by_its_first_message(frame: bytes, framing: type, is
 # -- around the wire
 
 
-def test_its_host_defaults_apply_to_limits_timeouts_and_the_breaker() -> None:
+def test_the_host_defaults_of_nexo_apply_to_limits_timeouts_and_the_breaker() -> None:
     defaults = NEXO.host_defaults
 
     assert DEFAULT_LIMITS.but(**defaults.limits).but(**defaults.host_limits).call_timeout == 30

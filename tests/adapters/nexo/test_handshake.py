@@ -33,7 +33,7 @@ def shake_hands(answer: bytes, extra: Any = None) -> tuple[WireRequest, Handshak
     return output, handshake_result
 
 
-def test_a_host_says_its_version_and_the_id_of_the_extension() -> None:
+def test_a_host_sends_its_version_and_the_id_of_the_extension() -> None:
     output, _ = shake_hands(b"{}")
 
     assert output.method.name == "initialize"
@@ -105,7 +105,7 @@ def test_the_id_of_an_extension_is_sent_to_it() -> None:
     assert read.config == {}
 
 
-def test_a_host_that_says_nothing_is_served_all_the_same() -> None:
+def test_a_host_that_sends_no_members_is_served() -> None:
     assert MAPPING.server_handshake.decode_params(None, LinkState("weather")).plugin_id == "weather"
 
 

@@ -105,7 +105,7 @@ def test_values_that_the_contract_lacks_are_taken_from_the_data_of_an_event() ->
     assert (output[2]["duration_ms"], output[2]["error"]) == (12, "gone")
 
 
-def test_a_link_of_which_nothing_is_known_has_no_agent() -> None:
+def test_a_link_without_session_data_has_no_agent() -> None:
     assert HOOKS.encode_request(BEFORE_MESSAGE, LinkState("weather")).params.agent_id == ""
 
 
@@ -218,7 +218,7 @@ def test_an_extension_is_called_under_the_names_of_all_four_hooks() -> None:
     }
 
 
-def test_names_of_hooks_and_their_kinds() -> None:
+def test_hook_names_are_mapped_to_their_kinds() -> None:
     kinds, unknown = to_hook_kinds(("after_message", "before_tool_call", "on_sunrise", "after_message"))
 
     assert kinds == (HookKind.ON_MESSAGE_COMPLETE, HookKind.BEFORE_TOOL_CALL)

@@ -113,7 +113,7 @@ async def test_a_host_of_nexo_gets_an_abort_for_a_block_before_a_message() -> No
 
 
 @pytest.mark.loops
-async def test_its_grants_decide_its_calls() -> None:
+async def test_the_grants_of_an_extension_decide_about_its_calls() -> None:
     methods = Registry()
 
     @methods.handle(AGENTS)

@@ -43,7 +43,7 @@ def write(folder: Path, text: str, name: str = "config/extensions.yaml") -> Path
     return path
 
 
-def test_a_host_is_started_with_what_the_file_says(tmp_path: Path) -> None:
+def test_a_host_is_started_with_the_settings_of_the_file(tmp_path: Path) -> None:
     arguments = load_extensions_yaml(write(tmp_path, WHOLE)).host_arguments()
 
     assert arguments == {

@@ -140,21 +140,21 @@ def test_an_unknown_member_is_reported_in_every_table(table: str, pointer: str) 
 
 
 @pytest.mark.parametrize("id", ["Weather", "9lives", "a b", "", "x" * 65, "a.b", "wetter-ü"])
-def test_an_id_is_of_few_letters(id: str) -> None:
+def test_an_id_may_hold_few_kinds_of_characters(id: str) -> None:
     assert [*problems_of(SMALL.replace("weather", id))] == ["/plugin/id"]
 
 
 @pytest.mark.parametrize(
     "id", ["agent", "browser", "core", "email", "heartbeat", "memory", "telegram", "whatsapp", "slack"]
 )
-def test_some_ids_are_the_hosts_own(id: str) -> None:
+def test_some_ids_are_reserved_for_the_host(id: str) -> None:
     found = problems_of(SMALL.replace("weather", id), NexoManifestReader(reserved={"slack"}))
 
     assert "reserved" in found["/plugin/id"]
 
 
 @pytest.mark.parametrize("version", ["1", "1.0", "v1.0.0", "01.0.0", "latest", ""])
-def test_a_version_is_a_semantic_one(version: str) -> None:
+def test_a_version_must_be_semantic(version: str) -> None:
     assert [*problems_of(SMALL.replace("0.1.0", version))] == ["/plugin/version"]
 
 
@@ -204,7 +204,7 @@ def test_the_build_metadata_of_a_version_is_ignored() -> None:
 @pytest.mark.parametrize(
     "capabilities", ["[capabilities]", "[capabilities]\ntools = []", "[capabilities.admin]\nrequired = ['x']", ""]
 )
-def test_an_extension_brings_something_along(capabilities: str) -> None:
+def test_an_extension_must_declare_a_capability(capabilities: str) -> None:
     text = SMALL.replace('[capabilities]\ntools = ["get"]', capabilities)
 
     assert [*problems_of(text)] == ["/capabilities"]
@@ -219,7 +219,7 @@ def test_each_kind_of_capability_is_enough_and_names_each_once(kind: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["Get", "get-it", "9", "", "x" * 65])
-def test_capabilities_have_names_of_few_letters(name: str) -> None:
+def test_names_of_capabilities_may_hold_few_kinds_of_characters(name: str) -> None:
     assert [*problems_of(SMALL.replace('"get"', f'"{name}"'))] == ["/capabilities/tools/0"]
 
 
@@ -245,7 +245,7 @@ def test_only_programs_can_be_started(transport: str, pointers: list[str]) -> No
     assert [*problems_of(text)] == pointers
 
 
-def test_servers_have_names_of_few_letters() -> None:
+def test_names_of_servers_may_hold_few_kinds_of_characters() -> None:
     assert [*problems_of(WHOLE.replace("gmail", "G" * 3))] == ["/mcp_servers/GGG"]
     assert [*problems_of(WHOLE.replace("mcp_servers.gmail", f"mcp_servers.{'g' * 33}"))] == [f"/mcp_servers/{'g' * 33}"]
 
@@ -262,7 +262,7 @@ def test_invalid_toml_is_reported() -> None:
     assert [*problems_of("[plugin")] == [""]
 
 
-def test_problems_have_hints_where_there_is_more_to_report() -> None:
+def test_some_problems_have_hints() -> None:
     assert "kind" in READER.hint_for(("/transport", "x"))
     assert READER.hint_for(("/meta/author", "x")) == ""
 
@@ -275,7 +275,7 @@ def lay_out(folder: Path, id: str) -> None:
     (folder / "plugin.toml").write_text(SMALL.replace("weather", id), encoding="utf-8")
 
 
-def test_extensions_are_found_with_their_particulars(tmp_path: Path) -> None:
+def test_extensions_are_found_with_their_extra_settings(tmp_path: Path) -> None:
     lay_out(tmp_path / "weather", "weather")
 
     [candidate] = discover_extensions([tmp_path], readers=[READER]).candidates
@@ -300,7 +300,7 @@ def test_a_configuration_leads_to_extensions_and_chooses_among_them(tmp_path: Pa
     assert report.disabled == 2
 
 
-def test_a_configuration_that_turns_all_off_leads_nowhere(tmp_path: Path) -> None:
+def test_a_configuration_that_turns_all_extensions_off_finds_none(tmp_path: Path) -> None:
     lay_out(tmp_path / "extensions" / "weather", "weather")
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "extensions.yaml").write_text("extensions: {enabled: false}", encoding="utf-8")

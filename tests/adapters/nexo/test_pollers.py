@@ -26,7 +26,7 @@ from becket.contract.tools import Tool
 from becket.errors import ERROR_CODES, CallTimeout, RemoteError, RpcError
 
 
-def test_a_tick_travels_with_all_its_members() -> None:
+def test_a_tick_is_sent_with_all_its_members() -> None:
     tick = PollTickParams("rain", "job-1", "ana", None, {"city": "Bogotá"}, "2026-05-04T10:00:00+00:00")
 
     assert POLL_TICK.name == "poll_tick"
@@ -40,7 +40,7 @@ def test_a_tick_travels_with_all_its_members() -> None:
     }
 
 
-def test_all_of_what_a_tick_has_found_may_be_left_out() -> None:
+def test_every_member_of_the_result_of_a_tick_may_be_omitted() -> None:
     found = msgspec.json.decode(
         b'{"items_seen":3,"deliver":[{"channel":"telegram","recipient":"1","payload":{"text":"x"}}],"extra":1}',
         type=PollTickResult,
@@ -51,7 +51,7 @@ def test_all_of_what_a_tick_has_found_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize("cursor", [b"", b"7", b"\xff\xfe\x00", b"a longer one"])
-def test_a_cursor_comes_back_as_it_was(cursor: bytes) -> None:
+def test_a_cursor_is_returned_unchanged(cursor: bytes) -> None:
     assert "=" not in encode_cursor(cursor)
     assert decode_cursor(encode_cursor(cursor)) == cursor
 
@@ -59,7 +59,7 @@ def test_a_cursor_comes_back_as_it_was(cursor: bytes) -> None:
 @pytest.mark.parametrize(
     ("cursor", "read"), [(None, None), ("Nw==", b"7"), ("Nw", b"7"), ("x", None), ("é", None), ("__8", b"\xff\xff")]
 )
-def test_a_cursor_that_cannot_be_decoded_is_none(cursor: str | None, read: bytes | None) -> None:
+def test_a_cursor_that_cannot_be_decoded_counts_as_absent(cursor: str | None, read: bytes | None) -> None:
     assert decode_cursor(cursor) == read
 
 
@@ -81,11 +81,11 @@ def test_a_poller_fails_with_the_number_of_its_kind(error: RpcError, code: int) 
         (7, PollFailure.TRANSIENT),
     ],
 )
-def test_a_host_reads_from_the_number_what_to_do(code: int, fault: PollFailure) -> None:
+def test_the_error_number_determines_what_the_host_does(code: int, fault: PollFailure) -> None:
     assert classify_failure(RemoteError(method="poll_tick", code=code, message="x")) is fault
 
 
-def test_no_response_at_all_may_pass() -> None:
+def test_a_missing_response_is_a_transient_failure() -> None:
     assert classify_failure(CallTimeout("poll_tick", 30)) is PollFailure.TRANSIENT
 
 

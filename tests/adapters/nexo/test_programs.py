@@ -53,7 +53,7 @@ def tick(config: dict[str, Any], cursor: str | None = None) -> nexo.PollTickPara
 
 
 @pytest.mark.loops
-async def test_its_tools_are_called_and_its_errors_are_known() -> None:
+async def test_the_tools_of_a_program_are_called_and_its_errors_are_mapped() -> None:
     with fail_after(60):
         async with connect_extension(WEATHER, dialect="nexo", grants=["tools.register"]) as weather:
             assert [tool.name for tool in weather.tools] == ["forecast", "whoami", "agents"]
@@ -85,7 +85,7 @@ async def test_calls_that_nexo_lacks_are_refused_before_anything_is_sent() -> No
 
 
 @pytest.mark.loops
-async def test_its_hooks_are_called_through_the_contract(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_hooks_of_a_program_are_called_through_the_contract(caplog: pytest.LogCaptureFixture) -> None:
     async def ask(weather: Extension, event: HookEvent) -> Any:
         return await weather.handle_hook(event)
 
@@ -108,7 +108,7 @@ async def test_its_hooks_are_called_through_the_contract(caplog: pytest.LogCaptu
 
 
 @pytest.mark.loops
-async def test_its_pollers_are_called_and_fail_as_declared() -> None:
+async def test_the_pollers_of_a_program_are_called_and_fail_as_declared() -> None:
     with fail_after(60):
         async with connect_extension(WEATHER, dialect="nexo") as weather:
             tools = nexo.decode_poller_tools(
@@ -132,7 +132,7 @@ async def test_its_pollers_are_called_and_fail_as_declared() -> None:
 
 
 @pytest.mark.loops
-async def test_it_may_call_its_host_within_its_grants() -> None:
+async def test_a_program_may_call_its_host_within_its_grants() -> None:
     permission = nexo.to_permission("agents_crud")
     with fail_after(60):
         async with connect_extension(
@@ -149,7 +149,7 @@ async def test_it_may_call_its_host_within_its_grants() -> None:
 
 
 @pytest.mark.loops
-async def test_only_the_host_sends_it_the_session() -> None:
+async def test_a_caller_cannot_forge_the_session_that_the_host_sends() -> None:
     forged = {"_meta": {"agent_id": "mallory"}}
     meta = nexo.build_session_meta("ana", "s-1", channel="whatsapp", account_id="p")
     with fail_after(60):
@@ -163,7 +163,7 @@ async def test_only_the_host_sends_it_the_session() -> None:
     assert alone["session"] == {"agent_id": "becket", "session_id": None}
 
 
-async def test_shutdown_sends_the_reason() -> None:
+async def test_shutdown_has_the_reason() -> None:
     lines: list[str] = []
     with fail_after(60):
         weather = await connect_extension(WEATHER, dialect="nexo", on_stderr=lines.append)
@@ -212,7 +212,9 @@ def host_of(folder: Path, data: Path | None = None, **options: Any) -> Host:
 
 
 @pytest.mark.loops
-async def test_a_host_finds_and_runs_them_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_finds_and_runs_programs_of_nexo_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WEATHER_MOOD", "fair")
     monkeypatch.setenv("WEATHER_API_KEY", "hidden")
     folder = lay_out(tmp_path / "extensions", "weather", "lamp")
@@ -265,7 +267,7 @@ def test_the_manifests_of_the_programs_are_read() -> None:
 # -- an extension of becket
 
 
-def test_a_host_of_that_system_drives_an_extension_of_becket() -> None:
+def test_a_host_of_nexo_drives_an_extension_of_becket() -> None:
     program = [sys.executable, str(PROGRAMS / "mini_host.py"), sys.executable, str(PROGRAMS / "served.py")]
     done = subprocess.run(program, capture_output=True, check=True, timeout=100, encoding="utf-8")
     output = [(name, value) for name, value in map(json.loads, done.stdout.splitlines())]

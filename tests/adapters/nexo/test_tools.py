@@ -27,7 +27,7 @@ def sealed(input: dict[str, Any], meta: dict[str, Any] | None, state: LinkState)
     return MAPPING.add_call_metadata(ToolCall("get", input), meta, state).input
 
 
-def test_a_call_travels_with_its_name_and_arguments() -> None:
+def test_a_call_is_sent_with_its_name_and_arguments() -> None:
     request = CALLS.encode_request(ToolCall("get", {"city": "Bogotá"}), LinkState("weather"))
 
     assert request.method.name == "tools/call"
@@ -117,7 +117,7 @@ def test_a_known_channel_is_sent_as_a_binding() -> None:
         (None, {}),
     ],
 )
-def test_a_tool_can_read_what_its_host_says_of_the_session(params: Any, meta: dict[str, Any]) -> None:
+def test_a_tool_can_read_the_session_that_its_host_sends(params: Any, meta: dict[str, Any]) -> None:
     assert get_session_meta(SimpleNamespace(wire_request=WireRequest(TOOLS_CALL, params))) == meta
 
 

@@ -66,7 +66,7 @@ def gathered(*events: CommandEvent) -> Any:
     return run
 
 
-def test_a_command_comes_to_the_payload_of_its_task() -> None:
+def test_the_result_of_a_command_is_the_payload_of_its_task() -> None:
     assert gathered(Text("a"), CommandRunDone({"n": 1})).result() == {"n": 1}
 
 

@@ -21,7 +21,7 @@ def test_the_dialect_is_found_by_its_name() -> None:
     assert find_dialect("roder") is RODER
 
 
-def test_its_mapping_is_loaded_on_first_use() -> None:
+def test_the_mapping_is_loaded_on_first_use() -> None:
     assert RODER.load_mapping is not None
     assert RODER.load_mapping().dialect == "roder"
 
@@ -58,7 +58,7 @@ def test_a_response_and_a_notification_are_written_as_json_rpc_has_them(dialect:
     assert codec.encode_notification("a/b", b"{}") == b'{"jsonrpc":"2.0","method":"a/b","params":{}}'
 
 
-def test_its_host_defaults_apply_to_limits_timeouts_and_restarts() -> None:
+def test_the_host_defaults_of_roder_apply_to_limits_timeouts_and_restarts() -> None:
     defaults = RODER.host_defaults
 
     assert replace(DEFAULT_LIMITS, **defaults.limits, **defaults.host_limits).handshake == 10.0

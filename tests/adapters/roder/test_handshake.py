@@ -109,7 +109,7 @@ def hold(
 # -- the host's side
 
 
-def test_the_host_says_its_versions_and_what_the_manifest_and_the_configuration_give() -> None:
+def test_the_host_sends_its_versions_the_manifest_and_the_configuration() -> None:
     output: list[WireRequest] = []
 
     hold([echo(), {"models": []}], output, introduction(config={"a": 1}))
@@ -261,7 +261,7 @@ def test_a_response_that_cannot_be_read_is_refused(answer: object) -> None:
     assert caught.value.problems[0][1].startswith("process extension returned a malformed initialize result")
 
 
-def test_without_a_manifest_the_response_itself_says_what_there_is() -> None:
+def test_without_a_manifest_the_services_come_from_the_response() -> None:
     answer = echo(extensionId="whoever", manifestChecksum="whatever")
 
     handshake_result = hold([answer, {"models": MODELS}], introduced=introduction(None))
@@ -433,5 +433,5 @@ def test_undeclared_services_are_not_called(query: str, params: object) -> None:
         SERVER_HANDSHAKE.handlers[query](params, state())
 
 
-def test_the_goodbye_gets_a_response_with_an_empty_object() -> None:
+def test_shutdown_gets_a_response_with_an_empty_object() -> None:
     assert SERVER_HANDSHAKE.shutdown_result == {}

@@ -144,7 +144,7 @@ async def test_a_provider_request_has_everything_that_the_host_has() -> None:
 
 
 @pytest.mark.loops
-async def test_a_command_puts_out_what_it_does_and_is_ended_when_it_is_left() -> None:
+async def test_a_command_sends_its_output_and_is_cancelled_when_it_is_left() -> None:
     notes = Notes()
     with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS) as (host, _):
@@ -160,7 +160,7 @@ async def test_a_command_puts_out_what_it_does_and_is_ended_when_it_is_left() ->
 
 
 @pytest.mark.loops
-async def test_an_author_returns_what_an_agent_came_to() -> None:
+async def test_a_dispatch_returns_the_result_of_the_agent() -> None:
     notes = Notes()
     with fail_after(60):
         async with connected(notes, dialect="roder", grants=GRANTS) as (host, _):

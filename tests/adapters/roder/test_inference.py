@@ -105,13 +105,13 @@ def build_event(event: str, stream: str = "s-1") -> Raw:
 
 
 @pytest.mark.parametrize(("event", "text"), EVENTS, ids=[text for _, text in EVENTS])
-def test_an_event_travels_under_the_name_of_its_class(event: InferenceEvent, text: str) -> None:
+def test_an_event_is_sent_under_the_name_of_its_class(event: InferenceEvent, text: str) -> None:
     assert msgspec.json.encode(TaggedEvent.wrap(event)).decode() == text
     assert decode_inference_event(build_event(text)) == event
 
 
 @pytest.mark.parametrize(("item", "text"), ITEMS, ids=[text for _, text in ITEMS])
-def test_an_item_of_a_transcript_travels_under_the_name_of_its_class(item: TranscriptItem, text: str) -> None:
+def test_an_item_of_a_transcript_is_sent_under_the_name_of_its_class(item: TranscriptItem, text: str) -> None:
     assert msgspec.json.encode(TaggedTranscriptItem.wrap(item)).decode() == text
     assert msgspec.json.decode(text, type=TaggedTranscriptItem).value == item
 
@@ -196,7 +196,7 @@ def gathered() -> Any:
     return STREAM_TURN.gather(TURN)
 
 
-def test_a_turn_ends_with_its_last_event_and_gives_that() -> None:
+def test_a_turn_ends_with_its_last_event_and_returns_it() -> None:
     turn = gathered()
     turn.on_response(Raw(b'{"streamId":"s-1"}'))
 

@@ -183,7 +183,7 @@ def test_a_text_is_shown_in_quotes_and_on_one_line() -> None:
     assert format_text('a"\\\n\r\t\0\x07é') == '"a\\"\\\\\\n\\r\\t\\0\\u{7}é"'
 
 
-def test_services_are_shown_as_rust_would() -> None:
+def test_services_are_shown_in_the_notation_of_rust() -> None:
     parameters = {"type": "object", "n": 1, "x": 1.5, "l": [True, None]}
     services = (InferenceEngine("e"), ToolProvider("t", (ToolSpec("w", "d", parameters),)))
 

@@ -80,7 +80,7 @@ def test_fields_that_only_roder_has_are_available_as_extra() -> None:
     assert (loaded.cwd, loaded.folder) == (None, "/ext/demo")
 
 
-def test_a_launch_says_little_and_the_rest_is_as_usual() -> None:
+def test_members_that_a_launch_omits_have_their_defaults() -> None:
     found = read(SINK + '[launch]\ncommand = "sink"\n')
 
     assert found.manifest.command == ("sink",)
@@ -89,7 +89,7 @@ def test_a_launch_says_little_and_the_rest_is_as_usual() -> None:
     assert found.extra.event_filter == EventFilter()
 
 
-def test_a_start_has_a_millisecond_at_least() -> None:
+def test_a_start_timeout_is_at_least_a_millisecond() -> None:
     assert read(SINK + '[launch]\ncommand = "x"\nstartup_timeout_ms = 0\n').manifest.limits.handshake == 0.001
 
 
@@ -168,7 +168,7 @@ def read_list(workspace: Path, text: str) -> ExtensionList:
     return READER.read_list(text.encode(), str(path), ScopedFiles(str(path.parent), str(workspace)))
 
 
-def test_an_entry_says_how_the_extension_of_a_manifest_is_started(workspace: Path) -> None:
+def test_an_entry_determines_how_the_extension_of_a_manifest_is_started(workspace: Path) -> None:
     text = entry(args=["main.py"], cwd="extensions/demo", startup_timeout_ms=2000) + "event_filter.kinds = ['turn.']\n"
 
     [found] = read_list(workspace, "model = 'small'\n" + text).extensions
@@ -250,7 +250,7 @@ def test_a_program_elsewhere_has_its_whole_path(workspace: Path) -> None:
     assert found.manifest.command == (str(workspace / "tools" / "run"),)
 
 
-def test_one_entry_that_cannot_be_used_leaves_the_others_alone(workspace: Path) -> None:
+def test_one_entry_that_cannot_be_used_does_not_affect_the_others(workspace: Path) -> None:
     (workspace / "broken.toml").write_text("id = ", encoding="utf-8")
     (workspace / "empty.toml").write_text(SINK.replace('[{ type = "event_sink", id = "s" }]', "[]"), encoding="utf-8")
     text = "".join(

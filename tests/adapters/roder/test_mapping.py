@@ -265,7 +265,7 @@ def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:
     )
 
 
-def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
+def test_a_custom_task_and_a_custom_turn_end_with_their_results() -> None:
     task, turn = MAPPING.methods["tasks/execute"], MAPPING.methods["inference/streamTurn"]
     assert task.encode_end_events is not None
     assert turn.encode_end_events is not None
@@ -287,7 +287,7 @@ def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
 # -- the rest
 
 
-def test_the_goodbye_is_a_request_with_empty_params() -> None:
+def test_shutdown_is_a_request_with_empty_params() -> None:
     assert MAPPING.encode_shutdown is not None
     wire_request = MAPPING.encode_shutdown(extension_state())
 

@@ -67,7 +67,7 @@ def dispatch(prompt: str, **more: Any) -> roder.DispatchParams:
 
 
 @pytest.mark.loops
-async def test_its_tools_are_called_and_fail_with_their_messages() -> None:
+async def test_the_tools_of_a_program_are_called_and_fail_with_their_messages() -> None:
     with fail_after(60):
         async with workshop() as shop:
             names = [tool.name for tool in shop.tools]
@@ -83,7 +83,7 @@ async def test_its_tools_are_called_and_fail_with_their_messages() -> None:
 
 
 @pytest.mark.loops
-async def test_its_models_respond_whole_and_in_deltas() -> None:
+async def test_the_models_of_a_program_respond_whole_and_in_deltas() -> None:
     with fail_after(60):
         async with workshop() as shop:
             [provider] = shop.providers
@@ -127,7 +127,7 @@ async def test_two_concurrent_responses_stay_separate() -> None:
 
 
 @pytest.mark.loops
-async def test_its_executors_are_commands() -> None:
+async def test_the_executors_of_a_program_are_commands() -> None:
     with fail_after(60):
         async with workshop() as shop:
             async with shop.invoke_command("build", ["desk", "shelf"]) as run:
@@ -165,7 +165,7 @@ async def test_an_abandoned_command_is_cancelled_and_its_output_preserved() -> N
 
 
 @pytest.mark.loops
-async def test_its_tasks_and_agents_are_used_by_their_own_methods() -> None:
+async def test_the_tasks_and_agents_of_a_program_are_used_by_their_own_methods() -> None:
     with fail_after(60):
         async with workshop() as shop:
             spec = (await shop.peer.call(roder.TASKS_SPEC, roder.TaskSpecParams("build"))).spec
@@ -208,7 +208,7 @@ async def test_a_dispatch_that_takes_too_long_is_cancelled_with_the_reason() -> 
 
 
 @pytest.mark.loops
-async def test_it_gets_the_events_that_its_filter_allows() -> None:
+async def test_a_program_gets_the_events_that_its_filter_allows() -> None:
     heard: list[Any] = []
     is_told = anyio.Event()
     methods = Registry()
@@ -248,7 +248,7 @@ async def test_calls_that_roder_lacks_are_refused_before_anything_is_sent() -> N
                 await shop.open_editor("c", "f")
 
 
-async def test_a_program_without_a_manifest_says_itself_what_it_offers() -> None:
+async def test_the_services_of_a_program_without_a_manifest_come_from_its_response() -> None:
     with fail_after(60):
         async with workshop(extra=None) as shop:
             assert [tool.name for tool in shop.tools] == ["word_count", "divide"]
@@ -328,7 +328,7 @@ def lay_out(folder: Path, *names: str) -> Path:
 
 
 @pytest.mark.loops
-async def test_a_host_finds_it_in_a_folder_and_starts_it(tmp_path: Path) -> None:
+async def test_a_host_finds_a_program_in_a_folder_and_starts_it(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "workshop")
     with fail_after(60):
         async with Host([folder], grants={"workshop": ["tools.register", "providers.register"]}, data=None) as host:
@@ -351,7 +351,7 @@ async def test_a_program_in_node_is_found_and_started(tmp_path: Path) -> None:
     assert rolled == "rolled 3"
 
 
-async def test_a_configuration_of_roder_says_how_one_is_started(tmp_path: Path) -> None:
+async def test_a_configuration_of_roder_determines_how_a_program_is_started(tmp_path: Path) -> None:
     lay_out(tmp_path / "extensions", "workshop")
     (tmp_path / ".roder").mkdir()
     (tmp_path / ".roder" / "config.toml").write_text(
@@ -369,7 +369,7 @@ async def test_a_configuration_of_roder_says_how_one_is_started(tmp_path: Path) 
 
 
 @pytest.mark.loops
-async def test_a_dead_program_stays_dead(tmp_path: Path) -> None:
+async def test_a_program_that_was_killed_is_not_restarted(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "workshop")
     is_over = anyio.Event()
     with fail_after(60):
@@ -412,7 +412,7 @@ def test_the_same_host_uses_all_services_of_the_workshop() -> None:
     assert ran.stdout.splitlines()[-1] == "shutdown {}"
 
 
-def test_an_extension_whose_manifest_says_something_else_refuses_to_start(tmp_path: Path) -> None:
+def test_an_extension_refuses_to_start_with_a_manifest_that_does_not_match_it(tmp_path: Path) -> None:
     manifest = tmp_path / "roder-extension.toml"
     text = (PROGRAMS / "served" / "roder-extension.toml").read_text(encoding="utf-8")
     manifest.write_text(text.replace('id = "tidy"', 'id = "sweep"'), encoding="utf-8")

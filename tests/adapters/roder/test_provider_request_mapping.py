@@ -81,7 +81,7 @@ def test_a_request_preserves_everything_that_both_protocols_have() -> None:
     )
 
 
-def test_a_request_without_thought_or_tools_says_so() -> None:
+def test_a_request_without_reasoning_and_tools_disables_them() -> None:
     plain = ProviderRequest("local", "small", "demo:local:small", (user("hi"),))
 
     requested = to_inference_request(plain, "local", "small")
@@ -90,7 +90,7 @@ def test_a_request_without_thought_or_tools_says_so() -> None:
     assert to_provider_request(requested, "local", "demo") == plain
 
 
-def test_a_tool_that_says_little_of_itself_is_passed_on_all_the_same() -> None:
+def test_a_tool_without_members_is_passed_on() -> None:
     requested = to_inference_request(replace(REQUEST, tools=({},)), "e", "m")
 
     assert requested.tools == (ToolSpec("", "", {"type": "object"}),)

@@ -90,7 +90,9 @@ def test_a_program_without_a_file_is_reported_and_served(places: Path, caplog: p
     assert "there is no roder-extension.toml" in caplog.text
 
 
-def test_a_program_without_a_name_is_looked_for_by_its_arguments(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_a_program_without_a_name_is_searched_by_its_arguments(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delattr(sys.modules["__main__"], "__file__")
     monkeypatch.setattr(sys, "argv", [str(places / "program" / "demo.py")])
     (places / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
@@ -98,7 +100,7 @@ def test_a_program_without_a_name_is_looked_for_by_its_arguments(places: Path, m
     assert load_served_manifest(state()).has_file
 
 
-def test_a_file_that_cannot_be_used_is_a_response(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_used_is_reported_in_the_response(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MANIFEST_VARIABLE, str(places / "nowhere.toml"))
 
     with pytest.raises(RpcError) as caught:
@@ -121,7 +123,7 @@ def test_a_file_of_another_shape_is_refused_with_all_its_problems(tmp_path: Path
 # -- what the class comes to
 
 
-def test_a_class_comes_to_services_of_all_types() -> None:
+def test_a_class_is_described_as_services_of_all_types() -> None:
     loaded = build_default_manifest(state("events/handle", "subagents/dispatch"))
 
     assert loaded.manifest.provides == (
@@ -135,7 +137,7 @@ def test_a_class_comes_to_services_of_all_types() -> None:
     assert loaded.manifest.version == "1.0.0"
 
 
-def test_a_class_that_offers_nothing_comes_to_nothing() -> None:
+def test_a_class_that_offers_nothing_has_no_services() -> None:
     assert build_default_manifest(state(with_all=False)).manifest.provides == ()
 
 

@@ -185,7 +185,7 @@ def test_an_event_of_an_unknown_type_cannot_be_read(read: Any) -> None:
 # -- gathering
 
 
-def test_a_dispatch_ends_with_what_the_agent_came_to() -> None:
+def test_a_dispatch_ends_with_the_result_of_the_agent() -> None:
     assert SUBAGENTS_DISPATCH.gather is not None
     work = SUBAGENTS_DISPATCH.gather(DISPATCH)
     work.on_response(Raw(b'{"dispatchId":"d-1"}'))
@@ -204,7 +204,7 @@ def test_a_dispatch_that_failed_names_its_dispatcher() -> None:
     assert caught.value.message == "subagent dispatcher d failed: broke"
 
 
-def test_a_run_ends_with_what_it_came_to() -> None:
+def test_a_run_ends_with_its_result() -> None:
     assert TASKS_EXECUTE.gather is not None
     work = TASKS_EXECUTE.gather(RUN)
     work.on_response(Raw(b'{"executionId":"e-1"}'))
@@ -260,7 +260,7 @@ def test_an_abandoned_run_is_cancelled_by_its_host(why: CancelReason) -> None:
     assert params == CancelTaskParams(executor_id="x", execution_id="e-1", reason="task cancelled by host")
 
 
-def test_a_dispatch_may_take_half_an_hour_or_what_its_request_says() -> None:
+def test_a_dispatch_may_take_half_an_hour_or_the_time_of_its_request() -> None:
     hurried = replace(DISPATCH, request=replace(DISPATCH.request, timeout_seconds=5))
 
     assert SUBAGENTS_DISPATCH.timeout == get_dispatch_timeout(DISPATCH) == 1800.0

@@ -93,7 +93,7 @@ async def test_a_hook_fails_open_where_no_copy_follows_the_crash(tmp_path: Path)
             assert reading.problem is not None
 
 
-async def test_the_operator_may_let_a_crashed_hook_be(tmp_path: Path) -> None:
+async def test_the_operator_may_disable_the_second_call_of_a_crashed_hook(tmp_path: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with host_of(tmp_path, supervision=SupervisionPolicy(resends_hooks=False)) as host:
             await host.ready("guard")
@@ -111,7 +111,7 @@ async def test_a_tool_call_whose_process_died_is_not_sent_again(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("fail", FAIL_FIRST.values(), ids=FAIL_FIRST.keys())
-async def test_a_tool_call_is_sent_once_more_where_the_operator_wants_restarts_on_errors(
+async def test_a_tool_call_is_sent_once_more_where_the_operator_configures_restarts_on_errors(
     tmp_path: Path, fail: str
 ) -> None:
     with anyio.fail_after(PATIENCE):
@@ -132,7 +132,7 @@ async def test_a_tool_call_is_sent_twice_at_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fail", FAIL_FIRST.values(), ids=FAIL_FIRST.keys())
-async def test_a_command_is_run_once_more_where_the_operator_wants_restarts_on_errors(
+async def test_a_command_is_run_once_more_where_the_operator_configures_restarts_on_errors(
     tmp_path: Path, fail: str
 ) -> None:
     with anyio.fail_after(PATIENCE):

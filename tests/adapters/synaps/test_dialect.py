@@ -62,7 +62,7 @@ def framed(body: str | bytes, header: str = "Content-Length: {}\r\n\r\n") -> byt
 # -- frames
 
 
-def test_it_is_found_by_its_name() -> None:
+def test_the_dialect_is_found_by_its_name() -> None:
     assert find_dialect("synaps") is SYNAPS
 
 

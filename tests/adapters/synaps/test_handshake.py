@@ -23,7 +23,7 @@ FIRST_MESSAGE = {
 }
 
 
-def test_a_host_says_five_things_and_no_more() -> None:
+def test_a_host_sends_five_members_and_no_more() -> None:
     introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), cwd="/here", config={"a": 1})
     greeting = client_handshake(introduction)
     output = next(greeting)

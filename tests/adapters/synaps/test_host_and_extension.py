@@ -110,7 +110,7 @@ class Demo(ExtensionServer):
         return SidecarArgs(("--fast",), "en")
 
 
-async def test_memory_and_configuration_are_as_simple_as_that_system_has_them() -> None:
+async def test_memory_and_configuration_have_only_the_members_of_synaps() -> None:
     async with connected(Demo(), grants=GRANTS, dialect="synaps") as (host, demo):
         assert await host.call_tool_json("keep", {"text": "milk"}) == {
             "ok": True,

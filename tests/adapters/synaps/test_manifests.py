@@ -42,7 +42,7 @@ def problems(extension: Any, **members: Any) -> list[tuple[str, str]]:
 # -- what is read
 
 
-def test_all_that_a_plugin_says_is_understood() -> None:
+def test_every_member_of_a_plugin_is_read() -> None:
     manifest = read(
         {
             "protocol_version": 1,
@@ -159,7 +159,7 @@ def test_the_importance_of_a_sidecar_has_bounds(importance: int, kept: int) -> N
 
 
 @pytest.mark.parametrize(("version", "read_as"), [("2.1.0-rc.1", "2.1.0-rc.1"), ("v2", "0.0.0"), (None, "0.0.0")])
-def test_a_version_that_cannot_be_compared_is_none(version: str | None, read_as: str) -> None:
+def test_a_version_that_cannot_be_compared_counts_as_absent(version: str | None, read_as: str) -> None:
     assert read(EXTENSION, version=version).version == read_as
 
 
@@ -172,7 +172,7 @@ def test_arguments_are_used_as_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sidecar", [{"command": "bin/x"}, {"command": " ", "protocol_version": 2}])
-def test_a_sidecar_that_no_host_takes_is_left_out(sidecar: dict[str, Any]) -> None:
+def test_a_sidecar_that_no_host_accepts_is_left_out(sidecar: dict[str, Any]) -> None:
     assert not isinstance(read(EXTENSION, provides={"sidecar": sidecar}).sidecar, SidecarEntry)
 
 
@@ -319,7 +319,7 @@ def test_plugins_are_found_among_all_others(tmp_path: Path) -> None:
         ({"HOME": "/h", "SYNAPS_DISABLE_PROJECT_PLUGINS": "0"}, ("/h/.synaps-cli/plugins", "/work/.synaps/plugins")),
     ],
 )
-def test_plugins_stand_where_the_system_looks_for_them(variables: dict[str, str], roots: tuple[str, ...]) -> None:
+def test_plugins_are_found_in_the_folders_of_synaps(variables: dict[str, str], roots: tuple[str, ...]) -> None:
     assert find_plugin_roots(variables, "/work") == roots
 
 
@@ -333,7 +333,7 @@ ENTRIES = {
 }
 
 
-def test_a_value_comes_from_where_the_system_takes_it_and_is_text() -> None:
+def test_a_value_comes_from_the_sources_of_synaps_and_is_text() -> None:
     variables = {"SYNAPS_EXTENSION_MY_DEMO_MAX_RETRIES": "many", "MY_KEY": "k", "SYNAPS_EXTENSION_MY_DEMO_ENDPOINT": ""}
     found = resolve_config(
         "my-demo", ENTRIES, variables=variables, stored={"endpoint": "stored"}, defaults=SYNAPS.host_defaults

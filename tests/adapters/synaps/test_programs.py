@@ -58,7 +58,7 @@ async def test_an_extension_that_calls_the_host_during_a_call_is_served() -> Non
         assert await journal.sidecar_args() == SidecarArgs(("--quiet",), "en")
 
 
-async def test_it_sees_the_variables_and_the_folder_of_that_system(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_sees_the_variables_and_the_folder_of_synaps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     with anyio.fail_after(PATIENCE):
@@ -72,7 +72,7 @@ async def test_it_sees_the_variables_and_the_folder_of_that_system(monkeypatch: 
     assert "XDG_RUNTIME_DIR" in received["variables"]
 
 
-async def test_its_memory_is_in_the_store_of_a_data_directory(tmp_path: Path) -> None:
+async def test_the_memory_of_a_program_is_in_the_store_of_a_data_directory(tmp_path: Path) -> None:
     options: dict[str, Any] = {"grants": {"journal": ALL}, "extensions": TOKEN, "only": ["journal"]}
     with anyio.fail_after(2 * PATIENCE):
         async with Host([PROGRAMS], data=tmp_path, **options) as host:
@@ -94,7 +94,7 @@ ALL = [
 ]
 
 
-async def test_its_events_are_read_however_they_are_written() -> None:
+async def test_the_events_of_a_program_are_read_in_every_form() -> None:
     async with start("journal", config={"greeting": "Hi"}) as journal:
         async with journal.stream("aloud", "slow", messages=[user("a b")]) as answer:
             events = [event async for event in answer]
@@ -132,7 +132,7 @@ async def test_a_hook_is_called_as_its_manifest_declares() -> None:
             assert (await host.run_hooks(harmless)).result == Continue()
 
 
-async def test_a_shell_script_is_a_good_extension() -> None:
+async def test_a_shell_script_can_be_an_extension() -> None:
     async with start("guard") as guard:
         theft = HookEvent.before_tool_call("cat", {"file": "/etc/passwd"})
         assert await guard.handle_hook(theft) == Block("/etc is not yours")
@@ -252,7 +252,7 @@ async def test_the_end_of_the_program_ends_every_call() -> None:
         assert crashed.value.exit_code == 4
 
 
-async def test_a_flood_of_nonsense_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_flood_of_invalid_messages_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     program = """
 asked = receive()["id"]

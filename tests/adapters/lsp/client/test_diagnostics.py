@@ -21,7 +21,7 @@ def report(uri: str, text: str, version: int | None = None) -> types.PublishDiag
 SYNCED = types.ServerCapabilities(text_document_sync=types.TextDocumentSyncKind.Full)
 
 
-async def test_diagnostics_are_the_first_that_come_after_the_last_change() -> None:
+async def test_the_first_diagnostics_after_the_last_change_are_returned() -> None:
     async with (
         linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
         client.open_document("file:///a%20b.py", "x") as document,
@@ -36,7 +36,7 @@ async def test_diagnostics_are_the_first_that_come_after_the_last_change() -> No
         assert [one.message for one in client.diagnostics[document.uri].diagnostics] == ["second"]
 
 
-async def test_a_server_that_publishes_in_parts_is_waited_for() -> None:
+async def test_all_parts_of_published_diagnostics_are_awaited() -> None:
     async with (
         linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
         client.open_document("file:///a.py", "x") as document,
@@ -53,7 +53,7 @@ async def test_a_server_that_publishes_in_parts_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("quiet", [0.0, 0.05])
-async def test_a_change_meanwhile_is_waited_for_too(quiet: float) -> None:
+async def test_diagnostics_for_a_change_made_meanwhile_are_awaited(quiet: float) -> None:
     async with (
         linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
         client.open_document("file:///a.py", "x") as document,
@@ -75,7 +75,7 @@ async def test_a_change_meanwhile_is_waited_for_too(quiet: float) -> None:
         assert found == ["of y"]
 
 
-async def test_diagnostics_of_any_document_are_a_subscription() -> None:
+async def test_diagnostics_of_all_documents_can_be_subscribed_to() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _), client.published_diagnostics() as feed:
         await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report("file:///other.py", "x"))
         assert (await anext(feed)).uri == "file:///other.py"
@@ -90,7 +90,7 @@ async def test_the_oldest_published_diagnostics_are_dropped(monkeypatch: pytest.
         assert list(client.diagnostics) == ["a", "c"]
 
 
-async def test_nothing_published_is_a_timeout_and_a_lost_server_an_error() -> None:
+async def test_missing_diagnostics_are_a_timeout_and_a_lost_server_is_an_error() -> None:
     async with (
         linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
         client.open_document("file:///a.py", "x") as document,

@@ -38,7 +38,7 @@ async def test_a_file_is_read_opened_and_closed(tmp_path: Path) -> None:
     assert f"closed {document.uri}" in received.words
 
 
-async def test_a_document_may_be_larger_than_what_other_links_let_wait() -> None:
+async def test_a_document_may_be_larger_than_the_default_queue_limit() -> None:
     text = "x" * (DEFAULT_LIMITS.send_queue + 1)
     async with linked(lsp.LanguageClient(), sync_capabilities(types.TextDocumentSyncKind.Full)) as (
         client,
@@ -122,7 +122,7 @@ async def test_a_server_with_incremental_sync_gets_the_differences() -> None:
         assert received.opened[0].text_document.language_id == "other"
 
 
-async def test_a_server_that_wants_the_whole_gets_it() -> None:
+async def test_a_server_with_full_sync_gets_the_whole_text() -> None:
     async with linked(lsp.LanguageClient(), sync_capabilities(types.TextDocumentSyncKind.Full)) as (
         client,
         _,
@@ -145,7 +145,7 @@ async def test_a_server_without_document_sync_gets_no_notifications(kind: types.
         assert not any(word.startswith("closed") for word in received.words)
 
 
-async def test_a_sync_kind_alone_means_all_of_it() -> None:
+async def test_a_sync_kind_alone_enables_open_save_and_change() -> None:
     capabilities = types.ServerCapabilities(text_document_sync=types.TextDocumentSyncKind.Full)
     async with linked(lsp.LanguageClient(), capabilities) as (client, _, received):
         async with client.open_document("file:///a.py", "one") as document:
@@ -155,7 +155,7 @@ async def test_a_sync_kind_alone_means_all_of_it() -> None:
         assert len(received.opened) == 1
 
 
-async def test_a_server_may_want_the_text_with_every_save() -> None:
+async def test_a_server_may_request_the_text_with_every_save() -> None:
     intent = sync_capabilities(types.TextDocumentSyncKind.Full, types.SaveOptions(include_text=True))
     async with linked(lsp.LanguageClient(), intent) as (client, _, received):
         async with client.open_document("file:///a.py", "one") as document:
@@ -186,7 +186,7 @@ async def test_positions_are_counted_as_the_server_chose() -> None:
             assert document.identifier.uri == "file:///a.py"
 
 
-def test_languages_are_known_by_the_end_of_a_name() -> None:
+def test_the_language_is_derived_from_the_end_of_the_file_name() -> None:
     assert [find_language(uri) for uri in ("file:///A.PY", "file:///b.tsx?x=.py", "untitled:x")] == [
         "python",
         "typescriptreact",

@@ -67,7 +67,7 @@ async def test_a_server_with_an_unknown_position_encoding_is_closed() -> None:
             pytest.fail("it was kept")
 
 
-async def test_a_program_that_is_missing_says_so() -> None:
+async def test_a_missing_program_is_reported() -> None:
     with pytest.raises(StartFailed):
         await lsp.LanguageClient().connect_process(["no-such-language-server"])
 
@@ -96,7 +96,7 @@ async def test_a_server_that_does_not_respond_to_shutdown_is_closed() -> None:
 # -- what the server asks
 
 
-async def test_configuration_gets_a_response_from_the_settings_by_section() -> None:
+async def test_a_configuration_request_gets_the_settings_by_section() -> None:
     client = lsp.LanguageClient(settings={"python": {"lint": {"on": True}}, "flat": 1})
     async with linked(client) as (_, server, _):
         items = [
@@ -269,7 +269,7 @@ async def test_progress_that_the_server_began_itself_is_a_feed_of_its_own() -> N
         )
 
 
-async def test_work_of_the_server_can_be_called_off() -> None:
+async def test_work_of_the_server_can_be_cancelled() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _):
         tokens: list[int | str] = []
 
@@ -282,7 +282,7 @@ async def test_work_of_the_server_can_be_called_off() -> None:
         assert tokens == [7]
 
 
-async def test_a_listener_that_falls_behind_loses_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_subscriber_loses_the_oldest_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("becket.adapters.lsp.client.subscriptions.MAX_QUEUED", 2)
     async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
         for number in range(3):
@@ -312,7 +312,7 @@ async def test_every_waiter_on_one_subscription_gets_an_item() -> None:
         assert len(got) == 2
 
 
-async def test_a_feed_ends_with_the_link_and_says_why() -> None:
+async def test_a_feed_ends_with_the_link_and_raises_the_reason() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
         await server.aclose()
         with pytest.raises(ConnectionLost):

@@ -77,7 +77,7 @@ async def test_the_client_sends_its_identity_and_capabilities_and_then_initializ
     assert received[0]["clientInfo"]["name"] == "becket"
 
 
-async def test_a_server_of_another_version_is_left() -> None:
+async def test_the_link_to_a_server_of_an_unknown_version_is_closed() -> None:
     with pytest.raises(VersionMismatch):
         async with served(initialized_by("1999-01-01")):
             pass
@@ -244,7 +244,7 @@ async def test_a_tool_without_arguments_is_called_with_an_empty_object() -> None
         assert (await client.call_tool("now")).text == "{'name': 'now', 'arguments': {}}"
 
 
-async def test_a_tool_that_fails_returns_a_result_that_says_so() -> None:
+async def test_a_tool_that_fails_returns_a_result_with_the_error_flag() -> None:
     methods = initialized_by(**ALL)
 
     @methods.handle("tools/call")
@@ -299,7 +299,7 @@ async def test_a_tool_can_be_run_as_a_stream_of_its_progress() -> None:
         assert (await run.result()).text == "done"
 
 
-async def test_an_async_function_may_take_progress_and_the_time_between_two_is_what_counts() -> None:
+async def test_an_async_function_may_take_progress_and_the_timeout_counts_from_the_last_progress() -> None:
     methods = initialized_by(**ALL)
 
     @methods.handle("tools/call")
@@ -410,7 +410,7 @@ async def test_subscribing_to_a_class_that_no_server_sends_is_refused() -> None:
             client.on(int)
 
 
-async def test_messages_before_the_end_of_the_handshake_are_not_a_problem() -> None:
+async def test_messages_before_the_end_of_the_handshake_are_accepted() -> None:
     methods = Registry()
 
     @methods.handle("initialize")
