@@ -61,7 +61,7 @@ def test_a_result_is_decoded_as_the_requested_type() -> None:
         assert left.call("sum", [1, 2], returns=Sum) == Sum(3)
 
 
-def test_errors_of_the_remote_peer_arrive_with_their_meaning_and_nothing_more() -> None:
+def test_errors_of_the_remote_peer_have_their_meaning_and_no_internal_details() -> None:
     with blocking_pair() as (left, right):
         serve_some(right)
         outcomes = []
@@ -108,7 +108,7 @@ def test_a_deadline_far_away_is_not_a_problem() -> None:
         assert left.call("echo", [2], timeout=None) == [2]
 
 
-def test_the_remote_peer_leaving_settles_every_call() -> None:
+def test_every_call_settles_when_the_remote_peer_disconnects() -> None:
     with scripted() as (peer, raw):
         calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
         for _ in calls:
@@ -242,7 +242,7 @@ class scripted_echo:
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_a_waiting_thread_continues_when_the_reading_thread_has_left(listen: bool) -> None:
+def test_a_waiting_thread_takes_over_the_reading_when_the_reading_thread_is_done(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         for round in range(50):
             quick = Started(lambda: [peer.call("quick", timeout=8) for _ in range(3)])
@@ -258,7 +258,7 @@ def test_a_waiting_thread_continues_when_the_reading_thread_has_left(listen: boo
             assert slow.result() == "at last"
 
 
-def test_requests_are_served_after_callers_have_handed_the_reading_on_to_each_other() -> None:
+def test_requests_are_served_after_several_threads_took_turns_at_reading() -> None:
     with scripted() as (peer, raw):
         serve_some(peer)
         watch = Watch(peer)
@@ -340,7 +340,7 @@ def test_a_peer_that_cannot_be_made_leaves_no_child_behind(options: dict[str, An
 
 
 @pytest.mark.process
-def test_it_imports_neither_asyncio_nor_anyio_nor_trio() -> None:
+def test_the_blocking_runtime_imports_neither_asyncio_nor_anyio_nor_trio() -> None:
     program = """
 import sys
 from becket.blocking import connect_process

@@ -105,7 +105,7 @@ def test_a_nested_call_is_settled_by_a_close_from_another_thread() -> None:
     assert outcomes == [DisconnectReason.LOCAL_CLOSE]
 
 
-def test_a_worker_that_still_runs_does_not_hold_up_the_end_and_sees_it() -> None:
+def test_a_running_worker_does_not_delay_the_end_and_sees_that_it_is_cancelled() -> None:
     began, look = threading.Event(), threading.Event()
     seen: list[bool] = []
     done = threading.Event()
@@ -154,7 +154,7 @@ def test_a_notification_sent_just_before_close_still_arrives() -> None:
         assert received == list(range(100))
 
 
-def test_a_peer_that_was_never_used_is_closed_without_a_trace() -> None:
+def test_a_peer_that_was_never_used_leaves_nothing_behind() -> None:
     with blocking_pair(listen=False):
         pass
     with blocking_pair():

@@ -59,7 +59,7 @@ def test_a_response_of_another_type_is_a_bad_response() -> None:
             left.call(COUNT)
 
 
-def test_a_call_may_take_as_long_as_its_descriptor_says() -> None:
+def test_a_call_has_the_timeout_of_its_descriptor() -> None:
     with blocking_pair() as (left, right):
         right.handle(SLOW, thread=True)(lambda params, ctx: wait_until_cancelled(ctx))
 
@@ -103,7 +103,7 @@ def test_events_and_notifications_are_read_as_described() -> None:
 
 
 @pytest.mark.parametrize("bound", [{"timeout": 0.01}, {"idle_timeout": 0.01}])
-def test_a_stream_ends_when_its_descriptor_says_so(bound: dict[str, Any]) -> None:
+def test_a_stream_ends_as_its_descriptor_defines(bound: dict[str, Any]) -> None:
     timed = Stream("ticks", Add, Sum, events=TICKS.events, **bound)
     with blocking_pair() as (left, right):
         right.handle("ticks", thread=True)(lambda params, ctx: wait_until_cancelled(ctx))

@@ -122,7 +122,7 @@ def test_a_handler_that_is_cancelled_while_it_waits_sees_it_and_gets_a_response(
         assert raw.receive() == response({"id": 1}, [False, True])
 
 
-def test_a_handler_whose_deadline_passes_while_it_waits_loses_the_call_that_it_waits_for() -> None:
+def test_a_handler_that_misses_its_deadline_while_it_waits_loses_its_nested_call() -> None:
     with scripted(dialect="native") as (peer, raw):
 
         @peer.handle("ask")

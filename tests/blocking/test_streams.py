@@ -82,7 +82,7 @@ def test_events_of_many_threads_arrive_in_the_order_in_which_they_were_sent() ->
 
 
 @pytest.mark.parametrize("thread", [False, True])
-def test_credit_holds_a_producer_back_and_never_for_ever(thread: bool) -> None:
+def test_credit_delays_a_producer_for_a_bounded_time(thread: bool) -> None:
     with blocking_pair(dialect="native") as (left, right):
         serve_counting(right, thread=thread)
         with left.stream("count", {"to": 2000}) as run:

@@ -68,7 +68,7 @@ def do_much(peer: BlockingPeer, seed: int) -> None:
 
 @pytest.mark.parametrize("dialect", ["plain", "native"])
 @pytest.mark.parametrize("seed", range(4))
-def test_threads_that_do_everything_at_once_all_come_back(seed: int, dialect: str) -> None:
+def test_threads_that_do_everything_at_once_all_finish(seed: int, dialect: str) -> None:
     with blocking_pair(dialect=dialect) as (left, right):
         serve(left)
         serve(right)

@@ -40,7 +40,7 @@ def shown(data: Path, *words: str) -> Any:
     return json.loads(here("audit", "--data", str(data), "--json", *words).stdout)
 
 
-def test_all_is_shown_as_a_table(data: Path) -> None:
+def test_the_records_are_shown_as_a_table(data: Path) -> None:
     done = here("audit", "--data", str(data))
 
     header, *rows = done.stdout.splitlines()
@@ -57,7 +57,7 @@ def test_all_is_shown_as_a_table(data: Path) -> None:
     assert "intact" in done.stderr
 
 
-def test_it_is_json_for_programs(data: Path) -> None:
+def test_the_records_are_json_for_programs(data: Path) -> None:
     received = shown(data)
 
     assert (received["ok"], received["problems"]) == (True, [])

@@ -150,7 +150,7 @@ def test_text_typed_before_a_prompt_is_not_a_decision() -> None:
         assert terminal.end() == ExitCode.DENIED
 
 
-def test_with_it_is_started_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
+def test_the_extensions_that_it_needs_are_started_with_it_and_no_others(tmp_path: Path) -> None:
     program = """
 from pathlib import Path
 from becket.extension import ExtensionServer, tool
@@ -217,7 +217,7 @@ Guard().run()
     assert printed_json(*hosted, "--no-hooks", "shell", "run_it", '{"command": "rm"}') == "ran rm"
 
 
-def test_while_a_host_has_the_files_it_says_so_and_what_to_do(tmp_path: Path) -> None:
+def test_while_a_host_uses_the_files_the_command_fails_with_a_hint(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store.sqlite"):
         done = becket("call", "--data", str(tmp_path), *HOSTED[:2], "--yes", "notes", "count")
 
@@ -285,7 +285,9 @@ def test_messages_to_a_program_can_be_recorded_too(calculator: list[str], tmp_pa
         pytest.param(["--dialect", "klingon", "add"], 2, "`klingon` is not one of", id="dialect"),
     ],
 )
-def test_how_a_call_of_a_program_fails(calculator: list[str], words: list[str], code: int, output: str) -> None:
+def test_a_failed_call_of_a_program_has_its_exit_code_and_message(
+    calculator: list[str], words: list[str], code: int, output: str
+) -> None:
     done = becket("call", *words, *calculator)
 
     assert done.returncode == code
@@ -324,7 +326,7 @@ def test_a_program_that_does_not_exist_is_named() -> None:
         pytest.param(["--", "cat"], id="no-method"),
     ],
 )
-def test_a_command_line_that_cannot_be_meant_is_refused(words: list[str]) -> None:
+def test_an_invalid_command_line_is_refused(words: list[str]) -> None:
     done = here("call", *words)
 
     assert done.exit_code == 2

@@ -176,7 +176,7 @@ MODELS = ("eliza:eliza:doctor", "parrot:cage:green", "parrot:cage:grey", "parrot
         ("cage2", "parrot:cage2:grey"),
     ],
 )
-def test_a_part_names_a_model_that_alone_has_it(wanted: str, chosen: str) -> None:
+def test_a_part_of_an_id_selects_the_only_model_that_has_it(wanted: str, chosen: str) -> None:
     assert choose_model(MODELS, wanted) == chosen
 
 
@@ -239,7 +239,7 @@ def test_a_response_that_fails_is_reported_and_the_conversation_continues(parrot
         assert terminal.end() == 0
 
 
-def test_lines_that_were_typed_can_be_had_again(parrot: tuple[str, ...]) -> None:
+def test_typed_lines_are_in_the_history(parrot: tuple[str, ...]) -> None:
     with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
         terminal.expect("> ")
         terminal.enter("hello")

@@ -188,7 +188,7 @@ def test_all_tools_are_called_on_request(tmp_path: Path) -> None:
     assert {params["name"] for method, params in calls_of(tmp_path) if method == "tool.call"} == {"echo", "wipe"}
 
 
-def test_where_no_tool_is_marked_no_tool_is_called_and_the_report_says_how(tmp_path: Path) -> None:
+def test_where_no_tool_is_marked_no_tool_is_called_and_the_report_has_a_hint(tmp_path: Path) -> None:
     code, findings = check(tmp_path, ACTIVE + "TOOL['read_only'] = False")
 
     (tools,) = [one for one in findings if one["check"] == "tools"]
@@ -213,7 +213,7 @@ def test_features_that_are_not_announced_are_not_sent(tmp_path: Path) -> None:
     assert not {"$/ping", "$/cancelRequest"} & {method for method, _ in calls_of(tmp_path)}
 
 
-def test_a_command_of_it_is_run_on_request(tmp_path: Path) -> None:
+def test_a_command_is_run_on_request(tmp_path: Path) -> None:
     change = ACTIVE + (
         "def serve(message):\n"
         "    run = message['params'].get('request_id') if 'params' in message else None\n"
@@ -504,7 +504,7 @@ def test_problems_are_found(tmp_path: Path, change: str, found: list[tuple[str, 
     assert wrong(tmp_path, change) == found
 
 
-def test_every_finding_that_is_bad_says_what_to_do_or_why(tmp_path: Path) -> None:
+def test_every_failed_check_has_a_reason_or_a_hint(tmp_path: Path) -> None:
     _, findings = check(tmp_path, "def send(message): print(json.dumps(message), flush=True)")
 
     assert "JSON lines" in findings[0]["hint"]
@@ -541,7 +541,7 @@ def test_child_processes_of_a_program_are_ended_with_it(tmp_path: Path) -> None:
 # -- dialects
 
 
-def test_auto_tries_every_dialect_and_takes_the_best(tmp_path: Path) -> None:
+def test_auto_tries_every_dialect_and_selects_the_best(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "initialize = unknown" + SERVE, encoding="utf-8")
 
@@ -583,7 +583,7 @@ def test_a_program_without_messages_has_no_dialect() -> None:
 # -- the command line
 
 
-def test_an_id_that_cannot_be_is_refused() -> None:
+def test_an_invalid_id_is_refused() -> None:
     done = here("check", "--id", "a:b", "--", "cat")
 
     assert done.exit_code == ExitCode.USAGE
@@ -603,7 +603,7 @@ def test_an_unknown_option_is_named_and_starts_nothing(words: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("words", [(), ("--",), ("--json",)])
-def test_without_a_program_the_error_says_where_to_put_it(words: tuple[str, ...]) -> None:
+def test_without_a_program_the_error_shows_where_to_put_it(words: tuple[str, ...]) -> None:
     done = here("check", *words)
 
     assert done.exit_code == ExitCode.USAGE
@@ -618,7 +618,7 @@ def test_a_program_may_stand_without_dashes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["native", "synaps", "nexo", "morphir", "lsp", "mcp", "plain"])
-def test_it_waits_as_long_as_a_host_of_the_dialect_by_default(dialect: str) -> None:
+def test_the_default_timeout_is_that_of_a_host_of_the_dialect(dialect: str) -> None:
     waits = CheckRequest(("cat",), None, None, None).build_subject(dialect).timeout
 
     assert waits == DIALECTS[dialect].host_limits.handshake
@@ -632,7 +632,7 @@ def test_options_behind_the_dashes_are_the_programs_own(tmp_path: Path) -> None:
     assert here("check", "--", sys.executable, str(path), "--json", "-x").exit_code == ExitCode.DONE
 
 
-def test_on_a_terminal_it_has_colours(tmp_path: Path) -> None:
+def test_on_a_terminal_the_report_has_colours(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "shutdown = unknown" + SERVE, encoding="utf-8")
     with Terminal([*BECKET, "check", "--", sys.executable, str(path)]) as terminal:

@@ -116,7 +116,7 @@ def wrong(tmp_path: Path, change: str, dialect: str = "morphir", timeout: str = 
     return bad
 
 
-def test_a_good_program_has_nothing_wrong(tmp_path: Path) -> None:
+def test_a_good_program_has_no_problems(tmp_path: Path) -> None:
     assert wrong(tmp_path, "") == []
 
 
@@ -302,7 +302,7 @@ def at_end():
 """
 
 
-def test_oddities_that_a_host_passes_over_are_warnings_and_so_is_a_goodbye_in_vain(tmp_path: Path) -> None:
+def test_oddities_that_a_host_passes_over_and_an_ignored_shutdown_are_warnings(tmp_path: Path) -> None:
     found = wrong(tmp_path, NEXO, "nexo", timeout="1")
 
     assert [(check, level) for check, level, _ in found] == [
@@ -313,7 +313,7 @@ def test_oddities_that_a_host_passes_over_are_warnings_and_so_is_a_goodbye_in_va
     assert "on_sunrise" in found[0][2]
 
 
-def test_a_program_gets_the_variables_and_the_configuration_that_its_manifest_gives_it(tmp_path: Path) -> None:
+def test_a_program_gets_the_variables_and_the_configuration_of_its_manifest(tmp_path: Path) -> None:
     change = """
 import os
 at_start = serve
@@ -388,7 +388,7 @@ def test_a_program_without_messages_is_not_an_extension() -> None:
     assert done.stderr == "not an extension: responds to none of these dialects\n"
 
 
-def test_a_folder_with_several_manifests_gives_no_particulars(tmp_path: Path) -> None:
+def test_a_folder_with_several_manifests_gives_no_settings(tmp_path: Path) -> None:
     program = write(tmp_path)
     lists = "".join(
         f'[[extensions]]\nname = "{name}"\n[extensions.source]\ntype="process"\ncommand="x"\n' for name in "ab"

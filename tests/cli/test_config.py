@@ -96,7 +96,7 @@ def test_a_removal_may_depend_on_the_revision_too(data: Path) -> None:
     assert value_of("pace", data) == "0.5"
 
 
-def test_while_a_host_runs_it_can_be_looked_into_but_not_changed(data: Path) -> None:
+def test_while_a_host_runs_values_can_be_read_but_not_changed(data: Path) -> None:
     with SqliteStore(data / "store.sqlite") as store:
         store.set_config("eliza", ConfigSet("pace", "7"))
 
@@ -165,7 +165,7 @@ def test_a_secret_that_an_older_store_holds_is_not_shown(secretive: Path) -> Non
         assert "c4n4ry" not in config(*words, data=secretive).output
 
 
-def test_a_value_can_be_called_secret_before_any_host_has_seen_its_manifest(tmp_path: Path) -> None:
+def test_a_value_can_be_set_as_secret_before_any_host_has_read_its_manifest(tmp_path: Path) -> None:
     done = here("config", "set", "--data", str(tmp_path), "--secret", "notes", "token", "-", input="c4n4ry\n")
 
     assert done.exit_code == 0

@@ -63,7 +63,7 @@ def test_json_has_every_case_with_its_conversation() -> None:
     assert document["cases"][0]["conversation"][0]["sender"] == "suite"
 
 
-def test_a_case_whose_need_is_not_offered_never_counts_as_passed(tmp_path: Path) -> None:
+def test_a_case_whose_requirement_is_not_offered_never_counts_as_passed(tmp_path: Path) -> None:
     empty = tmp_path / "empty.py"
     empty.write_text(
         "from becket.extension import ExtensionServer\n\n\nclass Empty(ExtensionServer):\n"

@@ -38,7 +38,7 @@ def problems(root: Path, data: Path, *words: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_where_nothing_is_wrong_it_says_so(root: Path, tmp_path: Path) -> None:
+def test_where_nothing_is_wrong_this_is_reported(root: Path, tmp_path: Path) -> None:
     done = here("doctor", str(root), "--data", str(tmp_path / "data"))
 
     assert (done.exit_code, done.stdout) == (ExitCode.DONE, "")
@@ -122,7 +122,7 @@ def test_an_undecided_extension_is_listed_with_both_commands_to_decide(root: Pat
     assert "becket revoke greedy memory.write" in problem["hint"]
 
 
-def test_each_problem_has_a_code_that_says_what_kind_it_is(root: Path, data: Path) -> None:
+def test_each_problem_has_a_code_for_its_kind(root: Path, data: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read"])
     write_extension(root, "lost", "", command=["no-such-program"])
     write_extension(root, "lonely", "", after=["nobody"])
@@ -230,7 +230,7 @@ def test_grants_that_cannot_be_read_are_a_problem(root: Path, data: Path) -> Non
     assert "memory.raed" in problem["problem"]
 
 
-def test_a_folder_that_others_may_look_into_is_a_warning(root: Path, data: Path) -> None:
+def test_a_folder_that_other_users_can_read_is_a_warning(root: Path, data: Path) -> None:
     data.chmod(0o755)
 
     (problem,) = problems(root, data)
@@ -326,7 +326,7 @@ def test_with_a_start_a_running_host_is_reported(root: Path, data: Path) -> None
 
 
 @pytest.mark.process
-def test_on_a_terminal_it_has_colours_and_the_same_text(root: Path) -> None:
+def test_on_a_terminal_the_report_has_colours_and_the_same_text(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read"])
     with Terminal([*BECKET, "doctor", str(root), "--no-data"], columns=300) as terminal:
         assert terminal.end() == ExitCode.DONE

@@ -134,5 +134,5 @@ def test_ctrl_c_during_imports_prints_no_traceback(module: str, tmp_path: Path) 
     assert (process.returncode, output.strip()) == (ExitCode.INTERRUPTED, "")
 
 
-def test_the_entry_point_knows_the_exit_code_of_ctrl_c() -> None:
+def test_the_entry_point_returns_the_exit_code_of_ctrl_c() -> None:
     assert INTERRUPTED == ExitCode.INTERRUPTED

@@ -47,7 +47,7 @@ def test_named_permissions_are_given(data: Path) -> None:
     assert entry_of(data) == GrantEntry(("memory.read", "memory.write"))
 
 
-def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path, data: Path) -> None:
+def test_grants_are_bound_to_the_current_files_where_these_are_found(root: Path, data: Path) -> None:
     run(data, "grant", "notes", *REQUESTED, "--root", str(root))
 
     survey = Host([root], data=data).survey()
@@ -65,7 +65,7 @@ def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folde
     assert isinstance(Host([root], data=data).survey().start_decisions["notes"], StartAllowed)
 
 
-def test_named_variables_are_given_for_the_files_that_there_are(tmp_path: Path, data: Path) -> None:
+def test_named_variables_are_given_for_the_current_files(tmp_path: Path, data: Path) -> None:
     root = write_extension(tmp_path / "root", "notes", "", environment={"pass": ["EDITOR", "GITHUB_TOKEN"]})
 
     received = run(data, "grant", "notes", "--variable", "EDITOR", "--root", str(root))

@@ -234,7 +234,7 @@ def test_a_run_can_be_recorded(talker: tuple[str, ...], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["census"], ["--frobnicate", "census", "census"]])
-def test_a_command_line_that_cannot_be_meant_is_refused(words: list[str]) -> None:
+def test_an_invalid_command_line_is_refused(words: list[str]) -> None:
     assert here("invoke", *words).exit_code == 2
 
 

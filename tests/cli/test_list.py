@@ -20,7 +20,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
+def test_all_extensions_are_listed_with_whether_they_would_start(root: Path) -> None:
     done = here("list", str(root), "--no-data")
 
     header, *rows = done.stdout.splitlines()

@@ -97,7 +97,7 @@ def test_the_version_is_printed() -> None:
 
 
 @pytest.mark.process
-def test_it_is_a_program_and_a_module() -> None:
+def test_becket_runs_as_a_program_and_as_a_module() -> None:
     program = Path(sys.executable).with_name("becket")
 
     for command in ([str(program)], [*BECKET]):
@@ -109,7 +109,7 @@ def test_it_is_a_program_and_a_module() -> None:
 
 
 @pytest.mark.process
-def test_the_help_is_written_without_what_commands_need() -> None:
+def test_the_help_does_not_load_the_modules_of_commands() -> None:
     statement = "import becket.cli.main as m; m.cli.main(['--help'], standalone_mode=False)"
     loaded = modules_after(
         f"import io, sys; out = sys.stdout; sys.stdout = io.StringIO(); {statement}; sys.stdout = out"
@@ -196,7 +196,7 @@ def test_a_mistake_of_becket_itself_is_one_line_and_with_debug_a_traceback(faili
     assert isinstance(loud.exception, ZeroDivisionError)
 
 
-def test_called_as_a_function_it_raises_the_error_itself(failing: CommandGroup) -> None:
+def test_called_as_a_function_the_command_raises_the_error_itself(failing: CommandGroup) -> None:
     FAILURES[:] = [BecketError("x")]
 
     with pytest.raises(BecketError):

@@ -129,7 +129,7 @@ def test_a_record_that_is_not_there_is_not_found(words: list[str], data: Path) -
     assert done.stderr.startswith("error: ")
 
 
-def test_while_a_host_runs_it_can_be_looked_into_but_not_changed(data: Path) -> None:
+def test_while_a_host_runs_records_can_be_read_but_not_changed(data: Path) -> None:
     with SqliteStore(data / "store.sqlite") as store:
         store.append(Append("notes", "just now"))
 
@@ -201,7 +201,7 @@ def test_help_has_an_example(command: list[str]) -> None:
     assert re.search(r"becket memory (\w+ notes|verify)", here("memory", *command, "--help").stdout)
 
 
-def test_a_time_that_no_calendar_has_is_shown_as_it_is() -> None:
+def test_a_time_outside_the_calendar_is_shown_in_milliseconds() -> None:
     assert format_time(2**62) == f"{2**62} ms"
 
 
@@ -213,7 +213,7 @@ def damage_a_record(data: Path) -> None:
         connection.execute("UPDATE memory SET content = 'buy silk' WHERE content = 'buy milk'")
 
 
-def test_a_store_that_nothing_happened_to_is_verified_while_a_host_runs(data: Path) -> None:
+def test_an_intact_store_is_verified_while_a_host_runs(data: Path) -> None:
     with SqliteStore(data / "store.sqlite"):
         done = memory("verify", data=data)
 

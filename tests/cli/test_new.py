@@ -29,13 +29,13 @@ def greeter(tmp_path: Path) -> Path:
     return tmp_path / "greeter"
 
 
-def test_it_writes_a_manifest_the_code_a_launcher_and_a_test(greeter: Path) -> None:
+def test_a_new_project_has_a_manifest_the_code_a_launcher_and_a_test(greeter: Path) -> None:
     assert sorted(path.name for path in greeter.iterdir()) == sorted(FILES)
     assert load_manifest(greeter / "becket.toml").id == "greeter"
     assert (greeter / "run").stat().st_mode & 0o111
 
 
-def test_it_says_what_it_has_written_and_what_comes_next(tmp_path: Path) -> None:
+def test_the_output_lists_the_written_files_and_the_next_steps(tmp_path: Path) -> None:
     folder = tmp_path / "my folder" / "greeter"
     done = here("new", str(folder))
 
@@ -43,7 +43,7 @@ def test_it_says_what_it_has_written_and_what_comes_next(tmp_path: Path) -> None
     assert f"cd '{folder}'" in done.stderr
 
 
-def test_it_is_json_for_programs(tmp_path: Path) -> None:
+def test_the_output_is_json_for_programs(tmp_path: Path) -> None:
     done = here("new", str(tmp_path / "x"), "--id", "greeter", "--json")
 
     assert json.loads(done.stdout) == {"id": "greeter", "folder": str(tmp_path / "x"), "files": FILES}
@@ -56,7 +56,9 @@ def write(folder: Path, template: str) -> Path:
 
 
 @every_template
-def test_every_template_has_the_same_files_and_a_readme_that_says_how_to_try_it(tmp_path: Path, template: str) -> None:
+def test_every_template_has_the_same_files_and_a_readme_with_the_commands_to_try_it(
+    tmp_path: Path, template: str
+) -> None:
     folder = write(tmp_path, template)
 
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
@@ -70,7 +72,7 @@ def test_every_template_has_the_same_files_and_a_readme_that_says_how_to_try_it(
 @pytest.mark.process
 @every_template
 @pytest.mark.parametrize("runner", [["-m", "unittest"], ["-m", "pytest", "-q", "-p", "no:cacheprovider"]])
-def test_its_own_test_passes(tmp_path: Path, template: str, runner: list[str]) -> None:
+def test_the_test_of_a_new_project_passes(tmp_path: Path, template: str, runner: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-B", *runner],
         cwd=write(tmp_path, template),
@@ -96,7 +98,7 @@ def test_a_project_with_the_name_of_an_installed_module_works(tmp_path: Path) ->
 
 @pytest.mark.process
 @every_template
-def test_it_passes_every_check(tmp_path: Path, template: str) -> None:
+def test_a_new_project_passes_every_check(tmp_path: Path, template: str) -> None:
     done = here("check", "--call-tools", "--", str(write(tmp_path, template) / "run"))
 
     assert done.exit_code == ExitCode.DONE, done.output
@@ -122,7 +124,7 @@ def test_the_hook_of_its_template_blocks_calls_of_other_extensions(tmp_path: Pat
     assert "`rm -rf` is forbidden" in done.stderr
 
 
-def test_a_template_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_template_is_refused(tmp_path: Path) -> None:
     done = here("new", "--template", "poem", str(tmp_path / "x"))
 
     assert done.exit_code == ExitCode.USAGE
@@ -130,7 +132,7 @@ def test_a_template_that_there_is_not_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_host_runs_it_and_no_file_appears_beside_it(greeter: Path) -> None:
+def test_a_host_runs_a_new_project_and_adds_no_file_to_its_folder(greeter: Path) -> None:
     done = becket("run", str(greeter), "--no-data", "--yes", "--once", "--json")
 
     (status,) = json.loads(done.stdout)["extensions"]

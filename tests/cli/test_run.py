@@ -93,7 +93,7 @@ def test_once_reports_problems_on_stderr(root: Path) -> None:
 
 
 @pytest.mark.parametrize("once", [["--once"], []])
-def test_where_there_is_nothing_to_start_it_says_so(tmp_path: Path, once: list[str]) -> None:
+def test_where_there_is_nothing_to_start_this_is_reported(tmp_path: Path, once: list[str]) -> None:
     done = becket("run", str(tmp_path), "--no-data", *once)
 
     assert done.returncode == ExitCode.NOT_FOUND
@@ -171,7 +171,7 @@ def test_changed_files_are_reported_and_reloaded(root: Path) -> None:
         lines.until("quiet: reloaded")
 
 
-def test_grants_of_another_command_are_taken_over(root: Path, tmp_path: Path) -> None:
+def test_grants_of_another_command_take_effect(root: Path, tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     write_extension(root, "greedy", QUIET.replace("quiet", "greedy"), permissions=["memory.read"])
     with Lines("run", str(root), "--data", data) as lines:
@@ -229,7 +229,7 @@ def test_messages_of_each_extension_are_recorded_in_a_file_for_each_start(root: 
     assert "initialize" in shown.stdout
 
 
-def test_where_nothing_runs_it_ends(tmp_path: Path) -> None:
+def test_the_command_ends_where_nothing_runs(tmp_path: Path) -> None:
     write_extension(tmp_path, "broken", BROKEN)
 
     done = becket("run", str(tmp_path), "--no-data")
@@ -251,7 +251,7 @@ def test_stderr_of_an_extension_goes_to_stderr(tmp_path: Path) -> None:
 # -- on a terminal
 
 
-def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
+def test_a_table_shows_the_state_of_all_extensions_and_ctrl_c_ends_it(root: Path) -> None:
     with Terminal([*BECKET, "run", str(root), "--no-data", "--yes"], columns=140) as terminal:
         terminal.expect("quiet: started")
         terminal.expect("restarts")

@@ -11,7 +11,7 @@ from becket.cli.support.exit_codes import ExitCode
 from becket.json_schema.files import load_schema, schema_names
 
 
-def test_all_are_listed() -> None:
+def test_all_schemas_are_listed() -> None:
     names = sorted([*schema_names(), "openrpc"])
 
     assert here("schema").stdout.splitlines() == names
@@ -19,14 +19,14 @@ def test_all_are_listed() -> None:
 
 
 @pytest.mark.parametrize("name", schema_names())
-def test_one_is_printed(name: str) -> None:
+def test_a_schema_is_printed(name: str) -> None:
     done = here("schema", name)
 
     assert done.exit_code == ExitCode.DONE
     assert json.loads(done.stdout) == load_schema(name)
 
 
-def test_for_programs_it_is_one_line() -> None:
+def test_a_schema_for_programs_is_one_line() -> None:
     done = here("schema", "openrpc", "--json")
 
     assert len(done.stdout.splitlines()) == 1

@@ -126,7 +126,7 @@ def test_traffic_is_recorded_and_passed_on_unchanged(tmp_path: Path) -> None:
     assert times == sorted(times)
 
 
-async def test_a_host_sees_no_difference_however_many_messages_are_sent_at_once(tmp_path: Path) -> None:
+async def test_a_recorded_program_behaves_the_same_however_many_messages_are_sent_at_once(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     command = build_record_command(path, [sys.executable, str(EXTENSIONS / "notes" / "notes.py")])
     answers: dict[int, str] = {}
@@ -163,7 +163,7 @@ async def test_a_manifest_can_have_its_program_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_it_ends_as_its_program_ends(tmp_path: Path, code: int) -> None:
+def test_the_recorder_has_the_exit_code_of_its_program(tmp_path: Path, code: int) -> None:
     with recording(tmp_path / "talk.jsonl", python(ECHO)) as talk:
         talk.stdin.write(line(method="exit", params=[code]))
         assert talk.process.wait(60) == code
@@ -174,7 +174,7 @@ def test_it_ends_as_its_program_ends(tmp_path: Path, code: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
-def test_it_dies_of_what_its_program_dies_of(tmp_path: Path, number: int) -> None:
+def test_the_recorder_dies_of_the_signal_that_ended_its_program(tmp_path: Path, number: int) -> None:
     with recording(tmp_path / "talk.jsonl", python(f"import os; os.kill(os.getpid(), {int(number)})")) as talk:
         assert talk.process.wait(60) == -number
 
@@ -203,7 +203,7 @@ for line in sys.stdin:
         assert talk.process.wait(60) == 0
 
 
-def test_a_program_that_stops_reading_is_felt_by_the_host(tmp_path: Path) -> None:
+def test_the_host_gets_a_broken_pipe_when_the_program_stops_reading(tmp_path: Path) -> None:
     source = "import os, signal; os.close(0); os.write(1, b'deaf\\n'); signal.pause()"
     with recording(tmp_path / "talk.jsonl", python(source)) as talk:
         assert talk.stdout.readline() == b"deaf\n"
@@ -213,7 +213,7 @@ def test_a_program_that_stops_reading_is_felt_by_the_host(tmp_path: Path) -> Non
         assert talk.process.wait(60) == -signal.SIGTERM
 
 
-def test_a_host_that_stops_reading_is_felt_by_the_program(tmp_path: Path) -> None:
+def test_the_program_gets_a_broken_pipe_when_the_host_stops_reading(tmp_path: Path) -> None:
     source = "import os, sys\ntry:\n  while True: os.write(1, b'{}\\n' * 1000)\nexcept BrokenPipeError: os._exit(9)"
     with recording(tmp_path / "talk.jsonl", python(source)) as talk:
         talk.stdout.readline()
@@ -326,7 +326,7 @@ def test_a_conversation_is_drawn(tmp_path: Path) -> None:
     assert lines[3].endswith("── #1 add after 2.0 ms: 3 ──│")
 
 
-def test_without_unicode_a_conversation_is_drawn_with_what_there_is(tmp_path: Path) -> None:
+def test_without_unicode_a_conversation_is_drawn_in_ascii(tmp_path: Path) -> None:
     done = becket("trace", "show", "-d", write(tmp_path / "talk.jsonl", *TALK), PYTHONIOENCODING="ascii")
 
     assert done.returncode == 0
@@ -448,7 +448,7 @@ def test_a_program_that_dies_is_reported_once_for_each_pending_response(tmp_path
     assert all("exit code 3" in problem for problem in problems)
 
 
-def test_a_program_that_says_more_or_nonsense_differs(tmp_path: Path) -> None:
+def test_additional_and_invalid_messages_of_a_program_are_differences(tmp_path: Path) -> None:
     more = f"print('{line(method='more').decode().strip()}', flush=True)\n{ECHO}"
     path = write(tmp_path / "talk.jsonl", *lines_talk((1, [1])), framing="json-lines")
     done = becket("trace", "replay", path, "--", *python(more))
@@ -464,7 +464,7 @@ def test_a_program_that_says_more_or_nonsense_differs(tmp_path: Path) -> None:
     "words",
     [["--ignore", "result", "FILE", "--", "cat"], ["FILE"], ["FILE", "--"], ["--timeout", "x", "FILE", "--", "a"]],
 )
-def test_a_command_line_that_cannot_be_meant_is_refused(words: list[str], tmp_path: Path) -> None:
+def test_an_invalid_command_line_is_refused(words: list[str], tmp_path: Path) -> None:
     path = write(tmp_path / "talk.jsonl")
 
     assert here("trace", "replay", *[path if word == "FILE" else word for word in words]).exit_code == 2

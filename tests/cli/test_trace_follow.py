@@ -76,7 +76,7 @@ def test_for_programs_each_message_is_an_object_a_line(tmp_path: Path) -> None:
     assert follower.returncode == ExitCode.INTERRUPTED
 
 
-def test_when_the_reader_of_the_output_is_gone_it_ends(tmp_path: Path) -> None:
+def test_the_command_ends_when_the_reader_of_its_output_is_gone(tmp_path: Path) -> None:
     with running(tmp_path), started("trace", "--follow", "--full", "--data", str(tmp_path)) as follower:
         read_until(follower, "$/ping")
         assert follower.stdout is not None
@@ -84,7 +84,7 @@ def test_when_the_reader_of_the_output_is_gone_it_ends(tmp_path: Path) -> None:
         assert follower.wait(PATIENCE) == ExitCode.READER_GONE
 
 
-def test_where_no_host_runs_it_says_how_to_start_one(tmp_path: Path) -> None:
+def test_where_no_host_runs_the_error_shows_how_to_start_one(tmp_path: Path) -> None:
     done = becket("trace", "--follow", "--data", str(tmp_path))
 
     assert done.returncode == ExitCode.NOT_RUNNING
@@ -102,11 +102,11 @@ def test_a_host_whose_configuration_leaves_it_out_cannot_be_followed(tmp_path: P
         assert becket("trace", "--follow", "--config", str(config)).returncode == ExitCode.NOT_RUNNING
 
 
-def test_to_follow_is_no_option_of_the_other_commands(tmp_path: Path) -> None:
+def test_follow_is_refused_with_other_commands(tmp_path: Path) -> None:
     assert here("trace", "--follow", "show", str(tmp_path)).exit_code == ExitCode.USAGE
 
 
-def test_without_a_command_and_without_following_it_prints_its_help() -> None:
+def test_without_a_command_and_without_follow_the_help_is_printed() -> None:
     done = here("trace")
 
     assert done.exit_code == ExitCode.DONE

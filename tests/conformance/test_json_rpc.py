@@ -104,7 +104,7 @@ def test_a_null_id_gets_a_response_under_the_null_id(program: Conversation) -> N
 @pytest.mark.parametrize(
     "id", ["1.5", "0", "-7", "1.0", "1e2", '""', '"a"', '"\\u0041"', '"é\u2028"', "9007199254740993"]
 )
-def test_an_id_comes_back_as_it_was_written(program: Conversation, id: str) -> None:
+def test_an_id_is_returned_as_it_was_written(program: Conversation, id: str) -> None:
     program.send('{"jsonrpc":"2.0","id":' + id + ',"method":"echo"}')
     body = b'{"jsonrpc":"2.0","id":' + id.encode() + b',"result":null}'
     assert program.receive_raw() == program.frame(body)
@@ -239,7 +239,7 @@ def test_a_thousand_unknown_params_are_ignored_or_reported_by_name(program: Conv
     assert len(problems) <= 100
 
 
-def test_an_object_comes_back_as_the_same_object(program: Conversation) -> None:
+def test_an_object_is_returned_unchanged(program: Conversation) -> None:
     odd = {
         "type_name": 1,
         "not an identifier": 2,
@@ -262,7 +262,7 @@ def test_notifications_are_handled_in_order(program: Conversation) -> None:
     assert [entry[1] for entry in received if entry and entry[0] == "order"] == list(range(50))
 
 
-def test_a_mebibyte_comes_back_whole(program: Conversation) -> None:
+def test_a_mebibyte_is_returned_whole(program: Conversation) -> None:
     text = 'é\u2028😀\\"' * 100_000
     import threading  # the pipes hold less than this: somebody must write while we read
 

@@ -254,7 +254,7 @@ def test_every_call_has_a_timeout_unless_it_was_given_up() -> None:
 
 
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
-def test_in_the_way_of_lsp_the_cancelled_call_gets_a_response_with_an_error(framing: str) -> None:
+def test_with_the_rule_of_lsp_a_cancelled_call_gets_a_response_with_an_error(framing: str) -> None:
     with Conversation("asyncio", framing, "answered") as program:
         program.send(request(7, "wait"))
         assert program.receive()["params"] == {"token": 7, "value": "waiting"}
@@ -263,7 +263,7 @@ def test_in_the_way_of_lsp_the_cancelled_call_gets_a_response_with_an_error(fram
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
 
 
-def test_in_the_way_of_mcp_the_cancelled_call_never_gets_a_response() -> None:
+def test_with_the_rule_of_mcp_a_cancelled_call_never_gets_a_response() -> None:
     with Conversation("asyncio", "json-lines", "never answered") as program:
         program.send(request(7, "wait"))
         assert program.receive()["method"] == "$/progress"
@@ -271,7 +271,7 @@ def test_in_the_way_of_mcp_the_cancelled_call_never_gets_a_response() -> None:
         assert program.call(request(7)) == success(7)  # its id is free again
 
 
-def test_in_the_way_of_acp_the_handler_of_a_cancelled_call_responds() -> None:
+def test_with_the_rule_of_acp_the_handler_of_a_cancelled_call_responds() -> None:
     with Conversation("asyncio", "json-lines", "answers itself") as program:
         program.send(request(7, "wait"))
         assert program.receive()["method"] == "$/progress"

@@ -9,19 +9,19 @@ import pytest
 from becket.contract.argument_checks import check_non_negative_int, check_str, check_strs
 
 
-def test_text_is_text() -> None:
+def test_only_a_str_is_text() -> None:
     check_str("", "a label")
     with pytest.raises(TypeError, match="a label must be str, got int"):
         check_str(5, "a label")
 
 
 @pytest.mark.parametrize("value", [None, 0, 7, 2**60])
-def test_a_count_is_a_whole_number_or_not_known(value: int | None) -> None:
+def test_a_count_is_a_whole_number_or_absent(value: int | None) -> None:
     check_non_negative_int(value, "a total")
 
 
 @pytest.mark.parametrize(("value", "kind"), [(2.5, TypeError), ("3", TypeError), (True, TypeError), (-1, ValueError)])
-def test_nothing_else_is_a_count(value: Any, kind: type[Exception]) -> None:
+def test_other_values_are_not_a_count(value: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="a total must"):
         check_non_negative_int(value, "a total")
 

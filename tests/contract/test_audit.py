@@ -86,7 +86,7 @@ def test_a_chain_continues_in_a_new_file() -> None:
 
 
 @given(st.data())
-def test_any_changed_byte_shows_no_later_than_in_the_next_record(data: st.DataObject) -> None:
+def test_any_changed_byte_is_detected_in_the_next_record_at_the_latest(data: st.DataObject) -> None:
     lines = written(EVENTS)
     number = data.draw(st.integers(0, len(lines) - 2))
     place = data.draw(st.integers(0, len(lines[number]) - 2))
@@ -99,7 +99,7 @@ def test_any_changed_byte_shows_no_later_than_in_the_next_record(data: st.DataOb
 
 
 @pytest.mark.parametrize("number", range(1, 6))
-def test_a_line_that_is_gone_shows(number: int) -> None:
+def test_a_missing_line_is_detected(number: int) -> None:
     lines = written(EVENTS)
     del lines[number]
 
@@ -116,7 +116,7 @@ def test_swapped_lines_are_detected() -> None:
         read(lines)
 
 
-def test_a_record_of_another_chain_shows() -> None:
+def test_a_record_of_another_chain_is_detected() -> None:
     lines = written(EVENTS)
     lines[3] = written([EVENTS[0], *EVENTS[:3]])[3]
 

@@ -58,7 +58,7 @@ def is_valid(name: str, value: object) -> bool:
     return bool(BundleValidator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS}).is_valid(value))
 
 
-def test_it_is_a_schema_of_2020_12_with_a_stable_id() -> None:
+def test_the_bundle_is_a_schema_of_2020_12_with_a_stable_id() -> None:
     Draft202012Validator.check_schema(BUNDLE)
     assert BUNDLE["$id"] == "https://becket.dev/schemas/becket.schema.json"
 

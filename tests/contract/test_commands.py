@@ -29,7 +29,7 @@ def raw(value: Any) -> Raw:
     return Raw(value if isinstance(value, bytes) else msgspec.json.encode(value))
 
 
-def test_an_invocation_travels_as_in_the_contract() -> None:
+def test_an_invocation_is_encoded_as_in_the_contract() -> None:
     invoke = CommandInvoke("reindex", ("--all",), "r1")
 
     assert msgspec.json.encode(invoke) == b'{"command":"reindex","args":["--all"],"request_id":"r1"}'
@@ -120,7 +120,7 @@ def test_output_of_another_run_is_distinguished() -> None:
 @pytest.mark.parametrize(
     "params", [{"event": {"kind": "done"}}, {"request_id": ""}, {"request_id": 7}, [], b'{"\xff":1}']
 )
-def test_output_that_names_no_run_reaches_each_to_be_counted(params: Any) -> None:
+def test_output_that_names_no_run_is_counted_by_each_run(params: Any) -> None:
     reader = COMMAND_INVOKE.events[COMMAND_OUTPUT.name]
 
     assert reader.belongs is not None

@@ -69,7 +69,7 @@ def test_an_extension_reads_the_config_and_the_host_notifies_of_changes() -> Non
 
 
 @pytest.mark.parametrize("key", ["mode", "a_b-c", "é", " mode ", "\tmode\n", "a\u00a0b", "é" * 128])
-def test_a_key_may_be_and_white_space_around_it_does_not_count(key: str) -> None:
+def test_these_keys_are_valid_and_white_space_around_them_is_removed(key: str) -> None:
     assert parse_config_key(key) == key.strip()
 
 
@@ -87,7 +87,7 @@ def test_a_key_may_be_and_white_space_around_it_does_not_count(key: str) -> None
         ("é" * 128 + "x", "config key too large: 257 bytes (max 256)"),
     ],
 )
-def test_a_key_may_not_be(key: str, problem: str) -> None:
+def test_these_keys_are_refused(key: str, problem: str) -> None:
     assert find_key_problem(key) == problem
     with pytest.raises(InvalidParams) as caught:
         parse_config_key(key)

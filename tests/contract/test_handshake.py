@@ -53,7 +53,7 @@ def a_provider(**members: Any) -> dict[str, Any]:
 # -- what travels
 
 
-def test_the_host_says_what_a_synaps_host_says() -> None:
+def test_the_first_request_is_that_of_a_synaps_host() -> None:
     params = Initialize(
         extension_protocol_version=1,
         plugin_id="demo",
@@ -197,7 +197,7 @@ def test_a_sound_declaration_has_no_problems() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2, 4294967295])
-def test_another_version_is_refused_and_nothing_else_is_looked_at(version: int) -> None:
+def test_another_version_is_refused_before_anything_else_is_checked(version: int) -> None:
     initialized = decode_response({"protocol_version": version, "capabilities": {"tools": [a_tool(name="")]}})
 
     assert find_handshake_problems("demo", initialized, grants=ALL, config={}) == [
@@ -237,11 +237,11 @@ def test_another_version_is_refused_and_nothing_else_is_looked_at(version: int) 
         ),
     ],
 )
-def test_the_rules_for_tools(tool: dict[str, Any], member: str, text: str) -> None:
+def test_tools_that_break_a_rule_are_reported(tool: dict[str, Any], member: str, text: str) -> None:
     assert problems_of(tools=[tool]) == [(f"/capabilities/tools/0/{member}", text)]
 
 
-def test_two_tools_have_two_names() -> None:
+def test_two_tools_of_one_name_are_reported() -> None:
     assert problems_of(tools=[a_tool(), a_tool(name=" echo "), a_tool(name="other")]) == [
         ("/capabilities/tools/1/name", "registered duplicate tool name 'echo'")
     ]
@@ -344,11 +344,11 @@ def test_all_problems_are_reported_together_in_the_order_of_the_contract() -> No
         ),
     ],
 )
-def test_the_rules_for_providers(provider: dict[str, Any], member: str, text: str) -> None:
+def test_providers_that_break_a_rule_are_reported(provider: dict[str, Any], member: str, text: str) -> None:
     assert problems_of(providers=[provider]) == [(f"/capabilities/providers/0/{member}", text)]
 
 
-def test_a_provider_is_registered_once() -> None:
+def test_a_provider_that_is_declared_twice_is_reported() -> None:
     assert problems_of(providers=[a_provider(), a_provider()]) == [
         ("/capabilities/providers/1/id", "provider 'demo:local' is already registered")
     ]
@@ -390,7 +390,7 @@ def test_registering_needs_its_permission() -> None:
         ),
     ],
 )
-def test_the_rules_for_capabilities(capability: dict[str, Any], member: str, text: str) -> None:
+def test_capabilities_that_break_a_rule_are_reported(capability: dict[str, Any], member: str, text: str) -> None:
     found = problems_of(capabilities=[capability], grants=Grants.of(["audio.input"]))
 
     assert found == [(f"/capabilities/capabilities/0/{member}", text)]
@@ -449,7 +449,7 @@ def test_more_hooks_than_the_limit_are_refused() -> None:
     assert [where for where, _ in hook_problems([{"hook": "on_session_end"}] * 65)] == ["/capabilities/hooks"]
 
 
-def test_a_host_may_know_permissions_of_its_own() -> None:
+def test_a_host_may_define_permissions_of_its_own() -> None:
     initialized = Initialized(1, Capabilities(capabilities=(DeclaredCapability("k", "n", ("lights.switch",)),)))
     known = PERMISSIONS | {"lights.switch"}
     granted = Grants.of(["lights.switch"], known=known)

@@ -18,7 +18,7 @@ def test_the_notification_is_for_the_host() -> None:
     assert (LOG.name, LOG.params, LOG.direction, LOG.requires) == ("$/log", LogRecord, "to-host", None)
 
 
-def test_a_record_travels_with_its_level_in_small_letters() -> None:
+def test_a_record_is_sent_with_its_level_in_lower_case() -> None:
     record = LogRecord(LogLevel.WARNING, "notes", "it rains")
 
     assert msgspec.json.encode(record) == b'{"level":"warning","logger":"notes","message":"it rains"}'
@@ -31,7 +31,7 @@ def test_the_levels_are_the_levels_of_logging(level: LogLevel) -> None:
 
 
 @given(st.sampled_from(LogLevel), NAMES, LINES)
-def test_a_line_comes_back_as_it_was(level: LogLevel, logger: str, message: str) -> None:
+def test_a_line_is_parsed_to_the_same_record(level: LogLevel, logger: str, message: str) -> None:
     record = LogRecord(level, logger, message)
 
     assert parse_log_line(format_log_record(record).removesuffix("\n")) == record
@@ -54,7 +54,7 @@ def test_an_empty_message_is_a_line_too() -> None:
     assert format_log_record(LogRecord(LogLevel.INFO, "notes", "")) == "INFO:notes:\n"
 
 
-def test_a_program_that_knows_only_logging_is_read_too() -> None:
+def test_lines_in_the_format_of_logging_are_read_too() -> None:
     record = logging.LogRecord("root", logging.WARNING, "", 0, "disk at %d %%: soon full", (97,), None)
     line = logging.Formatter(logging.BASIC_FORMAT).format(record)
 

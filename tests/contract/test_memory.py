@@ -46,7 +46,7 @@ def test_absent_members_are_not_sent() -> None:
     assert wire(Appended(True, 5)) == {"ok": True, "timestamp_ms": 5}
 
 
-def test_the_tags_of_a_record_always_travel_and_its_meta_where_there_is_one() -> None:
+def test_the_tags_of_a_record_are_always_sent_and_its_meta_where_there_is_one() -> None:
     assert wire(Record("notes", 5, "milk", ())) == {
         "namespace": "notes",
         "timestamp_ms": 5,
@@ -56,7 +56,7 @@ def test_the_tags_of_a_record_always_travel_and_its_meta_where_there_is_one() ->
     assert wire(Record("notes", 5, "milk", ("a",), {"b": 1}, 7))["meta"] == {"b": 1}
 
 
-def test_records_travel_in_an_object() -> None:
+def test_records_are_sent_in_an_object() -> None:
     assert wire(Records(())) == {"records": []}
 
 
@@ -87,14 +87,14 @@ def test_a_namespace_without_end_is_not_quoted_whole() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["notes", "a.b", "a-b_c", "é" * 32, "x" * 64, "a:b", "\x1c"])
-def test_a_namespace_may_be(namespace: str) -> None:
+def test_these_namespaces_are_valid(namespace: str) -> None:
     assert find_namespace_problem(namespace) is None
 
 
 @pytest.mark.parametrize(
     "namespace", ["", "a/b", "a\\b", "..", "a..b", "has space", "tab\there", "\u3000", "x" * 65, "é" * 33]
 )
-def test_a_namespace_may_not_be(namespace: str) -> None:
+def test_these_namespaces_are_refused(namespace: str) -> None:
     assert find_namespace_problem(namespace) == f"invalid namespace: {msgspec.json.encode(namespace).decode()}"
 
 
@@ -171,7 +171,7 @@ def test_loose_params_are_refused_for_the_first_problem(raw: bytes, problem: str
     assert [*problems_of(decode_append, raw).values()] == [problem]
 
 
-def test_a_condition_of_the_wrong_type_is_as_absent_in_a_loose_query() -> None:
+def test_a_condition_of_the_wrong_type_counts_as_absent_in_a_loose_query() -> None:
     raw = (
         b'{"namespace":"notes","content_contains":1,"tag_prefix":["a"],"since_ms":-1,"until_ms":true,"limit":"5","m":1}'
     )

@@ -84,7 +84,7 @@ def test_the_id_of_a_provider_has_few_characters(id: str, is_one: bool) -> None:
 # -- names with an owner
 
 
-def test_names_bear_their_owner() -> None:
+def test_runtime_names_include_the_extension() -> None:
     assert tool_runtime_name("notes", "count") == "notes:count"
     assert provider_runtime_id("demo", "local") == "demo:local"
     assert model_runtime_id("demo", "local", "small") == "demo:local:small"
@@ -192,7 +192,7 @@ def test_an_unusual_schema_is_unchanged(schema: Any) -> None:
     assert model_facing_schema(schema) == (schema, NameMap())
 
 
-def test_a_map_is_true_where_a_name_differs_at_any_level() -> None:
+def test_a_name_map_is_true_where_a_name_differs_at_any_level() -> None:
     assert not NameMap()
     assert model_facing_schema({"items": {"items": {"properties": {"a:b": {}}}}})[1]
     assert not model_facing_schema({"items": {"properties": {"a": {}}}})[1]

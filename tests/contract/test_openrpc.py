@@ -38,7 +38,7 @@ def test_every_request_and_notification_of_the_contract_is_named() -> None:
     assert set(OWN_ERRORS) <= set(REQUESTS)
 
 
-def test_each_says_what_its_descriptor_says() -> None:
+def test_each_entry_matches_its_descriptor() -> None:
     for entry, descriptor in zip(ENTRIES, [*METHODS, *NOTIFICATIONS], strict=True):
         assert entry["summary"] == descriptor.summary != ""
         assert entry["x-direction"] == descriptor.direction
@@ -62,7 +62,7 @@ def test_the_permission_an_extension_must_hold_for_each_request_is_given() -> No
     assert needed["initialize"] is None
 
 
-def test_an_extension_may_not_be_ready_for_anything_but_its_end() -> None:
+def test_every_request_to_the_extension_but_shutdown_may_fail_as_not_ready() -> None:
     unready = {entry["name"] for entry in DOCUMENTED if {"$ref": "#/components/errors/not-ready"} in entry["errors"]}
     served = {method.name for method in METHODS if method.direction == "to-extension"}
 
@@ -140,7 +140,7 @@ def unknown(part: Any, kind: str) -> Iterator[str]:
     yield from (f"{name}: is unknown in a {kind}" for name in others)
 
 
-def test_it_is_an_openrpc_document() -> None:
+def test_the_file_is_a_valid_openrpc_document() -> None:
     assert list(find_problems(json.loads(FILE.read_text(encoding="utf-8")))) == []
 
 
@@ -160,7 +160,7 @@ def test_it_is_an_openrpc_document() -> None:
         (lambda document: document["methods"][2]["examples"][0]["params"].pop(), "other params than the method has"),
     ],
 )
-def test_the_check_finds(spoil: Any, problem: str) -> None:
+def test_the_check_finds_each_kind_of_problem(spoil: Any, problem: str) -> None:
     document = build_document()
     spoil(document)
 

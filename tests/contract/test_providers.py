@@ -46,7 +46,7 @@ def raw(value: Any) -> Raw:
 # -- declaring
 
 
-def test_a_provider_travels_as_in_the_contract() -> None:
+def test_a_provider_is_encoded_as_in_the_contract() -> None:
     model = Model("small", "S", context_window=4096, streaming=True)
     provider = Provider(
         id="local",
@@ -66,7 +66,7 @@ def test_a_provider_travels_as_in_the_contract() -> None:
     assert msgspec.json.decode(wire, type=Provider) == provider
 
 
-def test_a_model_says_only_what_it_was_given() -> None:
+def test_absent_members_of_a_model_are_not_sent() -> None:
     assert msgspec.json.encode(Model("m")) == b'{"id":"m","capabilities":{"streaming":false,"tool_use":false}}'
     assert msgspec.json.decode(b'{"id":"m"}', type=Model).capabilities is None
 
@@ -232,7 +232,7 @@ def test_encoded_messages_decode_to_the_same(event: ProviderEvent, wire: bytes) 
 
 
 @pytest.mark.parametrize(("event", "wire"), EVENTS)
-def test_an_event_may_be_nested_and_bear_more(event: ProviderEvent, wire: bytes) -> None:
+def test_an_event_may_be_nested_and_have_more_members(event: ProviderEvent, wire: bytes) -> None:
     assert decode_provider_event(Raw(b'{"event":' + wire + b"}")) == event
     assert decode_provider_event(Raw(b'{"type":"wat","event":' + wire + b',"more":1}')) == event
     if not isinstance(event, Usage):

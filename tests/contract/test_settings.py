@@ -139,5 +139,5 @@ def test_a_render_is_read_in_three_forms_and_any_other_response_shows_nothing_ne
         (None, EditorTaken("given")),
     ],
 )
-def test_the_response_to_a_value_says_what_to_store(response: object, taken: EditorTaken) -> None:
+def test_the_response_to_a_value_has_the_value_to_store(response: object, taken: EditorTaken) -> None:
     assert read_taken(response, "given") == taken

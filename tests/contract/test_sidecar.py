@@ -36,7 +36,7 @@ from becket.errors import BadMessage, RemoteProtocolError
         (SidecarShutdown(), b'{"type":"shutdown"}\n'),
     ],
 )
-def test_the_host_says(command: SidecarCommand, line: bytes) -> None:
+def test_commands_of_the_host_are_encoded_and_decoded(command: SidecarCommand, line: bytes) -> None:
     assert encode_line(command) == line
     assert decode_command(line) == command
 
@@ -51,7 +51,7 @@ def test_the_host_says(command: SidecarCommand, line: bytes) -> None:
         (SidecarFailed("m"), b'{"type":"error","message":"m"}\n'),
     ],
 )
-def test_the_sidecar_says(event: KnownSidecarEvent, line: bytes) -> None:
+def test_events_of_the_sidecar_are_encoded_and_decoded(event: KnownSidecarEvent, line: bytes) -> None:
     assert encode_line(event) == line
     assert decode_event(line) == event
 
@@ -97,7 +97,7 @@ def test_an_invalid_command_is_refused(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_sidecar_of_this_version_or_a_later_one_is_let_in(version: int) -> None:
+def test_a_sidecar_of_this_version_or_a_later_one_is_accepted(version: int) -> None:
     check_hello(SidecarHello(version, "voice"))
 
 
@@ -113,6 +113,6 @@ def test_a_sidecar_is_active_in_every_state_but_the_inactive_ones(state: str, is
     assert SidecarStatus(state).is_active is is_active
 
 
-def test_each_line_is_one_line() -> None:
+def test_each_message_is_one_line() -> None:
     assert encode_line(InsertText("a\nb\r\u2028", InsertMode.APPEND)).count(b"\n") == 1
     assert msgspec.json.decode(encode_line(SidecarFailed("a\nb")))["message"] == "a\nb"

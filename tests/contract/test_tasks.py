@@ -59,7 +59,7 @@ def test_encoded_messages_decode_to_the_same(event: TaskEvent, params: bytes) ->
         ("task.done", {"id": "x", "error": None}, TaskEnded("x")),
     ],
 )
-def test_unusual_messages_are_decoded_as_the_contract_says(method: str, params: Any, event: TaskEvent) -> None:
+def test_unusual_messages_are_decoded_as_in_the_contract(method: str, params: Any, event: TaskEvent) -> None:
     assert read(method, params) == event
 
 
@@ -95,7 +95,7 @@ def test_invalid_text_and_endless_json_are_refused(method: str) -> None:
         read(method, b'{"id":"x","label":"","line":"","more":' + b"[" * 5000 + b"]" * 5000 + b"}")
 
 
-def test_a_message_quotes_no_more_than_a_line_of_what_came() -> None:
+def test_an_error_message_quotes_at_most_a_line_of_the_input() -> None:
     with pytest.raises(ValidationError) as caught:
         read("task.start", {"id": "x", "label": "y", "kind": "k" * 10_000})
 

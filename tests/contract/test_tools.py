@@ -8,17 +8,17 @@ import pytest
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, format_tool_result
 
 
-def test_a_call_travels_as_name_and_input() -> None:
+def test_a_call_is_sent_as_name_and_input() -> None:
     assert msgspec.json.encode(ToolCall("echo", {"text": "milk"})) == b'{"name":"echo","input":{"text":"milk"}}'
 
 
-def test_a_tool_travels_as_it_was_declared() -> None:
+def test_a_tool_is_sent_as_it_was_declared() -> None:
     tool = Tool("echo", "d", {"type": "object"})
 
     assert msgspec.json.encode(tool) == b'{"name":"echo","description":"d","input_schema":{"type":"object"}}'
 
 
-def test_a_tool_that_changes_nothing_says_so() -> None:
+def test_a_read_only_tool_is_marked() -> None:
     tool = Tool("echo", "d", {}, read_only=True)
 
     encoded = msgspec.json.encode(tool)

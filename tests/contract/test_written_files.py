@@ -145,7 +145,7 @@ def test_every_permission_can_be_requested(permission: str) -> None:
 
 
 @pytest.mark.parametrize("permission", sorted(RESERVED_PERMISSIONS))
-def test_a_reserved_permission_cannot(permission: str) -> None:
+def test_a_reserved_permission_cannot_be_requested(permission: str) -> None:
     assert not validator("manifest", "permission").is_valid(permission)
 
 

@@ -310,7 +310,7 @@ def test_a_value_becomes_an_object_of_the_type(value: object, type: Any, expecte
     assert convert(value, type) == expected
 
 
-def test_every_kind_of_member_goes_there_and_back() -> None:
+def test_every_kind_of_member_is_encoded_and_decoded() -> None:
     built = convert(EVERYTHING, Everything)
 
     assert built.colour is Colour.RED
@@ -491,7 +491,7 @@ def test_a_refusal_of_a_class_is_a_problem_of_the_whole() -> None:
     assert problems({"secret": 9, "odd": 1}, ByHand) == [("", "too much")]
 
 
-def test_an_error_that_says_nothing_of_the_value_is_not_a_problem_of_it() -> None:
+def test_an_error_that_is_not_about_the_value_is_not_a_problem_of_the_value() -> None:
     with pytest.raises(LookupError, match="a bug"):
         convert({"number": 14}, Checked)
 
@@ -539,7 +539,7 @@ def test_a_type_that_json_can_become_passes_the_check() -> None:
 # -- the way back
 
 
-def test_members_come_back_under_their_aliases() -> None:
+def test_members_are_written_under_their_aliases() -> None:
     assert unstructure(Renamed("a", "b")) == {"secret": "a", "type": "b"}
 
 

@@ -38,12 +38,12 @@ COLOUR: CustomType[Colour] = CustomType(Colour, from_json=read, to_json=write)
 MAYBE: CustomType[Any] = CustomType(Colour | None, from_json=read_maybe, to_json=write)
 
 
-def test_it_represents_its_type() -> None:
+def test_a_custom_type_is_shown_as_its_class() -> None:
     assert (unwrap_type(COLOUR), unwrap_type(int), unwrap_type(None)) == (Colour, int, None)
     assert repr(COLOUR) == "Colour"
 
 
-def test_only_such_a_type_has_a_way_of_writing() -> None:
+def test_only_a_custom_type_has_a_function_that_writes_it() -> None:
     writer = get_to_json(COLOUR)
 
     assert writer is not None
@@ -51,7 +51,7 @@ def test_only_such_a_type_has_a_way_of_writing() -> None:
     assert get_to_json(Colour) is None
 
 
-def test_params_are_read_by_it() -> None:
+def test_params_are_decoded_by_a_custom_type() -> None:
     assert get_params_decoder(COLOUR)(Raw(b'{"h":7}')).hue == 7
 
 
@@ -68,7 +68,7 @@ def test_absent_params_are_an_empty_object_or_none() -> None:
     assert caught.value.problems == (("/h", "is missing"),)
 
 
-def test_results_are_read_by_it() -> None:
+def test_results_are_decoded_by_a_custom_type() -> None:
     assert get_result_decoder(COLOUR)(Raw(b'{"h":9}')).hue == 9
     with pytest.raises(msgspec.ValidationError, match="is no colour"):
         get_result_decoder(COLOUR)(Raw(b"[]"))

@@ -578,7 +578,7 @@ def test_converters_and_aliases_of_attrs_are_at_work_in_params() -> None:
     assert decode('{"a":"b"}', dict[str, pathlib.Path]) == {"a": pathlib.Path("b")}
 
 
-def test_params_of_such_a_class_are_as_strict_and_as_well_explained() -> None:
+def test_params_of_an_attrs_class_are_checked_as_strictly() -> None:
     assert problems('{"text":"ab","at":"1"}', Shaped) == [
         ("/text", "expected `array`, got `str`"),
         ("/at", "expected `int`, got `str`"),
@@ -589,7 +589,7 @@ def test_params_of_such_a_class_are_as_strict_and_as_well_explained() -> None:
     assert problems("[1e400]", list[Shaped])[0][0] == "/0"
 
 
-def test_absent_params_of_such_a_class() -> None:
+def test_absent_params_of_an_attrs_class_are_refused_or_have_defaults() -> None:
     assert get_params_decoder(Shaped | None)(None) is None
     assert get_params_decoder(attrs.make_class("Open", {"x": attrs.field(default=1, converter=int)}))(None).x == 1
     with pytest.raises(InvalidParams) as caught:
@@ -600,19 +600,19 @@ def test_absent_params_of_such_a_class() -> None:
     assert caught.value.problems == (("", "params are required"),)
 
 
-def test_text_that_is_not_utf_8_is_not_json_for_such_a_class_either() -> None:
+def test_text_that_is_not_utf_8_is_not_json_for_an_attrs_class_either() -> None:
     with pytest.raises(RpcError) as caught:
         decode(b'{"text":["\xff"]}', Shaped)
     assert caught.value.meaning is Meaning.PARSE_ERROR
 
 
-def test_such_a_class_in_a_struct_is_refused_at_once() -> None:
+def test_an_attrs_class_in_a_struct_is_refused_at_once() -> None:
     holder = msgspec.defstruct("Holder", [("inner", Shaped)])
     with pytest.raises(TypeError, match="Holder"):
         get_params_decoder(holder)
 
 
-def test_a_result_may_be_of_such_a_class() -> None:
+def test_a_result_may_be_of_an_attrs_class() -> None:
     assert get_result_decoder(Shaped)(Raw(b'{"text":["b","a"]}')) == Shaped(["a", "b"])
     assert get_result_decoder(Person | Named)(Raw(b'{"name":"a"}')) == Person("a")
     with pytest.raises(msgspec.ValidationError, match="/text"):

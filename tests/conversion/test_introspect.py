@@ -220,7 +220,7 @@ def test_a_shaped_class_is_found_inside_other_classes(annotation: Any) -> None:
 
 
 @pytest.mark.parametrize("annotation", [int, Any, list[int], Plain | None, dict[str, Data], Box[int], 5, "Plain", None])
-def test_nothing_is_found_where_nothing_is(annotation: Any) -> None:
+def test_types_without_a_shaped_class_need_no_cattrs(annotation: Any) -> None:
     assert not needs_cattrs(annotation)
 
 
@@ -231,7 +231,7 @@ def test_the_fields_of_a_struct_are_not_in_the_expression(annotation: Any, expec
     assert contains_class(annotation) is expected
 
 
-def test_a_type_without_its_wrappings() -> None:
+def test_aliases_and_annotations_are_unwrapped() -> None:
     alias = type("Alias", (), {})()
     alias.__value__ = NewType("Wrapped", Final[Annotated[Plain, "a remark"]])  # type: ignore[valid-newtype]
 

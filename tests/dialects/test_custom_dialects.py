@@ -205,12 +205,12 @@ async def test_requests_of_the_dialect_are_served() -> None:
         assert await host.peer.call("beat") == "on"
 
 
-async def test_the_goodbye_bears_the_reason() -> None:
+async def test_shutdown_has_the_reason() -> None:
     async with sketch() as (host, _):
         assert await host.peer.call("bye", ["enough"], timeout=MINUTE) == "see you"
 
 
-async def test_the_methods_of_the_contract_are_not_there_under_their_own_names() -> None:
+async def test_the_methods_of_the_contract_are_not_served_under_their_own_names() -> None:
     async with sketch() as (host, _):
         with pytest.raises(RemoteError, match=r"tool\.call"):
             await host.peer.call("tool.call", {"name": "twice", "input": {"text": "ho"}})
@@ -256,7 +256,7 @@ REFUSED = PROGRAM.replace('id, version = "plain"', 'id, version = "somebody-else
 
 
 @pytest.mark.parametrize("async_", ["", "async "], ids=["plain", "on a loop"])
-async def test_a_program_that_cannot_serve_its_host_says_why_and_ends(tmp_path: Path, async_: str) -> None:
+async def test_a_program_that_cannot_serve_its_host_reports_why_and_ends(tmp_path: Path, async_: str) -> None:
     program = tmp_path / "plain.py"
     program.write_text(REFUSED.format(root=str(Path(__file__).parents[2]), async_=async_), encoding="utf-8")
     output: list[str] = []
@@ -318,7 +318,7 @@ def test_a_dialect_with_other_host_defaults_can_replace_one() -> None:
     assert not dialects["mine"].responds_to_invalid
 
 
-def test_a_dialect_of_ones_own_can_be_made_known_once() -> None:
+def test_a_custom_dialect_can_be_registered_once() -> None:
     mine = Dialect(name="mine")
     dialects = DialectRegistry((), {})
     dialects.add(mine)

@@ -41,7 +41,7 @@ def test_a_dialect_is_found_by_its_name() -> None:
     assert find_dialect("native") is NATIVE
 
 
-def test_a_record_is_its_own_name() -> None:
+def test_a_dialect_record_is_accepted_instead_of_its_name() -> None:
     mine = Dialect(name="mine")
     assert find_dialect(mine) is mine
 
@@ -176,7 +176,7 @@ def test_the_parent_is_an_id_of_any_kind(parent: str) -> None:
         '{"_meta":{"other":{"depth":1}}}',
     ],
 )
-def test_where_nothing_travels_there_is_nothing(params: str | None) -> None:
+def test_params_without_meta_have_none(params: str | None) -> None:
     assert read(params) is None
 
 
@@ -238,7 +238,7 @@ def test_meta_is_merged_with_the_members_that_the_params_have(params: str, merge
     assert write(params, CallMeta(depth=1)) == merged
 
 
-def test_empty_and_absent_params_are_marked_where_both_peers_know_the_mark() -> None:
+def test_empty_and_absent_params_are_marked_where_both_peers_support_the_mark() -> None:
     assert write(None, CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1, "no_params": True}}}
     assert write("{}", CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1, "no_params": False}}}
     assert write(None, CallMeta()) == {"_meta": {"becket": {"no_params": True}}}
@@ -255,7 +255,7 @@ def test_the_mark_means_the_same_in_any_white_space(space: str, features: frozen
     assert NATIVE.split_meta(params("false"), features) == (CallMeta(depth=1, no_params=False), Raw(b"{}"))
 
 
-def test_params_without_a_mark_are_an_empty_object_for_those_who_know_it_and_absent_for_others() -> None:
+def test_params_without_a_mark_are_an_empty_object_where_both_peers_support_it_and_absent_otherwise() -> None:
     alone = Raw(b'{"_meta":{"becket":{"depth":1}}}')
     assert NATIVE.split_meta(alone, FEATURES) == (CallMeta(depth=1), Raw(b"{}"))
     assert NATIVE.split_meta(alone, BEFORE) == (CallMeta(depth=1), None)

@@ -17,7 +17,7 @@ SYSTEMS = {"synaps": 1.0, "nexo": 3.0, "roder": 2.0, "cigen": 5.0}
 
 
 @pytest.mark.parametrize(("dialect", "seconds"), SYSTEMS.items())
-def test_all_graces_together_are_the_time_of_the_system(dialect: str, seconds: float) -> None:
+def test_the_sum_of_the_grace_times_is_that_of_the_system(dialect: str, seconds: float) -> None:
     found = find_dialect(dialect)
     limits = found.host_limits
     speech = found.load_mapping() if found.load_mapping is not None else None

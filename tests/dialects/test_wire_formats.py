@@ -83,7 +83,7 @@ async def test_a_request_that_the_wire_format_rejects_reaches_no_handler() -> No
         b'{"jsonrpc":"2.0","id":1,"error":null,"result":1}',
     ],
 )
-async def test_an_error_beside_a_result_is_seen(answer: bytes) -> None:
+async def test_an_error_beside_a_result_fails_the_call(answer: bytes) -> None:
     async with Peer.over(Wire(answer), dialect=STRICT_ABOUT_ERRORS) as peer:
         with pytest.raises(RemoteError) as failed:
             await peer.call("m", {}, timeout=5)

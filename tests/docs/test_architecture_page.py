@@ -40,7 +40,7 @@ def test_the_first_table_names_the_file_for_each_topic_of_a_newcomer(words: str)
     assert NAMED.search(row.split("|")[2])
 
 
-def test_every_package_says_what_it_owns() -> None:
+def test_every_package_has_a_summary() -> None:
     packages = [file.parent.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("__init__.py")]
 
     assert [name for name in packages if name != "." and not summary_of(name)] == []

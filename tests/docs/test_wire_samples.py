@@ -116,7 +116,7 @@ def messages_in(data: bytes, factory: FramingFactory) -> list[Any]:
 
 
 @samples
-def test_a_sample_says_which_parts_are_played(sample: Block) -> None:
+def test_a_sample_names_the_roles_of_its_messages(sample: Block) -> None:
     assert set(sample.words) <= PARTS.keys() | FRAMINGS.keys() | DIALECTS
     assert set(sample.words) & PARTS.keys()
 
@@ -200,7 +200,7 @@ def test_a_peer_writes_the_bytes_of_its_part(sample: Block, part: str) -> None:
 
 
 @pytest.mark.parametrize(("body", "code", "id"), read_table(WIRE_PAGE, "Invalid messages"), ids=lambda cell: str(cell))
-def test_a_wrong_message_gets_a_response_as_the_table_says(body: str, code: str, id: str) -> None:
+def test_a_wrong_message_gets_the_response_of_the_table(body: str, code: str, id: str) -> None:
     async def play() -> None:
         tape = Tape()
         async with Peer.over(tape, methods=build_methods(), framing=JsonLines) as peer:

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.loops
-async def test_it_counts_and_shows_how_far_it_is(folder: Path) -> None:
+async def test_census_counts_files_and_reports_progress(folder: Path) -> None:
     async with connected(Census()) as (host, _), host.invoke_command("census", [str(folder)]) as run:
         events = [event async for event in run]
         assert await run.result() == {"files": 3, "lines": 6}
@@ -53,7 +53,7 @@ async def test_a_folder_without_files_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-async def test_it_counts_in_a_process_of_its_own(folder: Path) -> None:
+async def test_census_runs_as_a_process(folder: Path) -> None:
     async with started("census") as census, census.invoke_command("census", [str(folder)]) as run:
         tables = [event async for event in run if isinstance(event, Table)]
         assert await run.result() == {"files": 3, "lines": 6}

@@ -40,13 +40,13 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return printed_by("demo.py", folder=tmp_path_factory.mktemp("demo"))
 
 
-def test_it_shows_all_that_it_promises_and_sees_each_of_them_happen(lines: list[str]) -> None:
+def test_the_demo_shows_and_checks_each_feature(lines: list[str]) -> None:
     assert [line for line in lines if line[:1].isdigit()] == [f"{n}. {title}" for n, title in enumerate(TITLES, 1)]
     assert sum(line.startswith("   ok: ") for line in lines) == len(TITLES)
     assert "All of it happened as promised." in lines[-1]
 
 
-def test_it_shows_what_each_section_is_about(lines: list[str]) -> None:
+def test_the_demo_explains_each_section(lines: list[str]) -> None:
     text = "\n".join(lines)
     for sight in (
         "child | asks: what is 6 + 4?",
@@ -69,20 +69,20 @@ def test_no_line_is_too_wide_to_read(lines: list[str]) -> None:
     assert [line for line in lines if len(line) > 110] == []
 
 
-def test_it_prints_plain_text_without_a_terminal(lines: list[str]) -> None:
+def test_the_demo_prints_plain_text_without_a_terminal(lines: list[str]) -> None:
     assert COLOUR.search("".join(lines)) is None
 
 
-def test_it_is_coloured_on_a_terminal() -> None:
+def test_the_demo_is_coloured_on_a_terminal() -> None:
     assert COLOUR.search(shown_on_a_terminal(TERM="xterm")) is not None
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}])
-def test_it_is_plain_on_a_terminal_that_wants_no_colour(variables: dict[str, str]) -> None:
+def test_the_demo_is_plain_on_a_terminal_without_colour(variables: dict[str, str]) -> None:
     assert COLOUR.search(shown_on_a_terminal(**variables)) is None
 
 
-def test_it_fails_where_the_child_cannot_do_its_part(tmp_path: Path) -> None:
+def test_the_demo_fails_if_a_feature_of_the_child_fails(tmp_path: Path) -> None:
     for part in EXAMPLES.glob("demo*.py"):
         (tmp_path / part.name).write_text(part.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "demo_child.py").write_text("raise SystemExit(1)", encoding="utf-8")

@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 
-async def test_its_tool_throws_and_remembers() -> None:
+async def test_the_tool_throws_dice_and_stores_the_result() -> None:
     async with started("dice") as dice:
         result = await dice.call_tool_json("roll", {"dice": 3, "sides": 20})
         assert len(result["thrown"]) == 3
@@ -38,7 +38,7 @@ async def test_its_tool_throws_and_remembers() -> None:
         assert done == CommandDone()
 
 
-async def test_it_completes_the_handshake_describes_itself_and_ends() -> None:
+async def test_dice_completes_the_handshake_describes_itself_and_ends() -> None:
     async with started("dice") as dice:
         assert dice.features == frozenset()
         assert dice.about == ExtensionInfo(BuildInfo("cpu", version="1.0.0"))
@@ -55,20 +55,20 @@ async def test_stderr_is_logged_with_its_level(caplog: pytest.LogCaptureFixture)
     assert (record.levelname, record.getMessage()) == ("INFO", "dice: the dice are on the table")
 
 
-async def test_inputs_are_checked_before_they_reach_it() -> None:
+async def test_inputs_are_checked_before_they_reach_the_extension() -> None:
     async with started("dice") as dice:
         with pytest.raises(BadValue):
             await dice.call_tool("roll", {"dice": 1_000_000})
 
 
-async def test_without_memory_it_says_so() -> None:
+async def test_without_memory_the_tool_reports_it() -> None:
     async with started("dice", grants=["tools.register"]) as dice:
         with pytest.raises(RemoteError) as caught:
             await dice.call_tool("roll")
         assert "memory.write" in caught.value.message
 
 
-async def test_a_command_that_it_does_not_have_is_refused() -> None:
+async def test_an_unknown_command_is_refused() -> None:
     async with started("dice") as dice, dice.invoke_command("none") as run:
         with pytest.raises(RemoteError) as caught:
             await run.result()

@@ -33,7 +33,7 @@ async def test_a_complete_response_is_the_same() -> None:
         assert (await host.complete("eliza", "doctor", messages=MESSAGES)).text == REPLY
 
 
-async def test_it_stops_when_the_stream_is_cancelled() -> None:
+async def test_the_response_stops_when_the_stream_is_cancelled() -> None:
     async with connected(Eliza(), grants=GRANTS, config={"pace": 0.001}) as (host, _):
         async with host.stream("eliza", "doctor", messages=MESSAGES) as answer:
             await anext(answer)
@@ -64,7 +64,7 @@ def test_the_last_user_message_is_used() -> None:
 
 
 @pytest.mark.process
-async def test_it_responds_from_its_own_process() -> None:
+async def test_eliza_runs_as_a_process() -> None:
     async with started("eliza", config={"pace": 0.001}) as eliza:
         (provider,) = eliza.providers
         assert provider.description == "A therapist who turns what you say into a question."

@@ -92,7 +92,7 @@ def test_a_host_uses_four_extensions(tmp_path: Path) -> None:
     ]
 
 
-def test_a_dialect_of_ones_own_takes_one_file(tmp_path: Path) -> None:
+def test_a_custom_dialect_takes_one_file(tmp_path: Path) -> None:
     assert printed_by("new_dialect.py", folder=tmp_path) == [
         "their program, our host: HELLO",
         "our program, their words: hello",
@@ -100,7 +100,7 @@ def test_a_dialect_of_ones_own_takes_one_file(tmp_path: Path) -> None:
     ]
 
 
-def test_a_framing_of_ones_own_takes_one_file(tmp_path: Path) -> None:
+def test_a_custom_framing_takes_one_file(tmp_path: Path) -> None:
     assert printed_by("new_framing.py", folder=tmp_path) == [
         '33:{"jsonrpc":"2.0","method":"tick"},',
         "over netstrings: 6",

@@ -23,11 +23,11 @@ ON_THE_KIT: dict[str, type[ExtensionServer]] = {"census": Census, "eliza": Eliza
 ALL = {*ON_THE_KIT, "dice"}
 
 
-def test_every_folder_is_known_here() -> None:
+def test_every_folder_is_tested_here() -> None:
     assert {folder.name for folder in EXTENSIONS.iterdir()} == ALL
 
 
-def test_a_host_finds_them_all() -> None:
+def test_a_host_finds_all_example_extensions() -> None:
     report = discover_extensions([EXTENSIONS])
     assert {candidate.id for candidate in report.candidates} == ALL
     assert report.diagnostics == ()
@@ -42,7 +42,7 @@ def test_a_manifest_fits_its_schema_and_its_folder(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ON_THE_KIT))
-def test_a_manifest_says_what_the_class_says(name: str) -> None:
+def test_a_manifest_matches_its_class(name: str) -> None:
     manifest, extension = manifest_of(name), ON_THE_KIT[name]
     assert (manifest.id, manifest.version) == (extension.id, extension.version)
     assert {HOOKS[entry.hook].permission for entry in manifest.hooks} <= set(manifest.permissions)

@@ -38,7 +38,7 @@ async def test_a_command_without_a_timeout_gets_one() -> None:
         assert await host.handle_hook(before(IN_TIME)) == Continue()
 
 
-async def test_other_tools_are_not_its_affair() -> None:
+async def test_other_tools_are_not_checked() -> None:
     async with connected(Guard(), grants=GRANTS) as (host, _):
         assert await host.handle_hook(before({"command": "rm -rf /"}, tool="poem")) == Continue()
 
@@ -64,7 +64,7 @@ async def test_the_hook_is_refused_without_the_permission() -> None:
 
 
 @pytest.mark.process
-async def test_it_guards_from_a_process_of_its_own() -> None:
+async def test_guard_runs_as_a_process() -> None:
     async with started("guard") as guard:
         assert isinstance(await guard.handle_hook(before({"command": "rm -rf /"})), Block)
         assert await guard.handle_hook(before(IN_TIME)) == Continue()

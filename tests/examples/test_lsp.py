@@ -39,7 +39,7 @@ def test_a_server_of_pygls_runs_on_becket(tmp_path: Path) -> None:
     assert "Reading" in done.stderr  # the bar, since rich was told that this is a terminal
 
 
-def test_a_server_that_is_missing_says_how_to_get_one(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_server_shows_how_to_install_one(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("All is well.\n", encoding="utf-8")
 
     done = run_example("lsp/diagnose.py", "a.md", "no-such-server", folder=tmp_path)

@@ -40,7 +40,7 @@ async def test_the_input_schema_describes_each_field() -> None:
     }
 
 
-async def test_an_input_that_does_not_fit_never_reaches_it() -> None:
+async def test_an_invalid_input_does_not_reach_the_tool() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, _):
         with pytest.raises(BadValue) as caught:
             await host.call_tool("keep", {"text": 7, "colour": "red"})
@@ -59,7 +59,7 @@ async def test_without_its_permissions_nothing_is_stored() -> None:
 
 
 @pytest.mark.process
-async def test_its_notes_outlive_its_process() -> None:
+async def test_notes_outlive_the_process() -> None:
     store = InMemoryStore()
     async with started("notes", store=store) as notes:
         await notes.call_tool("keep", {"text": "buy milk"})

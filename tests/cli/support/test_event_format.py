@@ -99,7 +99,7 @@ def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) 
 # -- how they do
 
 
-def test_a_row_says_how_an_extension_does() -> None:
+def test_a_row_shows_the_state_and_the_figures_of_an_extension() -> None:
     figures = ExtensionMetrics(12, 1, 3.25, 0.0042, 1.5, 40, 6.04)
     status = ExtensionStatus("n", ExtensionState.READY, Health.RUNNING, "1.0.0", 7, 2, 0, 3, "n: why\nmore", figures)
 

@@ -129,7 +129,7 @@ def test_yes_gives_consent_to_everything() -> None:
 
 
 @pytest.mark.parametrize("value", ["notes", "=memory.read", "notes=memory.raed", "notes=tools.override"])
-def test_a_grant_that_means_nothing_is_a_usage_error(value: str) -> None:
+def test_an_invalid_grant_is_a_usage_error(value: str) -> None:
     done = invoke("run", "--grant", value)
 
     assert done.exit_code == ExitCode.USAGE

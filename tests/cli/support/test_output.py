@@ -102,7 +102,7 @@ def test_an_id_is_not_printed_twice() -> None:
 # -- logs
 
 
-def test_a_log_is_lines_with_the_level_and_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_line_has_the_level_and_the_extension(capsys: pytest.CaptureFixture[str]) -> None:
     with show_logs(LogConfig(level="warning")):
         logging.getLogger("becket.ext.notes").info("unheard")
         logging.getLogger("becket.ext.notes").warning("care: %s", 7)
