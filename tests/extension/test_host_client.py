@@ -188,7 +188,7 @@ ASKED = [
 @pytest.mark.parametrize(
     ("extension", "runtime"), [(Coroutines, "loop"), (Plain, "loop"), (Plain, "blocking")], ids=str
 )
-async def test_all_services_of_the_host_are_there(extension: type[ExtensionServer], runtime: str) -> None:
+async def test_all_services_of_the_host_can_be_used(extension: type[ExtensionServer], runtime: str) -> None:
     async with hosted(extension(), runtime) as host:
         desk = HostServices(host)
         assert await use_tool(host, "use") == USED
@@ -368,7 +368,7 @@ class LogsLater(Logs):
 
 
 @both_runtimes
-async def test_a_message_for_the_log_travels_to_the_host(runtime: str) -> None:
+async def test_a_log_message_is_sent_to_the_host(runtime: str) -> None:
     async with hosted(Logs(), runtime) as host:
         desk = HostServices(host)
         await use_tool(host, "plain")
@@ -413,7 +413,7 @@ async def test_where_the_host_has_no_log_method_the_log_goes_to_stderr(
 
 
 # Without a loop it is chance whether the end of the link or that of the extension is noticed first.
-async def test_a_message_that_finds_no_host_any_more_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_log_message_after_the_end_of_the_link_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     class Late(ExtensionServer):
         id = "notes"
 

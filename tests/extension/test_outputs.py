@@ -199,7 +199,7 @@ everywhere = pytest.mark.parametrize(
 
 
 @everywhere
-async def test_a_command_puts_out_all_there_is(extension: type[ExtensionServer], runtime: str) -> None:
+async def test_a_command_sends_every_kind_of_output(extension: type[ExtensionServer], runtime: str) -> None:
     async with hosted(extension(), runtime) as host:
         events, _ = await run_command(host, "all")
 
@@ -231,7 +231,7 @@ async def test_output_that_no_host_would_show_is_refused(extension: type[Extensi
 
 
 @everywhere
-async def test_a_provider_puts_out_all_there_is(extension: type[ExtensionServer], runtime: str) -> None:
+async def test_a_provider_sends_every_kind_of_event(extension: type[ExtensionServer], runtime: str) -> None:
     async with hosted(extension(), runtime) as host:
         events, answer = await streamed(host)
 
@@ -247,7 +247,9 @@ async def test_a_provider_puts_out_all_there_is(extension: type[ExtensionServer]
 
 
 @everywhere
-async def test_to_an_old_host_events_go_without_anything_else(extension: type[ExtensionServer], runtime: str) -> None:
+async def test_events_for_an_old_host_have_no_additional_members(
+    extension: type[ExtensionServer], runtime: str
+) -> None:
     received: list[Any] = []
     async with hosted(extension(), runtime, features=()) as host:
         host.on(PROVIDER_STREAM_EVENT.name)(lambda params: received.append(params))

@@ -85,7 +85,7 @@ def test_the_schema_of_a_result_is_that_of_its_annotation() -> None:
 @pytest.mark.parametrize(
     "name", ["anything", "nothing", "not_annotated", "content", "result", "raw", "unknown", "without_json"]
 )
-def test_a_result_of_which_nothing_is_known_has_no_schema(name: str) -> None:
+def test_a_result_without_an_annotation_has_no_schema(name: str) -> None:
     assert schema_of(getattr(Returns, name)) is None
 
 

@@ -148,7 +148,7 @@ def started(
 # -- serving
 
 
-def test_it_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(runtime: str) -> None:
+def test_an_extension_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(runtime: str) -> None:
     answers, output = converse(program(runtime), HELLO, use(2, "add", number=1))
 
     assert [tool["name"] for tool in answers[1]["capabilities"]["tools"]][:2] == ["add", "modules"]
@@ -156,7 +156,7 @@ def test_it_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(runtime
     assert output == ["started", "a stray line", "stopped"]
 
 
-def test_it_detects_the_framing_of_its_host(runtime: str) -> None:
+def test_an_extension_detects_the_framing_of_its_host(runtime: str) -> None:
     with started(program(runtime)) as (process, stdin, _):
         assert process.stdout is not None
         for number, frame in enumerate((HELLO, use(2, "add", number=1)), start=1):
@@ -166,7 +166,7 @@ def test_it_detects_the_framing_of_its_host(runtime: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_host_on_becket_starts_it_and_ends_it(runtime: str) -> None:
+async def test_a_host_on_becket_starts_and_stops_an_extension(runtime: str) -> None:
     async with Peer.connect_process(program(runtime), dialect="native") as host:
         host.limit_features(())
         answer = await initialize(host)
@@ -180,7 +180,7 @@ async def test_a_host_on_becket_starts_it_and_ends_it(runtime: str) -> None:
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "asyncio"])
-def test_it_imports_no_event_loop_that_it_does_not_need(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extension_imports_no_event_loop_that_it_does_not_need(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BECKET_PLAIN_IMPORTS", raising=False)  # which has it import `logging` at once
     answers, _ = converse(program("blocking" if plain else "asyncio"), HELLO, use(2, "modules"))
 
@@ -192,7 +192,7 @@ def test_it_imports_no_event_loop_that_it_does_not_need(plain: bool, monkeypatch
 # -- the end
 
 
-def test_shutdown_gets_a_response_and_ends_it_although_stdin_stays_open(runtime: str) -> None:
+def test_shutdown_gets_a_response_and_ends_the_program_although_stdin_stays_open(runtime: str) -> None:
     with started(program(runtime), HELLO) as (process, stdin, stderr):
         assert receive(process)["id"] == 1
         stdin.write(BYE)
@@ -203,7 +203,7 @@ def test_shutdown_gets_a_response_and_ends_it_although_stdin_stays_open(runtime:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly(runtime: str, number: signal.Signals) -> None:
+def test_a_signal_ends_the_program_cleanly(runtime: str, number: signal.Signals) -> None:
     with started(program(runtime), HELLO) as (process, _, stderr):
         receive(process)
         process.send_signal(number)
@@ -211,7 +211,7 @@ def test_a_signal_ends_it_cleanly(runtime: str, number: signal.Signals) -> None:
         assert stderr.read().splitlines() == [b"started", b"stopped"]
 
 
-def test_a_second_signal_ends_it_at_once(runtime: str) -> None:
+def test_a_second_signal_ends_the_program_at_once(runtime: str) -> None:
     forever = "while True: __import__('time').sleep(1)"
     with started(program(runtime, then=forever), HELLO) as (process, _, stderr):
         receive(process)
@@ -222,7 +222,7 @@ def test_a_second_signal_ends_it_at_once(runtime: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["eof", "shutdown", "signal"])
-def test_an_end_that_takes_too_long_is_cut_short(runtime: str, how: str) -> None:
+def test_a_shutdown_that_takes_too_long_is_cut_short(runtime: str, how: str) -> None:
     stuck = program(
         runtime,
         then="__import__('time').sleep(3600)",
@@ -262,7 +262,7 @@ child.wait()
 
 
 @pytest.mark.anyio
-async def test_it_ends_with_its_parent_although_another_process_holds_its_stdin(runtime: str) -> None:
+async def test_an_extension_ends_with_its_parent_although_another_process_holds_its_stdin(runtime: str) -> None:
     read_end, write_end = os.pipe()
     with subprocess.Popen(  # noqa: ASYNC220
         [sys.executable, "-c", PARENT.format(command=program(runtime)), str(read_end)],
@@ -279,7 +279,7 @@ async def test_it_ends_with_its_parent_although_another_process_holds_its_stdin(
     os.close(write_end)
 
 
-def test_an_invalid_message_ends_it_with_its_own_exit_code(runtime: str) -> None:
+def test_an_invalid_message_ends_the_program_with_its_own_exit_code(runtime: str) -> None:
     with started(program(runtime), HELLO) as (process, stdin, stderr):
         receive(process)
         stdin.write(b"Content-Length: many\r\n\r\n")
@@ -290,7 +290,7 @@ def test_an_invalid_message_ends_it_with_its_own_exit_code(runtime: str) -> None
         assert b"the link has ended: Content-Length is not a number" in ended
 
 
-def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(runtime: str) -> None:
+def test_a_host_that_cannot_be_served_has_its_own_exit_code(runtime: str) -> None:
     words = {"protocolVersion": "9.0.0", "apiVersion": "0.1.0", "extensionId": "program", "config": {}}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "extension/initialize", "params": words}
 
@@ -302,7 +302,7 @@ def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(runtime: str
 # -- started by hand
 
 
-def test_in_a_terminal_it_says_what_it_is(runtime: str) -> None:
+def test_in_a_terminal_the_program_describes_itself(runtime: str) -> None:
     ours, theirs = pty.openpty()
     ended = subprocess.run(program(runtime), stdin=theirs, capture_output=True, timeout=100, check=False)
     os.close(ours)
@@ -316,7 +316,7 @@ def test_in_a_terminal_it_says_what_it_is(runtime: str) -> None:
     assert ended.stderr == b""
 
 
-def test_without_a_stdout_it_reports_that_there_is_no_host(runtime: str) -> None:
+def test_without_a_stdout_the_program_reports_that_there_is_no_host(runtime: str) -> None:
     shell = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program(runtime)]
 
     ended = subprocess.run(shell, input=b"", stderr=subprocess.PIPE, timeout=100, check=False)
@@ -350,7 +350,7 @@ def test_an_unknown_loop_is_refused() -> None:
 # -- the log
 
 
-def test_its_log_records_have_their_level(runtime: str) -> None:
+def test_log_records_have_their_level(runtime: str) -> None:
     frames = [use(2, "log", level=30, message="it rains"), use(3, "log", level=45, message="two\nlines")]
     _, output = converse(program(runtime), HELLO, *frames)
 
@@ -362,7 +362,7 @@ def test_its_log_records_have_their_level(runtime: str) -> None:
 
 
 @pytest.mark.parametrize("when", ["import logging", "from logging.handlers import SocketHandler", ""])
-def test_it_does_not_matter_when_logging_is_imported(when: str) -> None:
+def test_log_records_have_their_level_whenever_logging_is_imported(when: str) -> None:
     _, output = converse(program("blocking", before=when), HELLO, use(2, "log", level=50, message="now"))
 
     assert output == ["started", "CRITICAL:program.part:now", "stopped"]

@@ -48,7 +48,7 @@ class Awaitable:
 
 
 @pytest.mark.parametrize("make", [wait, Awaitable])
-def test_nothing_to_await_is_a_result(make: Any) -> None:
+def test_a_result_that_must_be_awaited_is_refused(make: Any) -> None:
     with pytest.raises(TypeError, match="make it `async def`"):
         check_not_awaitable(UserFunction(make, False), make())
 
@@ -79,7 +79,7 @@ def test_a_last_notification_on_a_lost_link_is_dropped(kind: Any) -> None:
 
 
 @pytest.mark.loops
-async def test_a_start_that_the_end_overtakes_gets_a_response_not_ready() -> None:
+async def test_a_start_that_is_overtaken_by_the_end_is_rejected_as_not_ready() -> None:
     class Slow(ExtensionServer):
         id = "slow"
 

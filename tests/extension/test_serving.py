@@ -93,7 +93,7 @@ async def streamed(host: Peer, called: ProviderRequest = ASKED) -> tuple[list[An
 # -- the example of the documentation
 
 
-async def test_the_notes_extension_does_what_it_says() -> None:
+async def test_the_notes_extension_works_as_a_whole() -> None:
     async with hosted(Notes()) as host:
         called: list[Query] = []
 
@@ -280,7 +280,7 @@ class Leaving(ExtensionServer):
 @both_runtimes
 @pytest.mark.parametrize("name", ["leave", "leave_inline"])
 @pytest.mark.parametrize("what", ["exit", "cancelled", "left"])
-async def test_a_tool_that_would_leave_the_program_fails_its_call_and_nothing_else(
+async def test_a_tool_that_exits_the_program_fails_only_its_call(
     runtime: str, name: str, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with hosted(Leaving(), runtime) as host:
@@ -294,7 +294,7 @@ async def test_a_tool_that_would_leave_the_program_fails_its_call_and_nothing_el
 
 
 @both_runtimes
-async def test_a_command_whose_arguments_cannot_be_parsed_fails_alone(
+async def test_a_command_whose_arguments_cannot_be_parsed_fails_only_its_call(
     runtime: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with hosted(Leaving(), runtime) as host:
@@ -471,7 +471,7 @@ class EditingLater(ExtensionServer):
 
 
 @pytest.mark.parametrize(("extension", "runtime"), [(Editing, "loop"), (Editing, "blocking"), (EditingLater, "loop")])
-async def test_the_settings_editor_info_and_sidecar_are_the_authors(
+async def test_the_author_defines_the_settings_editor_info_and_sidecar(
     extension: type[ExtensionServer], runtime: str
 ) -> None:
     async with hosted(extension(), runtime) as host:
@@ -567,7 +567,7 @@ async def test_a_cancelled_coroutine_ends_and_a_cancelled_thread_sees_it() -> No
     assert response.get("result", True) is True
 
 
-async def test_a_plain_function_that_returns_a_coroutine_is_an_error_that_says_so(internal_errors: list[Any]) -> None:
+async def test_a_plain_function_that_returns_a_coroutine_is_reported_as_an_error(internal_errors: list[Any]) -> None:
     async with hosted(Mixed()) as host:
         error = await refused(host, TOOL_CALL, ToolCall("forgets", {}))
 

@@ -200,7 +200,7 @@ async def test_a_request_before_the_handshake_is_rejected_as_not_ready(runtime: 
 
 
 @both_runtimes
-async def test_a_second_handshake_gets_a_response_not_ready_and_changes_nothing(runtime: str) -> None:
+async def test_a_second_handshake_is_rejected_as_not_ready_and_changes_nothing(runtime: str) -> None:
     plain = Plain()
     async with hosted(plain, runtime) as host:
         error = await refused(host, INITIALIZE, build_initialize(plugin_id="other"))
@@ -250,7 +250,7 @@ class SlowInLists(Slow):
 
 
 @both_runtimes
-async def test_while_it_starts_and_ends_requests_get_responses_not_ready(runtime: str) -> None:
+async def test_while_an_extension_starts_and_ends_requests_are_rejected_as_not_ready(runtime: str) -> None:
     async with linked(SlowInLists(), runtime) as host:
         waits = Waits(host)
         async with anyio.create_task_group() as group:

@@ -84,7 +84,7 @@ def collect_updates(host: Extension) -> list[Any]:
 
 @pytest.mark.parametrize("dialect", ["native", "synaps"])
 @pytest.mark.parametrize("kind", [Plain, Async])
-async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives_a_value(
+async def test_an_editor_shows_the_rows_of_its_functions_until_one_of_them_returns_a_value(
     kind: type[ExtensionServer], dialect: str
 ) -> None:
     with anyio.fail_after(60):

@@ -115,14 +115,14 @@ def test_a_plain_extension_imports_nothing_that_it_does_not_use() -> None:
     assert found & UNUSED == set()
 
 
-def test_a_command_brings_the_vocabulary_of_commands_and_no_more() -> None:
+def test_a_command_imports_the_types_of_commands_and_no_more() -> None:
     found = modules_of(COMMAND)
 
     assert found & HEAVY == set()
     assert found & UNUSED == {"becket.contract.commands", "becket.contract.tasks", "becket.methods.streams"}
 
 
-def test_a_coroutine_brings_the_loop_that_it_runs_on_and_no_other() -> None:
+def test_a_coroutine_imports_the_loop_that_it_runs_on_and_no_other() -> None:
     found = modules_of(COROUTINE)
 
     assert found & {"asyncio", "anyio", "trio", "uvloop"} == {"asyncio"}

@@ -31,7 +31,7 @@ def refused(data: bytes, limits: Limits = DEFAULT_LIMITS) -> BadFrame:
     return error
 
 
-def test_it_passes_check_framing() -> None:
+def test_content_length_passes_check_framing() -> None:
     check_framing(ContentLength)
 
 
@@ -64,7 +64,7 @@ def test_frames_of_many_sizes_are_written_and_read_with_a_small_header_cache() -
     assert framing.feed(b"".join(framing.encode(body) for body in bodies)) == bodies
 
 
-def test_headers_of_two_widths_take_turns() -> None:
+def test_headers_of_two_widths_may_alternate() -> None:
     framing = ContentLength()
     bodies = [b"x" * size for size in (99, 100, 99, 99, 100, 1_000, 9, 100, 99)] * 20
     assert framing.feed(b"".join(framing.encode(body) for body in bodies)) == bodies
@@ -248,7 +248,7 @@ def test_a_header_line_that_ends_or_begins_wrongly_is_shown_with_what_would_be_r
     assert (folded.found, folded.hint) == ("' charset=utf-8\\r'", "a header stands on one line")
 
 
-def test_a_line_that_ends_with_the_name_of_a_header_is_what_something_wrote_to_stdout() -> None:
+def test_a_line_that_ends_with_the_name_of_a_header_is_reported_as_text_on_stdout() -> None:
     error = refused(b"ReadyContent-Length: 2: 3\r\n\r\n{}")
     assert (error.problem, error.found) == ("something wrote to stdout", "'ReadyContent-Length: 2: 3'")
 
@@ -388,7 +388,7 @@ def test_a_bad_header_has_the_same_message_when_it_comes_byte_by_byte(name: str)
         (b"INFO: ready\n", "'INFO: ready'"),
     ],
 )
-def test_stray_text_is_quoted_and_the_hint_says_where_to_print(data: bytes, quoted: str) -> None:
+def test_stray_text_is_quoted_with_a_hint_to_print_to_stderr(data: bytes, quoted: str) -> None:
     error = refused(data)
     assert error.found == quoted
     assert "stderr" in error.hint
@@ -401,7 +401,7 @@ def test_json_without_a_header_makes_the_hint_suggest_json_lines(data: bytes) ->
     assert "JSON Lines" in error.hint
 
 
-def test_a_line_end_that_the_length_leaves_out_is_what_the_hint_says() -> None:
+def test_a_line_end_outside_a_frame_has_a_hint_about_the_length() -> None:
     framing = ContentLength()
     assert framing.feed(GOOD + b"\n" + GOOD) == [b"{}"]
     assert framing.error is not None
@@ -419,7 +419,7 @@ def test_a_line_end_that_the_length_leaves_out_is_what_the_hint_says() -> None:
         GOOD + b"warning: low memory\n" + GOOD,
     ],
 )
-def test_frames_of_two_writers_in_one_another_end_with_a_hint(data: bytes) -> None:
+def test_interleaved_frames_of_two_writers_end_with_a_hint(data: bytes) -> None:
     framing = ContentLength()
     framing.feed(data)
     assert framing.error is not None
@@ -486,7 +486,7 @@ def test_input_that_ends_in_a_header_is_truncated(cut: int) -> None:
     assert str(cut) in error.problem
 
 
-def test_input_that_ends_in_a_body_says_how_much_is_missing() -> None:
+def test_the_error_for_input_that_ends_in_a_body_has_the_number_of_missing_bytes() -> None:
     framing = ContentLength()
     assert framing.feed(GOOD + b'Content-Length: 12\r\n\r\n{"a":"\xc3') == [b"{}"]
     error = framing.end()
@@ -502,7 +502,7 @@ def test_input_that_ends_between_frames_is_complete() -> None:
     assert framing.end() is None
 
 
-def test_pending_and_frames_show_when_a_frame_began_and_whether_it_is_still_the_same() -> None:
+def test_pending_and_frames_show_whether_a_new_frame_has_begun() -> None:
     framing = ContentLength()
     seen: list[tuple[int, int]] = []
     for chunk in (b"Con", b"tent-Length: 4\r\n", b"\r\n", b"ab", b"cd", GOOD[:5], GOOD[5:] + GOOD[:22]):

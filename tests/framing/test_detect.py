@@ -35,7 +35,7 @@ def test_nothing_and_white_space_need_more_bytes(prefix: bytes) -> None:
         (b"\x0b{}", ContentLength),
     ],
 )
-def test_an_unclear_beginning_goes_to_the_framing_with_the_most_precise_error(prefix: bytes, framing: object) -> None:
+def test_an_unclear_beginning_selects_the_framing_with_the_most_precise_error(prefix: bytes, framing: object) -> None:
     assert detect_framing(prefix) is framing
 
 
@@ -76,7 +76,7 @@ def test_every_detected_framing_passes_check_framing(framing: Known) -> None:
 
 
 @pytest.mark.parametrize("framing", EVERY)
-def test_it_writes_in_the_framing_that_it_detected(framing: Known) -> None:
+def test_the_detected_framing_is_used_for_writing(framing: Known) -> None:
     sniffing = AutoDetect()
     assert sniffing.feed(framing().encode(b"{}")) == [b"{}"]
     assert isinstance(sniffing.chosen, framing)

@@ -12,7 +12,7 @@ from becket.testing import check_framing
 SMALL = Limits(frame=10)
 
 
-def test_it_passes_check_framing() -> None:
+def test_json_lines_pass_check_framing() -> None:
     check_framing(JsonLines)
 
 
@@ -35,7 +35,7 @@ BLANK = "a blank line is not a frame: send JSON"
         (b"\t", BLANK),
     ],
 )
-def test_a_body_that_would_not_come_out_as_it_went_in_is_not_written(body: bytes, because: str) -> None:
+def test_a_body_that_would_not_be_read_unchanged_is_not_written(body: bytes, because: str) -> None:
     with pytest.raises(LocalProtocolError) as caught:
         JsonLines().encode(body)
     assert str(caught.value) == because

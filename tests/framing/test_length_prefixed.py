@@ -10,7 +10,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.testing import check_framing
 
 
-def test_it_passes_check_framing() -> None:
+def test_length_prefixed_passes_check_framing() -> None:
     check_framing(LengthPrefixed)
 
 
@@ -68,7 +68,7 @@ def test_text_where_a_length_belongs_is_called_text(text: bytes) -> None:
     assert framing.error.hint == "is this another framing, or a print()?"
 
 
-def test_input_that_ends_in_a_length_or_body_says_how_much_is_missing() -> None:
+def test_the_error_for_input_that_ends_in_a_length_or_body_has_the_number_of_missing_bytes() -> None:
     framing = LengthPrefixed()
     assert framing.end() is None
     framing.feed(b"\0\0")

@@ -26,11 +26,11 @@ def refused(data: bytes) -> BadFrame:
     return whole.error
 
 
-def test_it_passes_check_framing() -> None:
+def test_loose_content_length_passes_check_framing() -> None:
     check_framing(LOOSE)
 
 
-def test_it_writes_what_the_strict_one_writes() -> None:
+def test_the_loose_framing_writes_the_same_as_the_strict_one() -> None:
     assert LOOSE().encode(b"{}") == GOOD
 
 

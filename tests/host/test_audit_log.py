@@ -230,7 +230,7 @@ def test_the_link_of_a_file_has_the_position_of_the_chain(path: Path) -> None:
         assert first.seq == 1
 
 
-def test_a_file_is_closed_once_and_takes_nothing_then(path: Path) -> None:
+def test_a_closed_file_takes_no_records(path: Path) -> None:
     file = AuditFile(path)
     file.close()
     file.close()
@@ -292,7 +292,7 @@ def test_written_records_survive_a_kill(path: Path) -> None:
 # -- rotation
 
 
-def test_a_file_that_is_full_is_put_aside_and_the_chain_continues(path: Path) -> None:
+def test_a_full_file_is_rotated_and_the_chain_continues(path: Path) -> None:
     events: list[AuditEvent] = [GrantChanged("notes", "memory.read", True, str(number)) for number in range(40)]
 
     write(path, *events, rotate_at=1_000)
@@ -370,7 +370,7 @@ def test_wherever_a_crash_cut_the_last_line_the_whole_ones_stay_and_the_chain_co
         assert verify_audit(path) == []
 
 
-def test_a_torn_end_shows_as_such_until_the_next_start(path: Path) -> None:
+def test_a_torn_end_is_reported_until_the_next_start(path: Path) -> None:
     write(path, START, GRANT)
     with path.open("ab") as file:
         file.write(b'{"seq":3,"time')
@@ -429,7 +429,7 @@ def test_a_folder_that_vanishes_is_reported_and_one_that_comes_back_is_used(tmp_
 
 
 @pytest.mark.parametrize("rotate_at", [200, 1_000])
-def test_a_file_that_is_deleted_while_a_host_writes_to_it_shows(path: Path, rotate_at: int) -> None:
+def test_a_file_that_is_deleted_while_a_host_writes_to_it_is_detected(path: Path, rotate_at: int) -> None:
     with AuditFile(path, rotate_at=rotate_at) as file:
         for event in (START, GRANT):
             file.write(event, 7)
@@ -459,7 +459,7 @@ def destroy(path: Path, *numbers: int) -> None:
         pytest.param([0, 1, 2], [1, 2, 3, 4], id="all"),
     ],
 )
-def test_lines_that_were_destroyed_show_and_the_chain_continues_after_them(
+def test_destroyed_lines_are_reported_and_the_chain_continues_after_them(
     path: Path, destroyed: list[int], shown: list[int]
 ) -> None:
     write(path, START, GRANT, PROVIDER_CALL)
@@ -472,7 +472,7 @@ def test_lines_that_were_destroyed_show_and_the_chain_continues_after_them(
     assert events_in(path)[-2:] == [GRANT, PROVIDER_CALL]
 
 
-def test_the_last_record_is_found_behind_much_that_was_destroyed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_record_is_found_after_a_long_destroyed_part(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "TAIL_BYTES", 100)
     write(path, START, *[GRANT] * 9)
     destroy(path, *range(5, 10))
@@ -495,7 +495,7 @@ def test_any_change_of_any_byte_is_found(tmp_path_factory: pytest.TempPathFactor
     assert verify_audit(path) != []
 
 
-def test_a_file_that_is_gone_shows(path: Path) -> None:
+def test_a_missing_file_is_detected(path: Path) -> None:
     write(path, *[START, GRANT, PROVIDER_CALL] * 8, rotate_at=600)
     files = sorted(path.parent.glob("*.jsonl"))
     files[1].unlink()
@@ -645,7 +645,7 @@ def test_a_cut_over_several_files_is_found(path: Path) -> None:
     assert missing_in(path) == [(ends + 1, written)]
 
 
-def test_an_audit_that_is_gone_whole_is_missed(path: Path) -> None:
+def test_an_audit_that_was_deleted_whole_is_reported(path: Path) -> None:
     write(path, START, GRANT)
     path.unlink()
 
@@ -655,7 +655,7 @@ def test_an_audit_that_is_gone_whole_is_missed(path: Path) -> None:
     assert missing_in(path) == [(1, 2)]
 
 
-def test_the_first_files_of_a_chain_are_missed_by_number(path: Path) -> None:
+def test_missing_first_files_of_a_chain_are_detected_by_number(path: Path) -> None:
     write(path, *[START, GRANT, PROVIDER_CALL] * 4, rotate_at=600)
     oldest, second, *_ = sorted(path.parent.glob("audit-*.jsonl"))
     oldest.unlink()

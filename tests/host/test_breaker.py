@@ -50,7 +50,7 @@ def opened(policy: BreakerPolicy | None = None, *, at: float = 0.0) -> Breaker:
         pytest.param([UNKNOWN] * 50, CLOSED, id="nor-do-cancelled-calls"),
     ],
 )
-def test_it_opens_after_failures_in_a_row(outcomes: list[CallOutcome], state: BreakerState) -> None:
+def test_the_circuit_opens_after_failures_in_a_row(outcomes: list[CallOutcome], state: BreakerState) -> None:
     breaker = Breaker("notes")
 
     settle(breaker, 1.0, *outcomes)
@@ -58,7 +58,7 @@ def test_it_opens_after_failures_in_a_row(outcomes: list[CallOutcome], state: Br
     assert breaker.state(1.0) is state
 
 
-def test_application_errors_trip_it_if_configured() -> None:
+def test_application_errors_open_the_circuit_if_configured() -> None:
     breaker = Breaker("notes", BreakerPolicy(trips_on_application_errors=True))
 
     settle(breaker, 1.0, *[APPLICATION_ERROR] * 5)
@@ -66,7 +66,7 @@ def test_application_errors_trip_it_if_configured() -> None:
     assert breaker.state(1.0) is OPEN
 
 
-def test_an_open_circuit_refuses_every_call_and_says_until_when() -> None:
+def test_an_open_circuit_refuses_every_call_with_the_time_of_the_next_trial() -> None:
     breaker = opened(at=100.0)
 
     with pytest.raises(CircuitOpen) as caught:
@@ -76,11 +76,11 @@ def test_an_open_circuit_refuses_every_call_and_says_until_when() -> None:
 
 
 @pytest.mark.parametrize(("now", "state"), [(9.99, OPEN), (10.0, HALF_OPEN), (1e6, HALF_OPEN)])
-def test_it_is_half_open_when_its_time_is_over(now: float, state: BreakerState) -> None:
+def test_the_circuit_is_half_open_when_its_time_is_over(now: float, state: BreakerState) -> None:
     assert opened().state(now) is state
 
 
-def test_half_open_tries_one_call_at_a_time() -> None:
+def test_a_half_open_circuit_allows_one_call_at_a_time() -> None:
     breaker = opened()
     first = breaker.admit(10.0)
 
@@ -94,7 +94,7 @@ def test_half_open_tries_one_call_at_a_time() -> None:
         breaker.admit(11.0)
 
 
-def test_successes_close_it() -> None:
+def test_successes_close_the_circuit() -> None:
     breaker = opened()
 
     settle(breaker, 10.0, SUCCESS)
@@ -134,7 +134,7 @@ def test_an_abandoned_trial_makes_room_for_the_next() -> None:
     breaker.admit(10.0)
 
 
-def test_calls_from_before_it_opened_are_ignored() -> None:
+def test_calls_from_before_the_circuit_opened_are_ignored() -> None:
     breaker = Breaker("notes")
     old = [breaker.admit(0.0) for _ in range(20)]
     for ticket in old[:5]:
@@ -159,7 +159,7 @@ def test_a_new_process_starts_with_a_closed_circuit() -> None:
     assert breaker.state(10.0) is CLOSED
 
 
-def test_calls_from_before_it_opened_do_not_count_for_a_new_process() -> None:
+def test_calls_from_before_the_circuit_opened_do_not_count_for_a_new_process() -> None:
     breaker = Breaker("notes")
     old = [breaker.admit(0.0) for _ in range(10)]
     for ticket in old[:5]:
@@ -172,7 +172,7 @@ def test_calls_from_before_it_opened_do_not_count_for_a_new_process() -> None:
     assert breaker.state(1.0) is CLOSED
 
 
-def test_a_trial_from_before_it_opened_again_is_ignored() -> None:
+def test_a_trial_from_before_the_circuit_opened_again_is_ignored() -> None:
     breaker = opened(BreakerPolicy(trials=2, successes=1))
     first, second = breaker.admit(10.0), breaker.admit(10.0)
     breaker.record(first, FAILURE, 10.0)

@@ -30,7 +30,7 @@ def test_everything_lies_in_a_folder_that_only_the_user_can_open(tmp_path: Path)
 
 
 @pytest.mark.parametrize("id", ["..", ".", "a/b", "", "a b"])
-def test_an_id_never_becomes_a_way_out(id: str, tmp_path: Path) -> None:
+def test_an_id_cannot_lead_out_of_the_data_directory(id: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         DataDir(tmp_path).extension_dir(id)
 

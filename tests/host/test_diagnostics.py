@@ -24,15 +24,15 @@ from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
         ),
     ],
 )
-def test_it_reads_as_one_line(diagnostic: Diagnostic, text: str) -> None:
+def test_a_diagnostic_is_shown_as_one_line(diagnostic: Diagnostic, text: str) -> None:
     assert str(diagnostic) == text
 
 
-def test_it_is_an_error_unless_it_says_otherwise() -> None:
+def test_a_diagnostic_is_an_error_by_default() -> None:
     assert Diagnostic(problem="x").severity is Severity.ERROR
 
 
-def test_it_travels_as_json() -> None:
+def test_a_diagnostic_can_be_encoded_as_json() -> None:
     given = Diagnostic(problem="is disabled", extension="notes", severity=Severity.NOTE)
 
     assert msgspec.json.decode(msgspec.json.encode(given), type=Diagnostic) == given
@@ -54,7 +54,7 @@ def test_every_diagnostic_of_the_package_has_a_code_and_a_hint_and_every_code_is
     assert used == set(ProblemCode.__members__)
 
 
-def test_all_of_its_members_are_in_its_dictionary() -> None:
+def test_the_dictionary_of_a_diagnostic_has_all_members() -> None:
     given = Diagnostic(problem="is disabled", severity=Severity.NOTE)
 
     assert given.to_dict() == {

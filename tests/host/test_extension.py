@@ -93,7 +93,7 @@ async def test_a_tool_that_was_never_declared_is_not_called() -> None:
         assert script.unread() == []
 
 
-async def test_the_error_of_a_tool_is_the_callers() -> None:
+async def test_the_caller_gets_the_error_of_a_tool() -> None:
     async with hosted() as (notes, child):
 
         @child.handle("tool.call")
@@ -240,7 +240,7 @@ async def test_an_output_is_replaced_only_with_the_permission_for_it() -> None:
     assert await asked_about(replacing, event, grants=(*HOOKS, "tools.transform_output")) == Replace("***")
 
 
-async def test_all_nine_members_of_an_event_travel() -> None:
+async def test_all_nine_members_of_an_event_are_sent() -> None:
     async with played(grants=("tools.intercept", *ALL)) as (notes, script), anyio.create_task_group() as tasks:
         tasks.start_soon(notes.handle_hook, BASH)
         called = await script.receive()
@@ -357,11 +357,11 @@ async def run_command(notes: Any) -> None:
         (lambda notes: notes.shutdown(), 0.5),
     ],
 )
-def test_a_host_waits_as_long_as_the_contract_says(action: Any, seconds: float) -> None:
+def test_a_host_has_the_timeouts_of_the_contract(action: Any, seconds: float) -> None:
     assert timed(action) == pytest.approx(seconds)
 
 
-def test_a_host_may_have_times_of_its_own() -> None:
+def test_a_host_may_have_timeouts_of_its_own() -> None:
     own = Timeouts(tool=1, complete=2, idle=3, hook=4)
     assert timed(lambda notes: notes.call_tool("echo"), timeouts=own) == pytest.approx(1)
     assert timed(lambda notes: notes.complete("local", "small", messages=[]), timeouts=own) == pytest.approx(2)
@@ -558,7 +558,7 @@ async def test_shutting_down_twice_and_from_two_tasks_is_shutting_down() -> None
         await notes.aclose()
 
 
-async def test_it_can_be_awaited_and_closed_by_hand() -> None:
+async def test_an_extension_can_be_awaited_and_closed_explicitly() -> None:
     ours, theirs = memory_transports()
     async with Peer.over(theirs) as child:
         child.handle("initialize")(lambda params: initialized())
@@ -568,7 +568,7 @@ async def test_it_can_be_awaited_and_closed_by_hand() -> None:
         assert notes.is_closed
 
 
-async def test_a_host_that_is_cancelled_while_it_says_goodbye_still_closes() -> None:
+async def test_a_host_that_is_cancelled_during_the_shutdown_request_still_closes() -> None:
     async with played(timeouts=Timeouts(shutdown=60)) as (notes, script), anyio.create_task_group() as tasks:
         tasks.start_soon(notes.shutdown)
         await script.receive()

@@ -74,7 +74,7 @@ MAKE_EVIL = "return Modify({'command': 'evil'})"
 
 
 @pytest.mark.parametrize("order", [("guard", "helper"), ("helper", "guard")])
-async def test_a_guard_sees_what_another_extension_has_made_of_an_input(tmp_path: Path, order: tuple[str, ...]) -> None:
+async def test_a_guard_sees_the_input_as_modified_by_another_extension(tmp_path: Path, order: tuple[str, ...]) -> None:
     guard(tmp_path, "guard", REFUSE_EVIL)
     guard(tmp_path, "helper", MAKE_EVIL)
     write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})

@@ -90,7 +90,7 @@ def test_a_quarter_of_a_second_late_is_not_a_stall(late: float, stalled: float) 
     assert Heartbeat(0.0).check(1.0 + late).stalled == pytest.approx(stalled)
 
 
-def test_a_look_that_comes_too_early_changes_nothing() -> None:
+def test_a_check_that_comes_too_early_changes_nothing() -> None:
     heart = Heartbeat(0.0)
 
     assert heart.check(0.5) == HeartbeatDecision(ALIVE, QUIET, 1.0)

@@ -346,7 +346,7 @@ async def test_an_extension_without_requests_starts_when_another_program_approve
             await recorder.until(lambda: bool(recorder.of(ExtensionStarted)))
 
 
-async def test_changed_files_need_a_new_consent_unless_they_are_developed(root: Path, tmp_path: Path) -> None:
+async def test_changed_files_need_a_new_consent_outside_of_development(root: Path, tmp_path: Path) -> None:
     def ask(question: str, decision: Decision) -> bool:
         return True
 
@@ -522,7 +522,7 @@ async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: 
             assert not recorder.of(ExtensionReloaded)
 
 
-async def test_in_development_the_audit_says_that_changed_files_were_started(root: Path, tmp_path: Path) -> None:
+async def test_in_development_the_audit_records_that_changed_files_were_started(root: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with anyio.fail_after(60):
         async with host_of(root, grants={}, data=data, ask=consent) as host:
@@ -931,7 +931,7 @@ async def test_a_crash_is_reported_and_the_handle_continues_with_the_next_copy(r
             assert notes.restarts == 1
 
 
-async def test_the_audit_says_how_often_an_extension_was_started_again(root: Path, tmp_path: Path) -> None:
+async def test_the_audit_records_how_often_an_extension_was_restarted(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data") as host:
             notes = await host.ready("notes")
@@ -1327,7 +1327,7 @@ async def test_another_program_is_put_in_front_of_each_command(root: Path) -> No
     assert wrapped == ["notes", "notes"]
 
 
-async def test_only_some_and_not_others_are_started(root: Path) -> None:
+async def test_only_the_selected_extensions_are_started(root: Path) -> None:
     write_extension(root, "guard", GUARD, GUARDING)
     host = host_of(root, only=["guard", "notes"], disabled=["notes"])
     recorder = EventRecorder(host)

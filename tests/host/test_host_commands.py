@@ -182,7 +182,7 @@ async def test_a_program_sees_the_variables_of_its_extension_and_no_others(
     assert "c4n4ry" not in written(events)
 
 
-async def test_a_program_that_fails_says_why_and_how(root: Path) -> None:
+async def test_a_program_that_fails_is_reported_with_its_exit_code_and_stderr(root: Path) -> None:
     events: list[Any] = []
     with anyio.fail_after(PATIENCE):
         async with running(root) as host:
@@ -205,7 +205,7 @@ async def test_leaving_a_run_ends_its_program(root: Path) -> None:
             assert not is_running(pid)
 
 
-async def test_a_program_may_be_given_a_time(root: Path) -> None:
+async def test_a_program_may_have_a_timeout(root: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with running(root) as host:
             with pytest.raises(CallTimeout):
@@ -284,7 +284,7 @@ async def test_a_skill_is_not_supported_and_its_file_is_named(root: Path) -> Non
     assert str(file) in note.problem
 
 
-async def test_a_command_that_the_manifest_does_not_name_is_the_extensions(root: Path) -> None:
+async def test_a_command_that_the_manifest_does_not_name_is_sent_to_the_extension(root: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with running(root) as host:
             with pytest.raises(RemoteError):

@@ -98,7 +98,7 @@ def test_a_permission_that_does_not_exist_is_a_problem_by_itself(tmp_path: Path)
     assert load_host_config(path, known={"memory.raed"}).extensions["notes"].allow == ("memory.raed",)
 
 
-def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadFile):
         load_host_config(tmp_path / "none.toml")
 
@@ -365,7 +365,7 @@ def test_good_samples_are_read_and_bad_ones_refused(held: Agreement) -> None:
     assert [sample.value for sample in samples if held.accepts(sample.value) != sample.is_good] == []
 
 
-def test_a_host_takes_a_configuration_and_what_is_given_beside_it_stands_above(tmp_path: Path) -> None:
+def test_keywords_of_a_host_override_its_configuration(tmp_path: Path) -> None:
     config = load_host_config(write_config(tmp_path, 'name = "desk"\nroots = ["extensions"]\ndata = "kept"'))
     host, other = Host(config), Host(config, name="other", data=None)
     assert (host.name, host.roots) == ("desk", (str(tmp_path / "extensions"),))

@@ -44,7 +44,7 @@ def test_any_other_move_is_refused_and_both_states_are_named(before: ExtensionSt
     assert text.partition("only: ")[2].split(", ") == [str(state) for state in TRANSITIONS[before]]
 
 
-def test_the_tables_know_every_state() -> None:
+def test_the_tables_have_every_state() -> None:
     assert set(TRANSITIONS) == set(ON_START) == set(ON_STOP) == set(ON_EXIT) == set(ExtensionState)
 
 
@@ -87,7 +87,7 @@ def first_move(state: ExtensionState, means: RequestAction, target: ExtensionSta
 
 
 @pytest.mark.parametrize("state", ExtensionState)
-def test_the_table_allows_what_a_request_begins(state: ExtensionState) -> None:
+def test_the_table_allows_the_moves_that_a_request_begins(state: ExtensionState) -> None:
     first_move(state, ON_START[state], ExtensionState.SPAWNING)
     first_move(state, ON_STOP[state], ExtensionState.STOPPING)
 
@@ -119,7 +119,7 @@ def test_a_start_never_begins_a_second_process(state: ExtensionState, means: Req
         (ExtensionState.DISABLED, ExitAction.NOTHING),
     ],
 )
-def test_a_crash_means_what_the_moment_makes_of_it(state: ExtensionState, means: ExitAction) -> None:
+def test_the_state_determines_the_action_on_an_exit(state: ExtensionState, means: ExitAction) -> None:
     assert ON_EXIT[state] is means
 
 

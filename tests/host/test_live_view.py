@@ -189,7 +189,7 @@ def test_a_task_without_a_total_is_full_in_the_end_too() -> None:
     assert "1/1" in shown(on_screen(), TaskStarted("1", "Waiting"), TaskEnded("1"))
 
 
-def test_a_task_that_failed_stays_where_it_was_and_says_why() -> None:
+def test_a_failed_task_stays_at_its_progress_and_shows_the_reason() -> None:
     text = shown(on_screen(), TaskStarted("1", "Fetching"), TaskUpdated("1", 3, 10), TaskEnded("1", "no network"))
     assert "Fetching: failed: no network" in text
     assert "3/10" in text
@@ -219,7 +219,7 @@ def test_finished_bars_stay_above_running_ones() -> None:
     assert "1/1" in text[text.rindex("First") :]
 
 
-def test_however_many_tasks_there_are_few_are_in_the_picture_and_it_is_drawn_a_few_times() -> None:
+def test_the_number_of_drawn_tasks_and_of_redraws_is_bounded() -> None:
     ids = [str(number) for number in range(2_000)]
     one_by_one = [
         event for id in ids for event in (TaskStarted(id, f"task {id}"), TaskUpdated(id, 1, 2), TaskEnded(id))

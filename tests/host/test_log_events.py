@@ -14,7 +14,7 @@ class Clock:
         return self.now
 
 
-def test_so_many_pass_at_once_and_so_many_a_second_after_that() -> None:
+def test_a_burst_passes_at_once_and_then_a_limited_number_a_second() -> None:
     throttle = LogRateLimit(3, 2.0)
 
     assert [throttle.acquire(50.0) for _ in range(5)] == [0, 0, 0, None, None]

@@ -26,7 +26,7 @@ def log(caplog: pytest.LogCaptureFixture) -> ExtensionLog:
         (LogLevel.CRITICAL, logging.CRITICAL),
     ],
 )
-def test_each_level_is_pythons(
+def test_each_level_is_that_of_logging(
     log: ExtensionLog, caplog: pytest.LogCaptureFixture, level: LogLevel, number: int
 ) -> None:
     log.on_record(LogRecord(level, "index", "old"))

@@ -85,7 +85,7 @@ def test_readings_older_than_the_window_do_not_count() -> None:
     assert meter.snapshot(200.0, 1_050).inbound_per_second == 0
 
 
-def test_looking_all_the_time_takes_no_room_and_gives_the_same() -> None:
+def test_frequent_snapshots_need_no_more_memory_and_have_the_same_rate() -> None:
     meter = MetricsRecorder()
 
     rates = {meter.snapshot(n / 1000, n // 10).inbound_per_second for n in range(100_000)}

@@ -419,7 +419,7 @@ async def test_an_unknown_method_and_an_unknown_permission_are_refused() -> None
         assert "no.such.permission" in await denied(child, "host/secret", {})
 
 
-async def test_a_policy_that_raises_means_no_in_both_directions() -> None:
+async def test_a_policy_that_raises_denies_in_both_directions() -> None:
     def policy(decision: Decision) -> bool:
         raise ZeroDivisionError
 

@@ -39,7 +39,7 @@ def starting(part: str, **options: Any) -> Any:
 # -- those that start
 
 
-async def test_an_extension_of_the_contracts_first_days_works_unchanged() -> None:
+async def test_an_extension_of_the_first_contract_version_works_unchanged() -> None:
     with anyio.fail_after(60):
         async with starting("notes") as notes:
             assert notes.features == frozenset()
@@ -58,13 +58,13 @@ async def test_an_extension_of_the_contracts_first_days_works_unchanged() -> Non
     assert process.exit_code == 0
 
 
-async def test_its_memory_is_there_while_it_starts() -> None:
+async def test_memory_can_be_used_while_an_extension_starts() -> None:
     with anyio.fail_after(60):
         async with starting("remembers") as notes:
             assert notes.tools[0].description == "while starting"
 
 
-async def test_it_runs_in_its_folder_with_an_environment_of_few_names(
+async def test_an_extension_runs_in_its_folder_with_few_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SECRET", "x")
@@ -100,7 +100,7 @@ async def test_an_extension_that_dies_ends_its_calls_with_its_exit_code_and_stde
 # -- their log
 
 
-async def test_its_log_records_reach_the_log_with_their_level(caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_records_reach_the_log_with_their_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "becket.ext.notes")
     with anyio.fail_after(60):
         async with starting("logs"):
@@ -115,7 +115,7 @@ async def test_its_log_records_reach_the_log_with_their_level(caplog: pytest.Log
     }
 
 
-async def test_its_stderr_may_go_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
+async def test_stderr_may_be_redirected(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "becket.ext.notes")
     lines: list[str] = []
     with anyio.fail_after(60):
@@ -164,13 +164,13 @@ async def test_the_error_for_an_immediate_exit_has_the_code() -> None:
     assert error.exit_code == 0
 
 
-async def test_the_error_for_an_extension_that_prints_on_its_stdout_says_so() -> None:
+async def test_the_error_for_an_extension_that_prints_on_its_stdout_has_the_reason() -> None:
     error = await failed("prints")
     assert isinstance(error, HandshakeFailed)
     assert "Welcome to notes" in error.because
 
 
-async def test_one_of_another_version_is_ended() -> None:
+async def test_an_extension_of_another_version_is_ended() -> None:
     error = await failed("of_tomorrow")
     assert isinstance(error, VersionMismatch)
     assert error.given == 2
@@ -233,7 +233,9 @@ if __name__ == "__main__":
 """
 
 
-async def test_one_written_with_the_kit_works_as_a_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_extension_written_with_the_kit_works_as_a_process(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "notes.py"
     file.write_text(KIT, encoding="utf-8")
     with anyio.fail_after(60):
@@ -277,7 +279,7 @@ Notes().run()
         ("sys.exit('cannot go on')", "SystemExit: cannot go on"),
     ],
 )
-async def test_one_whose_start_fails_says_why(failure: str, printed: str) -> None:
+async def test_an_extension_whose_start_fails_reports_the_reason(failure: str, printed: str) -> None:
     command = [sys.executable, "-c", FAILING.format(failure=failure)]
     with anyio.fail_after(60), pytest.raises(HandshakeFailed) as caught:
         async with connect_extension(command, id="notes", limits=QUICK.but(stdin_grace=2.0)):

@@ -128,7 +128,7 @@ def test_if_the_trust_setting_cannot_be_read_no_provider_is_trusted(data: bytes)
     assert "cannot be read" in caught.value.because
 
 
-def test_trust_is_written_as_read() -> None:
+def test_trust_is_written_and_read() -> None:
     trust = ProviderTrust().disable("c:d").disable("a:b", "leaks")
 
     assert parse_trust(trust.encode()) == trust
@@ -453,7 +453,7 @@ async def test_the_text_of_an_unknown_error_is_only_logged(caplog: pytest.LogCap
     ("output", "size"),
     [("x" * 30_001, 30_000), ("€" * 10_001, 29_998), ("x" + "€" * 10_000, 29_999)],
 )
-async def test_a_long_output_is_truncated_where_a_character_ends_and_says_so(output: str, size: int) -> None:
+async def test_a_long_output_is_truncated_between_characters_with_a_note(output: str, size: int) -> None:
     block = await ToolRunner(weather_tools(), Calls(output).call).run(USE)
 
     shown, note = block["content"].rsplit("\n", 1)

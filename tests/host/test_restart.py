@@ -64,7 +64,7 @@ BUDGET = "exceeded restart limit (5 within 60 s)"
         pytest.param([0, 13, 13, 13, 13, 13], [0, 0.1, 0.2, 0.4, 0.8, 1.6], id="slow-crashes-stay-within-the-budget"),
     ],
 )
-def test_delays_and_the_budget_are_as_promised(uptimes: list[float], seen: list[float | str]) -> None:
+def test_delays_and_the_budget_are_as_documented(uptimes: list[float], seen: list[float | str]) -> None:
     assert crash_again_and_again(STEADY, uptimes) == seen
 
 
@@ -84,7 +84,7 @@ def test_delays_double_up_to_the_longest() -> None:
         ("immediate", [0, 0, 0, 0, 0, BUDGET]),
     ],
 )
-def test_the_other_strategies(strategy: str, seen: list[float | str]) -> None:
+def test_the_other_strategies_never_restart_or_restart_at_once(strategy: str, seen: list[float | str]) -> None:
     policy = RestartPolicy(strategy=RestartStrategy(strategy))
 
     assert crash_again_and_again(policy, [0] * 9) == seen
@@ -293,7 +293,7 @@ def test_no_number_of_restarts_is_too_large_for_the_delay(in_a_row: int) -> None
     assert decision.delay <= 30.0
 
 
-def test_chance_only_shortens_delays_and_spreads_them() -> None:
+def test_jitter_only_shortens_delays() -> None:
     history = RestartHistory(None, (0.0,), 8, 8)
     random = Random(1)
     found = [decide_restart(RestartPolicy(), history, now=1.0, random=random.random) for _ in range(200)]
@@ -307,7 +307,7 @@ def test_chance_only_shortens_delays_and_spreads_them() -> None:
 # -- many at once
 
 
-def test_fifty_that_end_at_once_start_one_after_the_other_and_soon() -> None:
+def test_fifty_extensions_that_end_at_once_are_restarted_one_after_the_other() -> None:
     stagger = Stagger()
 
     waits = [stagger.reserve(100.0) for _ in range(50)]
@@ -318,16 +318,14 @@ def test_fifty_that_end_at_once_start_one_after_the_other_and_soon() -> None:
     assert waits[-1] < 2.5
 
 
-def test_one_alone_never_waits() -> None:
+def test_a_single_restart_never_waits() -> None:
     stagger = Stagger(at_once=1, gap=0.5)
 
     assert [stagger.reserve(now) for now in (0.0, 0.5, 7.0, 7.25, 100.0)] == [0.0, 0.0, 0.0, 0.25, 0.0]
 
 
 @given(st.lists(st.floats(0, 3.0), max_size=60), st.integers(1, 5), st.floats(0.01, 1.0))
-def test_however_they_come_no_more_than_a_few_start_within_a_moment(
-    pauses: list[float], at_once: int, gap: float
-) -> None:
+def test_the_number_of_restarts_within_the_gap_is_bounded(pauses: list[float], at_once: int, gap: float) -> None:
     stagger = Stagger(at_once, gap)
     clock = VirtualClock()
     starts = [(now := clock.advance(pause)) + stagger.reserve(now) for pause in pauses]

@@ -118,7 +118,7 @@ async def test_other_hello_members_are_beside_the_version() -> None:
         assert await take(sidecar, 1) == [SidecarStatus("ready", "de")]
 
 
-async def test_closing_says_shutdown_and_leaves_no_process(tmp_path: Path) -> None:
+async def test_closing_sends_shutdown_and_leaves_no_process(tmp_path: Path) -> None:
     note = tmp_path / "note"
     program = f"hello(); hear()\nopen({str(note)!r}, 'w').write(hear()['type'])\n"
     async with start(program) as sidecar:
@@ -142,7 +142,7 @@ async def test_a_sidecar_that_ignores_shutdown_is_killed() -> None:
     assert not is_running(pid)
 
 
-async def test_its_own_end_ends_the_events() -> None:
+async def test_the_exit_of_a_sidecar_ends_the_events() -> None:
     async with start("hello(); hear()\nsay('status', state='stopped')") as sidecar:
         with anyio.fail_after(PATIENCE):
             assert [event async for event in sidecar] == [SidecarStatus("stopped")]
@@ -176,7 +176,7 @@ async def test_no_hello_fails_the_start() -> None:
     assert failed.value.extension == "scribe"
 
 
-async def test_an_end_before_the_hello_says_how_it_ended() -> None:
+async def test_the_error_for_an_exit_before_the_hello_has_the_exit_code() -> None:
     with pytest.raises(StartFailed) as failed:
         await start("sys.stderr.write('no model'); sys.exit(2)")
     assert (failed.value.exit_code, failed.value.stderr_tail) == (2, "no model")
@@ -187,7 +187,7 @@ async def test_a_program_that_is_missing_cannot_be_started() -> None:
         await connect_sidecar(["/no/such/sidecar"])
 
 
-async def test_a_line_without_end_ends_it() -> None:
+async def test_a_line_without_an_end_ends_the_sidecar() -> None:
     limits = DEFAULT_LIMITS.but(frame=1024, skipped_frames=0)
     with pytest.raises(HandshakeFailed):
         await start("print('x' * 5000, flush=True)\nhear()\nhear()", limits=limits)
@@ -226,7 +226,7 @@ async def press_many_times(sidecar: Sidecar) -> None:
         await sidecar.trigger("press", "x" * 10_000)
 
 
-async def test_a_flood_of_nonsense_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_flood_of_invalid_lines_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     program = "hello(); hear()\nfor _ in range(100): print('?')\nsay('status', state='ready')\nhear()"
     async with start(program) as sidecar:
@@ -235,7 +235,7 @@ async def test_a_flood_of_nonsense_does_not_fill_the_log(caplog: pytest.LogCaptu
     assert len(caplog.records) == 7
 
 
-async def test_it_gets_all_variables_of_this_program_only_if_requested(
+async def test_a_sidecar_gets_all_variables_of_this_program_only_if_requested(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SCRIBE_MODEL", "small")

@@ -122,7 +122,7 @@ async def test_earlier_signal_handlers_are_restored_when_the_host_closes() -> No
 
 
 @pytest.mark.loops
-async def test_it_is_refused_before_the_start_and_in_another_thread() -> None:
+async def test_signal_handling_is_refused_before_the_start_and_in_another_thread() -> None:
     with pytest.raises(LocalProtocolError, match="not started"):
         Host(data=None).stop_on_signals()
     errors: list[Any] = []

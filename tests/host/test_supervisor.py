@@ -382,7 +382,7 @@ async def test_a_copy_that_crashes_is_replaced_and_the_handle_continues() -> Non
     assert (exited.exit_code, exited.stderr_tail, exited.expected) == (3, "boom\n", False)
 
 
-async def test_a_crash_loop_ends_where_the_policy_says() -> None:
+async def test_a_crash_loop_ends_by_the_policy() -> None:
     supervision = SupervisionPolicy(restart=RestartPolicy(most=3, delay=0.0), heartbeat=None)
     async with staged(supervision) as stage:
         await stage.supervisor.start()
@@ -461,7 +461,7 @@ async def test_handlers_registered_once_hold_for_every_copy() -> None:
 # -- calls
 
 
-async def test_a_call_in_flight_when_the_copy_dies_fails_with_its_reason() -> None:
+async def test_a_call_in_flight_fails_with_the_reason_when_the_copy_dies() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
@@ -643,7 +643,7 @@ async def test_a_new_copy_is_called_although_the_circuit_of_the_one_before_was_o
         assert await stage.supervisor.call(work) == "done"
 
 
-async def test_responses_to_pings_do_not_make_one_healthy_whose_circuit_is_open() -> None:
+async def test_responses_to_pings_do_not_make_an_extension_with_an_open_circuit_healthy() -> None:
     heartbeat = HeartbeatPolicy(every=0.01, slow_after=60, dead_after=120, stalled_after=60)
     async with staged(
         SupervisionPolicy(breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=heartbeat)
@@ -705,7 +705,7 @@ async def test_a_reload_starts_a_new_copy_and_ends_the_old_one_after_its_calls()
     assert reloaded.cut_off == 0
 
 
-async def test_a_reload_cuts_off_what_takes_too_long_and_says_so() -> None:
+async def test_a_reload_cancels_calls_that_take_too_long_and_reports_them() -> None:
     async with staged(SupervisionPolicy(drain_timeout=0.01, heartbeat=None)) as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:

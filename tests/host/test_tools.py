@@ -240,7 +240,7 @@ def test_two_long_names_with_the_same_beginning_stay_distinct() -> None:
     assert prefixed_tool_name("mybot", LONG + "a") != prefixed_tool_name("mybot", LONG + "b")
 
 
-def test_a_prefixed_tool_is_described_with_whose_it_is() -> None:
+def test_the_description_of_a_prefixed_tool_names_its_extension() -> None:
     tools = ToolRegistry()
 
     tools.add("weather", [tool("get", "Looks it up.")], naming=PREFIXED_NAMING)

@@ -151,7 +151,7 @@ def test_types_become_schemas(kind: Any, schema: dict[str, Any]) -> None:
     "kind",
     [str, int, float, bool, list[str], list[list[int]], str | None, list[float | None], list[str] | None],
 )  # fmt: skip
-def test_the_schema_of_a_simple_type_is_what_msgspec_says(kind: Any) -> None:
+def test_the_schema_of_a_simple_type_is_that_of_msgspec(kind: Any) -> None:
     assert simple_schema(kind) == msgspec.json.schema_components((kind,))[0][0]
 
 
@@ -347,9 +347,7 @@ def test_a_given_schema_replaces_the_generated_one() -> None:
         ({"additionalProperties": False, "patternProperties": {"^x-|limit": {}}}, []),
     ],
 )
-def test_a_schema_that_was_given_says_which_names_there_may_be_beside_the_parameters(
-    beside: dict[str, Any], refused: list[str]
-) -> None:
+def test_a_given_schema_defines_the_names_beside_the_parameters(beside: dict[str, Any], refused: list[str]) -> None:
     def count(self: Any, text: str, limit: int = 1) -> None: ...
 
     described = read_tool_input(count, {"type": "object", "properties": {"text": {}}, **beside})
@@ -474,7 +472,7 @@ def test_the_context_is_not_an_input() -> None:
     assert (input_of(without).context, list(input_of(without).schema["properties"])) == ("ctx", ["x", "y"])
 
 
-def test_only_the_function_that_was_written_counts() -> None:
+def test_the_signature_of_the_wrapped_function_counts() -> None:
     def written(self: Any, text: str) -> None: ...
     def wrapper(*args: Any) -> None: ...
 

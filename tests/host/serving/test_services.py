@@ -208,7 +208,7 @@ async def test_a_store_that_may_wait_for_a_disk_is_used_in_threads() -> None:
         assert store.threads
 
 
-async def test_a_store_of_ones_own_outlives_the_extension_and_others_do_not() -> None:
+async def test_a_given_store_outlives_the_extension() -> None:
     store = InMemoryStore()
     async with hosted(store=store) as (_, child):
         await child.call("memory.append", {"namespace": "notes", "content": "x"})
@@ -227,7 +227,7 @@ async def test_a_value_is_set_read_and_guarded_by_its_revision() -> None:
         assert lost == {"ok": False, "revision": 1}
 
 
-async def test_two_extensions_on_one_store_have_each_their_own() -> None:
+async def test_two_extensions_on_one_store_have_separate_data() -> None:
     store = InMemoryStore()
     async with hosted(store=store, id="a") as (_, a), hosted(store=store, id="b") as (_, b):
         await a.call("config.set", {"key": "k", "value": "of a"})
@@ -461,7 +461,7 @@ async def test_a_subscription_while_another_waits_for_delivery_loses_nothing() -
         ]
 
 
-async def test_after_the_end_the_store_has_no_subscribers() -> None:
+async def test_after_the_link_has_ended_the_store_has_no_subscribers() -> None:
     ends: list[str] = []
 
     class Watched(InMemoryStore):

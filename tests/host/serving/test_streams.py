@@ -254,7 +254,7 @@ async def test_trailing_output_is_not_collected_unless_requested() -> None:
         assert len(run.batch_nowait()) == MAX_TRAILING
 
 
-async def test_a_run_that_was_left_takes_nothing() -> None:
+async def test_a_run_that_was_left_receives_nothing() -> None:
     async with played() as (notes, script):
         async with notes.invoke_command("x") as run:
             called = await script.receive()

@@ -58,7 +58,7 @@ def test_a_key_without_a_value_is_left_out() -> None:
     assert resolve_one(TEXT) == ResolvedConfig()
 
 
-def test_a_required_key_without_a_value_is_a_problem_that_says_what_to_set() -> None:
+def test_a_required_key_without_a_value_is_a_problem_with_a_hint() -> None:
     needed = ConfigEntry(type=ConfigType.STRING, required=True)
     named = ConfigEntry(type=ConfigType.STRING, required=True, env="NOTES_MODE")
 

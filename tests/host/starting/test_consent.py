@@ -385,7 +385,7 @@ async def test_a_copy_of_the_host_that_was_changed_is_made_anew_before_the_next_
         release(way)
 
 
-async def test_a_start_whose_working_copy_cannot_be_made_fails_and_says_where(root: Path, data: Path) -> None:
+async def test_a_start_whose_working_copy_cannot_be_made_fails_with_the_path(root: Path, data: Path) -> None:
     write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
     async with consent_setup(root, data) as setup:
         extension = await setup.evaluate_and_approve()
@@ -542,7 +542,7 @@ async def test_grants_of_the_host_program_hold_for_any_files(root: Path, data: P
 # -- development
 
 
-async def test_in_development_changed_files_start_and_the_audit_says_so(root: Path, data: Path) -> None:
+async def test_in_development_changed_files_start_and_the_audit_records_it(root: Path, data: Path) -> None:
     async with consent_setup(root, data) as setup:
         await setup.evaluate_and_approve()
         agreed = load_grants(data / "grants.toml")["notes"].digest
@@ -808,7 +808,7 @@ async def test_files_that_change_during_the_prompt_are_prompted_for_again(root: 
         assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print('changed')\n"
 
 
-async def test_files_that_change_at_every_look_are_refused(root: Path, data: Path) -> None:
+async def test_files_that_change_during_every_check_are_refused(root: Path, data: Path) -> None:
     edits: list[str] = []
 
     def edit(question: str = "") -> bool:
@@ -1012,7 +1012,7 @@ async def test_a_revocation_just_before_the_host_itself_writes_is_not_missed(tmp
         assert extension.gate.allows("memory.write")
 
 
-async def test_a_decision_that_was_made_while_it_runs_holds(tmp_path: Path, data: Path) -> None:
+async def test_a_decision_that_was_made_at_run_time_holds(tmp_path: Path, data: Path) -> None:
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.read")

@@ -103,7 +103,7 @@ def test_a_root_may_have_any_name(tmp_path: Path) -> None:
     assert ids_of(discover_extensions([tmp_path / ".target"])) == ["notes"]
 
 
-def test_files_and_empty_folders_are_nothing(tmp_path: Path) -> None:
+def test_files_and_empty_folders_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x", encoding="utf-8")
 
@@ -478,7 +478,7 @@ def test_control_characters_of_a_name_are_shown_as_escapes(tmp_path: Path) -> No
     assert only_note(discover_extensions([tmp_path])).path == f"{tmp_path}/a\\n\\x1b[31mnotes: granted/becket.toml"
 
 
-def test_a_search_ends_at_its_limit_and_says_so(tmp_path: Path) -> None:
+def test_a_search_ends_at_its_limit_and_reports_it(tmp_path: Path) -> None:
     for number in range(10):
         write_extension(tmp_path / str(number), f"e{number}")
 
@@ -810,7 +810,7 @@ def test_a_program_that_is_a_link_counts_only_where_links_are_followed_and_stay_
     assert only_note(report).problem == "is a link that leads out of its root"
 
 
-def test_programs_and_lists_in_the_folder_of_an_extension_are_its_own_business(tmp_path: Path) -> None:
+def test_programs_and_lists_in_the_folder_of_an_extension_are_ignored(tmp_path: Path) -> None:
     write_extension(tmp_path / "notes", "notes", files={"toolbox.toml": "["})
     write(tmp_path / "notes" / "tool-x", mode=0o755)
 

@@ -57,7 +57,7 @@ def severities(report: DiscoveryReport) -> list[Severity]:
     return [note.severity for note in report.diagnostics if "same id" in note.problem]
 
 
-def test_nexo_takes_that_of_the_first_root(tmp_path: Path) -> None:
+def test_nexo_uses_the_extension_of_the_first_root(tmp_path: Path) -> None:
     first = write(tmp_path / "a" / "x", "plugin.toml", NEXO)
     write(tmp_path / "b" / "x", "plugin.toml", NEXO)
 
@@ -67,14 +67,14 @@ def test_nexo_takes_that_of_the_first_root(tmp_path: Path) -> None:
     assert severities(report) == [Severity.WARNING]
 
 
-def test_nexo_takes_the_first_path_in_one_root(tmp_path: Path) -> None:
+def test_nexo_uses_the_first_path_in_one_root(tmp_path: Path) -> None:
     write(tmp_path / "b", "plugin.toml", NEXO)
     first = write(tmp_path / "a", "plugin.toml", NEXO)
 
     assert taken(discover_extensions([tmp_path])) == str(first)
 
 
-def test_synaps_takes_that_of_the_later_root(tmp_path: Path) -> None:
+def test_synaps_uses_the_extension_of_the_later_root(tmp_path: Path) -> None:
     write_plugin(tmp_path / "user", "notes", "", ["tools.register"])
     project = write_plugin(tmp_path / "project", "notes", "", ["tools.register"])
 
@@ -84,7 +84,7 @@ def test_synaps_takes_that_of_the_later_root(tmp_path: Path) -> None:
     assert severities(report) == [Severity.WARNING]
 
 
-def test_roder_takes_the_first_and_reports_the_second_as_an_error(tmp_path: Path) -> None:
+def test_roder_uses_the_first_and_reports_the_second_as_an_error(tmp_path: Path) -> None:
     first = write(tmp_path / "a" / "x", "roder-extension.toml", RODER)
     write(tmp_path / "b" / "x", "roder-extension.toml", RODER)
 
@@ -94,7 +94,7 @@ def test_roder_takes_the_first_and_reports_the_second_as_an_error(tmp_path: Path
     assert severities(report) == [Severity.ERROR]
 
 
-def test_morphir_takes_the_last_entry_of_a_list(tmp_path: Path) -> None:
+def test_morphir_uses_the_last_entry_of_a_list(tmp_path: Path) -> None:
     write(tmp_path, "morphir.toml", MORPHIR)
 
     report = discover_extensions([tmp_path])

@@ -91,7 +91,7 @@ ALL = HARMLESS | SECRETS | DANGEROUS | OTHERS
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_a_name_that_looks_like_a_secret_is_known_as_one(name: str) -> None:
+def test_a_name_that_looks_like_a_secret_is_recognised(name: str) -> None:
     assert is_secret_name(name)
 
 
@@ -119,7 +119,7 @@ def test_only_the_names_that_all_programs_need_are_inherited() -> None:
     assert build_environment(ALL) == HARMLESS
 
 
-def test_nothing_is_made_up_but_a_search_path() -> None:
+def test_only_a_search_path_has_a_default() -> None:
     assert build_environment({}) == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
@@ -144,7 +144,7 @@ def test_values_that_an_old_shell_would_run_are_set_by_the_operator_or_after_con
     assert list_variables(declared, (), operator).requested == ("FILTER",)
 
 
-def test_all_but_secrets_and_dangers_may_be_the_policy() -> None:
+def test_a_policy_may_pass_all_but_secret_and_dangerous_variables() -> None:
     found = build_environment(ALL, policy=VariablePolicy(all_harmless=True))
 
     assert found == HARMLESS | OTHERS
@@ -167,7 +167,7 @@ def test_no_undeclared_secret_and_no_dangerous_variable_is_passed(available: dic
 # -- what is declared
 
 
-def test_declared_variables_are_let_through() -> None:
+def test_declared_variables_are_passed() -> None:
     declared = Environment(passed=("EDITOR", "GITHUB_TOKEN", "NOT_THERE"), set={"RUST_LOG": "info", "MY_KEY": "k"})
 
     found = build_environment(ALL, declared)
@@ -274,7 +274,7 @@ def test_a_search_path_that_a_manifest_sets_needs_consent_unless_the_operator_se
 
 
 @pytest.mark.process
-def test_a_real_child_sees_exactly_this(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_child_gets_exactly_the_built_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**SECRETS, **{name: "1" for name in DANGEROUS if name.isidentifier()}}.items():
         monkeypatch.setenv(name, value)
     found = build_environment(os.environ, own=build_host_variables("notes", None))

@@ -88,7 +88,7 @@ def test_permissions_that_cannot_be_granted_are_problems(path: Path) -> None:
     ]
 
 
-def test_a_host_may_know_permissions_of_its_own(path: Path) -> None:
+def test_a_host_may_define_permissions_of_its_own(path: Path) -> None:
     path.write_text("[a]\nallow = ['acme.fly']", encoding="utf-8")
 
     assert load_grants(path, known=PERMISSIONS | {"acme.fly"})["a"].allow == ("acme.fly",)
@@ -289,7 +289,7 @@ def test_concurrent_changes_are_all_stored(tmp_path: Path) -> None:
     assert len(entries) == len(names) + 1
 
 
-def test_a_program_that_holds_the_lock_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_a_lock_that_another_program_holds_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grants_file, "LOCK_TIMEOUT", 0.03)
     holder = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -373,7 +373,7 @@ def test_many_permissions_stand_one_below_the_other() -> None:
         "[ 'notes' ]\nallow = ['memory.read']",
     ],
 )
-def test_however_it_is_written_it_says_afterwards_what_it_should(text: str) -> None:
+def test_a_change_has_the_same_effect_in_every_layout_of_the_file(text: str) -> None:
     after = rewrite_grants(text, "notes", GrantEntry(("audio.input",), ("memory.read",)))
 
     assert re.sub(r"\s", "", after.replace("'", '"')).endswith('allow=["audio.input"]deny=["memory.read"]')

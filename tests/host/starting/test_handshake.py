@@ -223,7 +223,7 @@ async def test_invalid_info_is_ignored_and_logged(output: object, level: int, ca
     assert [record.levelno for record in caplog.records if record.name == "becket.host"] == [level]
 
 
-async def test_not_to_know_the_method_is_nothing_to_warn_about(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unknown_info_method_causes_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     async with connecting() as (script, failures):
         await introduce(script, initialized(tools=[ECHO]))
     assert failures == []
@@ -542,7 +542,7 @@ def test_an_id_is_read_from_the_command(command: list[str], id: str) -> None:
     assert derive_id(command) == id
 
 
-def test_a_grant_of_what_does_not_exist_is_refused_before_anything_starts() -> None:
+def test_a_grant_of_an_unknown_permission_is_refused_before_anything_starts() -> None:
     with pytest.raises(UnknownPermission):
         connect_extension(["notes"], grants=["memory.reed"])
     with pytest.raises(ReservedPermission):
@@ -558,6 +558,6 @@ def test_a_gate_has_its_own_grants_and_belongs_to_the_extension() -> None:
 
 
 @pytest.mark.parametrize("options", [{"dialect": "klingon"}, {"schemas": "sometimes"}])
-def test_a_choice_that_does_not_exist_is_refused_before_anything_starts(options: Any) -> None:
+def test_an_unknown_option_value_is_refused_before_anything_starts(options: Any) -> None:
     with pytest.raises(ValueError):
         connect_extension(["notes"], **options)

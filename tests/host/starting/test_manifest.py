@@ -145,7 +145,7 @@ def test_every_member_is_read(tmp_path: Path) -> None:
     assert manifest.config["limit"] == ConfigEntry(type=ConfigType.INTEGER, default=10)
 
 
-def test_a_manifest_survives_the_way_through_json() -> None:
+def test_a_manifest_is_encoded_and_decoded_unchanged() -> None:
     manifest = BecketToml().read(WHOLE.encode(), "x")
 
     again = msgspec.json.decode(msgspec.json.encode(manifest))
@@ -319,7 +319,7 @@ def test_a_broken_rule_is_reported_at_its_pointer(members: dict[str, Any], point
 # -- hints
 
 
-def test_the_reader_knows_its_file_and_its_hints() -> None:
+def test_the_reader_has_a_file_name_and_hints() -> None:
     assert BecketToml().file_names == (FILE_NAME,)
     assert BecketToml().hint_for(("/bins", "is unknown")) == hint_for(("/bins", "is unknown"))
 
@@ -336,11 +336,11 @@ def test_the_reader_knows_its_file_and_its_hints() -> None:
         (("/name", "expected `str`, got `int`"), ""),
     ],
 )
-def test_a_hint_says_what_to_do(problem: Problem, hint: str) -> None:
+def test_problems_have_hints(problem: Problem, hint: str) -> None:
     assert hint_for(problem) == hint
 
 
-def test_the_error_for_a_shell_line_says_that_no_shell_is_used() -> None:
+def test_the_error_for_a_shell_line_explains_that_no_shell_is_used() -> None:
     [problem] = problems_with(command="python3 notes.py")
 
     assert "no shell" in hint_for(problem)

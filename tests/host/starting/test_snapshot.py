@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 # -- what counts
 
 
-def test_it_is_the_same_for_the_same(folder: Path, tmp_path: Path) -> None:
+def test_equal_folders_have_equal_digests(folder: Path, tmp_path: Path) -> None:
     before = digest_folder(folder)
 
     assert len(before.digest) == 64
@@ -57,7 +57,7 @@ def test_it_is_the_same_for_the_same(folder: Path, tmp_path: Path) -> None:
         lambda folder: (folder / "lib").rename(folder / "lib2"),
     ],
 )
-def test_any_change_of_code_changes_it(folder: Path, change: Callable[[Path], object]) -> None:
+def test_any_change_of_code_changes_the_digest(folder: Path, change: Callable[[Path], object]) -> None:
     before = digest_folder(folder).digest
 
     change(folder)
@@ -65,7 +65,7 @@ def test_any_change_of_code_changes_it(folder: Path, change: Callable[[Path], ob
     assert digest_folder(folder).digest != before
 
 
-def test_moving_bytes_from_one_file_to_the_next_changes_it(tmp_path: Path) -> None:
+def test_moving_bytes_from_one_file_to_the_next_changes_the_digest(tmp_path: Path) -> None:
     found: set[str] = set()
     for first, second in [("ab", "c"), ("a", "bc"), ("abc", ""), ("", "abc")]:
         (tmp_path / "1").write_text(first, encoding="utf-8")
@@ -75,7 +75,7 @@ def test_moving_bytes_from_one_file_to_the_next_changes_it(tmp_path: Path) -> No
     assert len(found) == 4
 
 
-def test_where_a_name_ends_and_a_target_begins_changes_it(tmp_path: Path) -> None:
+def test_the_boundary_between_name_and_target_changes_the_digest(tmp_path: Path) -> None:
     """Links: of a file the name is followed by a digest, whose size is known."""
     found: set[str] = set()
     for name, target in [("a", "bc"), ("ab", "c")]:
@@ -87,7 +87,7 @@ def test_where_a_name_ends_and_a_target_begins_changes_it(tmp_path: Path) -> Non
     assert len(found) == 2
 
 
-def test_where_an_entry_ends_and_the_next_begins_changes_it(tmp_path: Path) -> None:
+def test_the_boundary_between_two_entries_changes_the_digest(tmp_path: Path) -> None:
     two, one = tmp_path / "two", tmp_path / "one"
     two.mkdir()
     one.mkdir()
@@ -330,7 +330,7 @@ def test_a_link_into_the_folder_by_an_absolute_path_is_not_copied(folder: Path, 
     assert caught.value.path == str(folder / "back")
 
 
-def test_a_digest_says_whether_the_folder_can_be_copied(folder: Path) -> None:
+def test_a_digest_has_the_reason_why_a_folder_cannot_be_copied(folder: Path) -> None:
     assert digest_folder(folder).uncopyable == ""
     (folder / "out").symlink_to("..")
 

@@ -232,7 +232,7 @@ class Particulars(Struct):
     host_commands: tuple[PluginCommand, ...] = ()
 
 
-def test_a_program_that_is_not_there_may_come_of_the_setup_script_of_its_extension(candidate: Candidate) -> None:
+def test_a_missing_program_is_reported_with_the_setup_script_of_its_extension(candidate: Candidate) -> None:
     lacking = replace(candidate, manifest=replace(candidate.manifest, command=("no-such-tool",)))
 
     plain = run_preflight(lacking, variables={}, program_folders=SYSTEM)
@@ -269,7 +269,7 @@ def test_programs_that_the_host_runs_for_its_commands_are_named(candidate: Candi
     assert found.programs == (("build", ("make", "all")),)
 
 
-def test_a_folder_that_cannot_be_copied_says_why(candidate: Candidate) -> None:
+def test_a_folder_that_cannot_be_copied_is_refused_with_the_reason(candidate: Candidate) -> None:
     os.mkfifo(f"{candidate.folder}/pipe")
 
     because = run_preflight(candidate, variables={}, program_folders=SYSTEM).uncopyable
@@ -650,7 +650,7 @@ def test_a_denial_is_not_consent_to_the_rest(*, in_development: bool) -> None:
     assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE)
 
 
-def test_development_does_not_stand_for_consent() -> None:
+def test_development_mode_does_not_replace_consent() -> None:
     assert isinstance(decide_start(REQUESTING, FOUND, in_development=True), NeedsConsent)
 
 
@@ -714,7 +714,7 @@ def test_grants_of_the_host_hold_for_any_files() -> None:
         (GrantEntry(("audio.input",), (), THESE), Grants.of(["memory.read"]), False, ""),
     ],
 )
-def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_about_them(
+def test_an_extension_is_bound_to_its_files_where_a_permission_depends_on_consent_to_them(
     entry: GrantEntry | None, host: Grants | None, in_development: bool, bound_to: str
 ) -> None:
     # Where somebody can be asked, what is undecided keeps nothing that was agreed to from starting.

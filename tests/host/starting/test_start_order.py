@@ -17,7 +17,7 @@ def test_extensions_start_in_waves() -> None:
     assert order.stop_waves == (("notes",), ("index",), ("store", "clock"))
 
 
-def test_nothing_starts_where_there_is_nothing() -> None:
+def test_without_extensions_nothing_starts() -> None:
     assert build_start_order({}) == StartOrder(())
 
 
@@ -41,7 +41,7 @@ def test_an_extension_with_a_missing_requirement_is_left_out_with_all_that_need_
 
 
 @pytest.mark.parametrize("after", [{"a": ["a"]}, {"a": ["b"], "b": ["a"]}, {"a": ["c"], "b": ["a"], "c": ["b"]}])
-def test_a_circle_is_left_out(after: dict[str, list[str]]) -> None:
+def test_extensions_in_a_dependency_circle_are_left_out(after: dict[str, list[str]]) -> None:
     order = build_start_order({**after, "other": []})
 
     assert order.waves == (("other",),)

@@ -59,7 +59,9 @@ def open_one(working: Path, approved: FolderSnapshot, opened: list[WorkingCopy])
 # -- what is in it
 
 
-def test_it_holds_the_approved_files_under_the_name_of_their_folder(working: Path, approved: FolderSnapshot) -> None:
+def test_a_working_copy_holds_the_approved_files_under_the_name_of_their_folder(
+    working: Path, approved: FolderSnapshot
+) -> None:
     copy = open_working_copy(working, "notes", approved, name="My Notes")
     assert copy is not None
     folder = Path(copy.folder)
@@ -72,7 +74,7 @@ def test_it_holds_the_approved_files_under_the_name_of_their_folder(working: Pat
     copy.release()
 
 
-def test_a_user_without_privileges_may_write_everywhere_in_it() -> None:
+def test_a_user_without_privileges_may_write_everywhere_in_a_working_copy() -> None:
     with open_folder() as root:
         write_extension(root / "notes", "notes", files={"lib/a.py": "a = 1\n"})
         root.chmod(0o777)
@@ -251,7 +253,7 @@ def test_working_copies_without_an_approval_are_removed(
     assert os.listdir(working) == []
 
 
-def test_removing_them_where_there_are_none_does_nothing(working: Path) -> None:
+def test_removing_working_copies_where_there_are_none_does_nothing(working: Path) -> None:
     remove_working_copies(working, keep=())
 
     assert not working.exists()
