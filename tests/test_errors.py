@@ -153,7 +153,7 @@ def test_every_class_has_an_example_here() -> None:
 
 
 @pytest.mark.parametrize(("error", "words"), EXAMPLES)
-def test_the_text_is_built_from_the_fields(error: BecketError, words: list[str]) -> None:
+def test_the_text_of_an_error_is_built_from_its_fields(error: BecketError, words: list[str]) -> None:
     assert [word for word in words if word not in str(error)] == []
 
 
@@ -162,7 +162,7 @@ def test_the_text_is_built_from_the_fields(error: BecketError, words: list[str])
     "again",
     [copy.copy, copy.deepcopy, lambda error: error.copy(), lambda error: pickle.loads(pickle.dumps(error))],
 )
-def test_it_can_be_copied_and_pickled(error: BecketError, again: object) -> None:
+def test_an_error_can_be_copied_and_pickled(error: BecketError, again: object) -> None:
     twin = again(error)  # type: ignore[operator]
     assert type(twin) is type(error)
     assert twin is not error
@@ -198,7 +198,7 @@ def test_a_response_and_a_failed_call_have_nothing_in_common() -> None:
     assert not issubclass(RpcError, RemoteError)
 
 
-def test_the_ends_of_a_call_are_also_what_python_calls_them() -> None:
+def test_timeouts_and_lost_connections_are_also_the_builtin_errors() -> None:
     assert issubclass(CallTimeout, TimeoutError)
     assert issubclass(ConnectionLost, ConnectionError)
     assert issubclass(PeerCrashed, ConnectionLost)
@@ -270,7 +270,7 @@ def test_the_message_of_a_remote_error_is_truncated() -> None:
     assert RemoteError(method="m", code=5, message="x" * 65_536).message == "x" * 65_536
 
 
-def test_a_long_offence_is_cut_short() -> None:
+def test_quoted_bytes_of_an_error_are_truncated() -> None:
     assert len(BadFrame("no header", found=b"\xff" * 10_000).found) < 300
     assert BadFrame("no header", found=b"x" * 65).found.endswith("...")
     assert not BadFrame("no header", found=bytearray(b"x" * 64)).found.endswith("...")

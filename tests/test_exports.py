@@ -108,7 +108,7 @@ def test_everything_exported_has_a_docstring() -> None:
     assert missing == []
 
 
-def test_every_module_that_is_not_empty_says_what_it_owns() -> None:
+def test_every_module_that_is_not_empty_has_a_docstring() -> None:
     folder = Path(becket.__file__).parent
     trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in folder.rglob("*.py")}
     silent = [file for file, tree in trees.items() if tree.body and not ast.get_docstring(tree)]

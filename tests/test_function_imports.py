@@ -106,7 +106,7 @@ def test_no_function_imports_what_its_module_has_loaded() -> None:
     assert needless == []
 
 
-def test_imports_inside_functions_become_no_more() -> None:
+def test_the_number_of_imports_inside_functions_does_not_grow() -> None:
     sources = sources_of_becket()
     found = Counter(layer_of(module) for module in sources for _ in imports_of(module, sources).in_functions)
 

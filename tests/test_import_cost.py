@@ -40,7 +40,7 @@ def executed_after(statement: str) -> set[str]:
     "module",
     ["becket", "becket.blocking", "becket.adapters.lsp", "becket.conversion.convert", "becket.json_schema.validator"],
 )
-def test_importing_brings_in_nothing_heavy(module: str) -> None:
+def test_importing_loads_no_heavy_module(module: str) -> None:
     loaded = modules_after(f"import {module}")
 
     assert module in loaded
@@ -152,12 +152,12 @@ assert left == [], left
 
 @pytest.mark.process
 @pytest.mark.parametrize("program", [REPLACES, USES_AT_ONCE, IMPORTS_THE_REST])
-def test_a_program_sees_no_stand_ins_for_modules_of_msgspec(program: str) -> None:
+def test_no_replaced_modules_of_msgspec_are_left_in_a_program(program: str) -> None:
     modules_after(program)
 
 
 @pytest.mark.process
-def test_a_switch_in_the_environment_has_msgspec_imported_as_usual() -> None:
+def test_an_environment_variable_selects_the_usual_import_of_msgspec() -> None:
     loaded = modules_after("import becket, msgspec; assert vars(msgspec.toml)['decode']", BECKET_PLAIN_IMPORTS="1")
     assert {"textwrap", "typing_extensions"} <= loaded
 

@@ -384,7 +384,7 @@ def test_the_checker_accepts_imports_that_go_down() -> None:
         pytest.param("becket.errors", "class A:\n async def f(self): 0", "rank 0 has the async function f", id="async"),
     ],
 )
-def test_the_checker_reports(module: str, source: str, problem: str) -> None:
+def test_the_checker_reports_each_violation(module: str, source: str, problem: str) -> None:
     sources = {**GOOD, module: source}
 
     (found,) = [*rank_problems(module, sources), *purity_problems(module, sources)]

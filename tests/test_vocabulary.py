@@ -1,4 +1,4 @@
-"""Names, docstrings, comments and messages use the words of the field, and none of the words that these replaced.
+"""Names, docstrings, comments, messages and test names use the words of the field, and none that these replaced.
 
 The lists have whole words, one row for each idea; a name is split at underscores and capital letters.
 """
@@ -85,12 +85,26 @@ OTHER_VARIABLES = {
     "heard_at": "the name of an attribute in 0.1",
 }
 PROSE = {word: idea for idea, words in PERSONIFIED.items() for word in words.split()}
+TEST_NAMES = {
+    "the noun": "whoever nobody somebody anybody",
+    "sends, reports, returns": "say says said saying tell tells told telling",
+    "receives": "hear hears heard",
+    "requests, calls, prompts": "ask asks asked asking",
+    "shutdown, handshake": "goodbye farewell greet greets welcome",
+    "is sent, is encoded": "travel travels",
+    "has, includes": "bear bears",
+    "supports, declares": "want wants wish wishes",
+    "extension": "guest guests household",
+    "settings": "particulars",
+}
+PRONOUNS = {"it", "its", "they", "them", "such", "so"}
 OTHER_TEXT = {
     "cli/support/templates.py": "programs that greet people",
     "cli/support/check_cases.py": "the name of a case in JSON",
     "cli/support/dialect_checks.py": "the name of a case in JSON",
 }
 FOLDER = Path(becket.__file__).parent
+TESTS = Path(__file__).parent
 
 
 def split_name(name: str) -> list[str]:
@@ -116,6 +130,21 @@ def problems_of(name: str) -> list[str]:
     if name in EXCEPTIONS:
         return []
     return [f"{name}: `{word}` is now: {WORDS[word]}" for word in split_name(name) if word in WORDS]
+
+
+def problems_of_test(name: str) -> list[str]:
+    """Returns a line for each personified word in the name of a test, and one if it begins with a pronoun."""
+    words = split_name(name.removeprefix("test_"))
+    replaced = {word: idea for idea, words in TEST_NAMES.items() for word in words.split()}
+    found = [f"{name}: `{word}` is now: {replaced[word]}" for word in words if word in replaced]
+    if words[0] in PRONOUNS:
+        found.append(f"{name}: begins with `{words[0]}` instead of a noun")
+    return found
+
+
+def names_of_tests(file: Path) -> list[str]:
+    """Returns the names of the tests at the top level of a module; to parse them all would take seconds."""
+    return re.findall(r"^(?:async )?def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def files() -> list[Path]:
@@ -187,6 +216,23 @@ def test_docstrings_comments_and_messages_use_the_words_of_the_field() -> None:
     assert problems == []
 
 
+def test_tests_are_named_with_plain_sentences() -> None:
+    problems = [
+        f"{file.relative_to(TESTS)}: {problem}"
+        for file in sorted(TESTS.rglob("*.py"))
+        for name in names_of_tests(file)
+        for problem in problems_of_test(name)
+    ]
+
+    assert problems == []
+
+
+def test_no_test_name_occurs_twice_in_a_module() -> None:
+    counts = {file.relative_to(TESTS): Counter(names_of_tests(file)) for file in sorted(TESTS.rglob("*.py"))}
+
+    assert [(file, name) for file, names in counts.items() for name, count in names.items() if count > 1] == []
+
+
 def test_every_exception_is_a_name_that_exists() -> None:
     names = {name for file in files() for name, _ in public_names(file.read_text(encoding="utf-8"))}
 
@@ -219,6 +265,11 @@ def test_a_name_is_split_into_its_words(name: str, words: list[str]) -> None:
 @pytest.mark.parametrize("name", ["HouseholdSet", "say_hello", "told", "SCENE"])
 def test_the_check_finds_replaced_words(name: str) -> None:
     assert problems_of(name)
+
+
+@pytest.mark.parametrize("name", ["test_a_host_says_why", "test_it_ends", "test_so_is_a_peer", "test_nobody_waits"])
+def test_the_check_finds_test_names_that_are_no_plain_sentences(name: str) -> None:
+    assert problems_of_test(name)
 
 
 @pytest.mark.parametrize("line", ["# nobody waits", '"""Is told of it."""', 'f"{id}: somebody said no"'])

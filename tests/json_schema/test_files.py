@@ -142,5 +142,5 @@ def test_the_envelope_takes_each_message_as_one_kind(kind: str, message: object)
         pytest.param(None, id="null"),
     ],
 )
-def test_the_envelope_refuses(message: object) -> None:
+def test_the_envelope_refuses_other_values(message: object) -> None:
     assert not is_valid("envelope", message)

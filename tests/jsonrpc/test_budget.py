@@ -250,7 +250,7 @@ def test_a_batch_of_notifications_and_errors_holds_nothing() -> None:
     assert connection.budget.used == 0
 
 
-def test_a_budget_says_what_it_counts() -> None:
+def test_a_budget_has_a_description_of_what_it_counts() -> None:
     assert (Budget(1).what, SharedBudget(1).what) == ("bytes held for you", "bytes held for you and others")
     assert (Budget(1, "frames").what, SharedBudget(1, "frames").what) == ("frames", "frames")
 

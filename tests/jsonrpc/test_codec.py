@@ -154,7 +154,7 @@ def test_order_white_space_escapes_and_unknown_members_change_nothing(written: t
 
 
 @given(written=written_messages())
-def test_every_message_is_understood(written: tuple[bytes, bytes]) -> None:
+def test_every_valid_message_is_decoded(written: tuple[bytes, bytes]) -> None:
     assert isinstance(decode(written[1]), Request | NotificationMessage | Success | Failure)
 
 
@@ -423,7 +423,7 @@ def test_the_caller_of_a_malformed_response_gets_an_error(frame: str, id: bytes,
         ('{"code":99999999999999999999,"message":"big"}', (99999999999999999999, "big", None)),
     ],
 )
-def test_a_sloppy_error_object_is_understood_as_far_as_possible(error: str, failure: Any) -> None:
+def test_a_malformed_error_object_is_decoded_as_far_as_possible(error: str, failure: Any) -> None:
     assert show(decode(f'{{"jsonrpc":"2.0","id":1,"error":{error}}}')) == (Failure, b"1", *failure)
 
 

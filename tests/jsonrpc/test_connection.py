@@ -142,7 +142,7 @@ def test_an_error_whose_number_means_nothing_here_has_no_meaning(code: int) -> N
         '{"jsonrpc":"2.0","id":1,"result":' + "[" * 99 + "]" * 99 + "}",
     ],
 )
-def test_a_response_that_cannot_be_understood_fails_its_call_and_the_link_lives(answer: str) -> None:
+def test_a_response_that_cannot_be_decoded_fails_its_call_and_the_link_lives(answer: str) -> None:
     connection = link()
     opened = call(connection)
     assert receive(connection, answer) == [opened]
@@ -348,7 +348,7 @@ def test_a_request_is_an_event_and_its_response_a_frame() -> None:
 @pytest.mark.parametrize(
     "id", ["0", "-5", "1.0", "1.5", "1e2", '"a"', '""', '"\\u00e9"', '"é"', '"\\n"', "null", "9007199254740993"]
 )
-def test_a_response_bears_the_id_as_it_was_written(id: str) -> None:
+def test_a_response_has_the_id_as_it_was_written(id: str) -> None:
     connection = link()
     (served,) = receive(connection, f'{{"jsonrpc":"2.0","id":{id},"method":"m"}}')
     assert isinstance(served, InboundRequest)
@@ -606,7 +606,7 @@ def test_subscribed_and_other_notifications_preserve_their_order() -> None:
     assert seen == ["claimed", "other", "claimed"]
 
 
-def test_frames_wait_their_turn_when_the_turn_is_over() -> None:
+def test_frames_wait_when_the_turn_is_over() -> None:
     connection = link()
     seen: list[object] = []
     connection.direct_handlers = {"tick": lambda params, frame: seen.append(params)}
@@ -760,7 +760,7 @@ def test_a_bad_message_gets_a_response_and_the_link_lives(text: str, answer: obj
     assert receive_request(connection, 5).id == b"5"
 
 
-def test_bad_json_ends_the_link_where_the_dialect_says_so() -> None:
+def test_bad_json_ends_the_link_if_the_dialect_requires_it() -> None:
     connection = link(bad_json_is_fatal=True)
     assert receive(connection, "{", "[") == []
     assert isinstance(connection.violation, BadMessage)
@@ -1077,7 +1077,7 @@ def test_nothing_is_left_and_nothing_comes_after_the_end() -> None:
     assert connection.next_deadline() == inf
 
 
-def test_the_first_end_is_the_end() -> None:
+def test_the_first_end_counts() -> None:
     connection = link()
     call(connection)
     assert len(connection.close(LOST)) == 1
@@ -1107,7 +1107,7 @@ def test_a_violation_ends_the_link_with_its_own_text_and_as_the_cause() -> None:
     assert lost.__cause__ is violation
 
 
-def test_each_lost_call_knows_the_cause() -> None:
+def test_each_lost_call_has_the_cause() -> None:
     connection = link()
     opened = call(connection)
     violation = BadMessage("nonsense")

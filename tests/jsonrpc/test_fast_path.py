@@ -76,7 +76,7 @@ def outcome(text: str) -> tuple[object, ...]:
 
 @settings(max_examples=500)
 @given(text=texts())
-def test_a_space_changes_nothing(text: str) -> None:
+def test_white_space_does_not_change_the_outcome(text: str) -> None:
     assert outcome(text) == outcome("{ " + text[1:])
 
 
@@ -90,7 +90,7 @@ def test_a_member_of_a_batch_has_the_effect_that_it_has_alone(text: str) -> None
 
 @settings(max_examples=500)
 @given(text=texts())
-def test_where_the_lengths_add_up_nothing_else_is_in_the_frame(text: str) -> None:
+def test_the_fast_path_decodes_as_the_parser_does(text: str) -> None:
     """The fast path takes a frame whose members and punctuation have the length of the frame; the parser looks at each
     member. What one member hides from the other is a difference between the two."""
     limits = Limits()

@@ -9,7 +9,7 @@ from becket.limits import DEFAULT_LIMITS
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_each_has_its_verdict(name: str) -> None:
+def test_each_hostile_frame_has_its_verdict(name: str) -> None:
     build, verdict = FRAMES[name]
     frame = build()
     assert len(frame) <= DEFAULT_LIMITS.frame

@@ -77,7 +77,7 @@ def test_an_error_is_an_object_or_its_text_alone() -> None:
     assert text.encode_failure(b"1", -1, "no", [1]) == b'{"id":1,"error":"no"}'
 
 
-def test_no_batch_is_sent() -> None:
+def test_a_batch_is_refused() -> None:
     with pytest.raises(LocalProtocolError):
         link(None).open_batch([], [("m", None)])
 
@@ -218,7 +218,7 @@ def test_ids_with_a_prefix_are_strings_in_a_row() -> None:
     ]
 
 
-def test_a_call_that_gets_a_response_as_most_are_is_settled() -> None:
+def test_a_call_is_settled_by_a_plain_result() -> None:
     connection = link(ERROR_FIRST)
     made = call(connection)
     assert receive(connection, success(1, {"a": 1})) == [made]
@@ -300,7 +300,7 @@ def test_a_number_of_two_meanings_is_read_as_the_first() -> None:
     ]
 
 
-def test_requests_and_notifications_arrive_as_they_do_elsewhere() -> None:
+def test_requests_and_notifications_are_received() -> None:
     connection = link(WireFormat(accepts_id=accepts_no_id))
     assert receive(connection, request(1)) != []
     assert connection.requests == {}

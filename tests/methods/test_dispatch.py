@@ -364,7 +364,7 @@ LOST = ConnectionLost(DisconnectReason.REMOTE_CLOSE, "good bye")
         ExceptionGroup("tasks", [copy(LOST), ExceptionGroup("more", [caused(LOST), copy(LOST)])]),
     ],
 )
-def test_a_failure_of_nothing_but_the_end_of_the_link_is_known_as_that(error: BaseException) -> None:
+def test_a_failure_caused_by_the_end_of_the_link_is_recognised(error: BaseException) -> None:
     assert is_caused_by_disconnect(LOST, error)
     assert not is_caused_by_disconnect(None, error)  # the link lives: it is the end of another one
 

@@ -51,13 +51,13 @@ def call(function: Any, params: bytes | None) -> Any:
 # -- what a handler gets
 
 
-def test_a_handler_may_take_nothing() -> None:
+def test_a_handler_may_have_no_parameters() -> None:
     assert call(lambda: 1, None) == 1
     assert call(lambda: 1, b"{}") == 1
     assert call(lambda: 1, b"[]") == 1
 
 
-def test_a_handler_that_takes_nothing_refuses_params() -> None:
+def test_a_handler_without_parameters_refuses_params() -> None:
     for params in (b'{"a":1}', b"[1]", b"1"):
         with pytest.raises(InvalidParams):
             call(lambda: 1, params)
@@ -381,7 +381,7 @@ def described(descriptor: Any, function: Any) -> Handler:
     return found
 
 
-def test_a_handler_knows_its_descriptor_and_what_that_requires() -> None:
+def test_a_handler_has_its_descriptor_and_the_permission_of_it() -> None:
     add, tick, plain = described(ADD, lambda params: 1), described(TICK, lambda params: 1), handler(lambda: 1)
     assert (add.name, add.descriptor, add.requires) == ("add", ADD, "own.sums")
     assert (tick.name, tick.descriptor, tick.requires) == ("tick", TICK, None)
@@ -424,7 +424,7 @@ def test_a_function_may_repeat_the_type_of_the_descriptor() -> None:
     assert invoke(described(Method("many", list[Add], int), many), Raw(b'[{"a":1}]'), CONTEXT) == 1
 
 
-def test_a_function_that_takes_nothing_still_has_its_callers_params_checked() -> None:
+def test_the_params_for_a_function_without_parameters_are_checked() -> None:
     nothing = described(ADD, lambda: 5)
     assert invoke(nothing, Raw(b'{"a":1}'), CONTEXT) == 5
     for bad in (b'{"a":"1"}', b"{}", b"[]"):
@@ -483,7 +483,7 @@ def test_the_error_for_a_function_that_does_not_fit_its_descriptor_is_one_senten
     assert "\n" not in str(caught.value)
 
 
-def test_a_notification_is_not_handled_and_a_method_is_not_listened_to() -> None:
+def test_a_notification_is_not_registered_as_a_method_or_the_reverse() -> None:
     registry: Any = Registry()
     with pytest.raises(TypeError, match="'tick' is a notification: use `on`"):
         registry.handle(TICK)

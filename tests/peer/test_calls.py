@@ -309,7 +309,7 @@ async def test_params_beyond_the_frame_limit_are_refused_before_anything_is_sent
         assert script.unread() == []
 
 
-async def test_a_result_beyond_the_frame_limit_is_an_error_that_says_so() -> None:
+async def test_a_result_beyond_the_frame_limit_is_a_too_large_error() -> None:
     async with memory_pair(limits=Limits(frame=1000)) as (left, right):
         right.handle("get")(lambda: "y" * 2000)
 

@@ -59,7 +59,7 @@ async def test_no_deadline_is_sent_without_the_feature() -> None:
         script.send(response(called))
 
 
-async def test_a_handler_knows_how_much_time_is_left() -> None:
+async def test_a_handler_can_read_the_remaining_time() -> None:
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle("remaining")

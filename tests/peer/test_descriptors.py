@@ -76,7 +76,7 @@ async def test_params_that_are_not_of_the_described_type_are_refused_before_the_
         assert caught.value.data == InvalidParams([("/a", "expected `int`, got `str`")]).data
 
 
-async def test_a_call_may_take_as_long_as_its_descriptor_says_unless_the_caller_says_otherwise() -> None:
+async def test_a_call_has_the_timeout_of_its_descriptor_unless_the_caller_sets_one() -> None:
     async with memory_pair() as (left, right):
         is_free = anyio.Event()
 
@@ -181,7 +181,7 @@ async def test_an_event_that_cannot_be_decoded_is_skipped() -> None:
 
 
 @pytest.mark.parametrize("bound", [{"timeout": 0.01}, {"idle_timeout": 0.01}])
-async def test_a_stream_ends_when_its_descriptor_says_so(bound: dict[str, Any]) -> None:
+async def test_a_stream_ends_as_its_descriptor_defines(bound: dict[str, Any]) -> None:
     timed = Stream("ticks", Add, Sum, events=TICKS.events, **bound)
     async with memory_pair() as (left, right):
         right.handle("ticks")(wait_with_params)

@@ -454,7 +454,7 @@ async def test_calls_after_the_response_still_belong_to_the_request() -> None:
         script.send(response(called))
 
 
-async def test_events_after_the_response_bear_the_mark_of_their_request() -> None:
+async def test_events_after_the_response_have_the_mark_of_their_request() -> None:
     async with scripted(dialect="native") as (peer, script):
 
         @peer.handle("work")

@@ -116,7 +116,7 @@ async def test_a_handler_that_fails_disturbs_no_call(caplog: pytest.LogCaptureFi
     assert "a bug" in caplog.text
 
 
-async def test_a_handler_knows_whether_a_call_has_received_the_notification_too() -> None:
+async def test_a_handler_can_read_whether_a_call_has_received_the_notification_too() -> None:
     streamed: list[bool] = []
     async with scripted() as (peer, script):
 

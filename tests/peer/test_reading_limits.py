@@ -113,7 +113,7 @@ async def test_a_limited_link_processes_its_messages_in_portions_without_loss() 
     assert seen == 40
 
 
-def test_a_meter_requests_a_pause_only_when_its_bucket_is_empty() -> None:
+def test_the_rate_limiter_pauses_only_when_its_bucket_is_empty() -> None:
     meter = MessageRateLimiter(Limits(message_rate=10.0, message_burst=5), now=0.0)
     assert meter.consume(5, 0.0) == 0.0
     assert meter.consume(6, 0.0) == pytest.approx(0.1)
@@ -141,7 +141,7 @@ def size_after(seconds_a_byte: float, turn: float, source: Source | None = None)
     ("chunk_seconds", "turn", "size"),
     [(0.0005, 0.002, 64), (0.002, 0.002, 32), (0.002, 0.0005, 8), (0.002, 0.0, MIN_READ_SIZE // 1024)],
 )
-def test_so_much_is_read_at_once_that_half_a_turn_is_enough(chunk_seconds: float, turn: float, size: int) -> None:
+def test_the_read_size_is_chosen_to_take_half_a_turn(chunk_seconds: float, turn: float, size: int) -> None:
     assert size_after(chunk_seconds / (64 * 1024), turn) == size * 1024
 
 
@@ -224,7 +224,7 @@ def test_busy_links_leave_one_share_to_links_that_are_not_busy() -> None:
     assert first.turn == pytest.approx(Limits().turn_seconds / 3)
 
 
-def test_time_without_a_core_pays_no_debt() -> None:
+def test_time_while_preempted_does_not_reduce_the_used_share() -> None:
     one, other = accounts(2)
     one.charge(0.010, 0.010, 1.0)
     other.charge(0.001, 5.0, 6.0)  # preempted all that time: nobody could have used the loop

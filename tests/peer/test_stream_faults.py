@@ -53,7 +53,7 @@ async def collect(run: CallStream[Any], seen: list[int]) -> None:
 
 
 @pytest.mark.process
-async def test_a_stream_may_drop_its_oldest_events_and_says_how_many() -> None:
+async def test_a_stream_may_drop_its_oldest_events_and_reports_their_number() -> None:
     limits = QUICK.but(stream_events=10)
     with anyio.fail_after(60):
         async with (
@@ -202,7 +202,7 @@ async def test_a_thousand_streams_get_every_event_though_one_of_them_is_dead() -
     assert seen == [[0, 1, 2]] * 999
 
 
-async def test_a_stream_that_overruns_does_not_take_its_neighbours_along() -> None:
+async def test_a_stream_that_overruns_does_not_affect_other_streams() -> None:
     async with memory_pair(limits=Limits(stream_events=10)) as (left, right):
         received = anyio.Event()
 

@@ -170,7 +170,7 @@ async def test_the_result_is_there_after_the_block_if_it_came_within() -> None:
         assert await run.result() == "done"
 
 
-async def test_the_result_of_a_stream_that_was_left_early_raises_an_error_that_says_so() -> None:
+async def test_the_result_of_a_stream_that_was_left_early_raises_an_error() -> None:
     async with scripted() as (peer, script):
         async with peer.stream("x") as run:
             await script.receive()

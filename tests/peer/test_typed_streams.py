@@ -132,7 +132,7 @@ async def test_events_without_a_function_are_skipped() -> None:
         assert seen == [Tick(2)]
 
 
-async def test_a_stream_takes_only_the_events_that_its_reader_says_belong_to_it() -> None:
+async def test_a_stream_takes_only_the_events_that_its_reader_selects() -> None:
     async with scripted() as (peer, script), peer.stream(NAMED, Named("a")) as a, peer.stream(NAMED, Named("b")) as b:
         called = [await script.receive(), await script.receive()]
         script.send(
@@ -145,7 +145,7 @@ async def test_a_stream_takes_only_the_events_that_its_reader_says_belong_to_it(
         assert [event async for event in b] == [Named("b", 1)]
 
 
-async def test_two_streams_of_one_kind_at_once_get_their_own_events_where_these_bear_a_mark() -> None:
+async def test_two_streams_of_one_kind_get_their_own_events_where_these_have_a_mark() -> None:
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle(COUNT)
@@ -191,7 +191,7 @@ async def test_the_mark_of_an_event_is_removed_before_delivery(params: Any) -> N
     assert seen == [params]
 
 
-async def test_a_mark_under_another_name_is_understood() -> None:
+async def test_a_mark_under_another_name_is_recognised() -> None:
     async with scripted(dialect="native") as (peer, script), peer.stream("count", events={"tick": Tick}) as run:
         called = await script.receive()
         script.send(

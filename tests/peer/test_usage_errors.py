@@ -28,7 +28,7 @@ async def iterate(run: Any) -> None:
 @pytest.mark.parametrize(
     "use", [iterate, lambda run: iterate(run.batches()), lambda run: run.result()], ids=["iterate", "batches", "result"]
 )
-async def test_a_stream_that_was_not_opened_says_so_instead_of_hanging(use: Callable[[Any], Any]) -> None:
+async def test_using_a_stream_that_was_not_opened_raises_instead_of_hanging(use: Callable[[Any], Any]) -> None:
     async with memory_pair() as (left, right):
         right.handle("count")(lambda params: 3)
         run = left.stream("count")
@@ -38,7 +38,7 @@ async def test_a_stream_that_was_not_opened_says_so_instead_of_hanging(use: Call
 
 @pytest.mark.process
 @pytest.mark.parametrize("use", [list, lambda run: run.result()], ids=["iterate", "result"])
-def test_a_blocking_stream_that_was_not_opened_says_so_instead_of_hanging(use: Callable[[Any], object]) -> None:
+def test_using_a_blocking_stream_that_was_not_opened_raises_instead_of_hanging(use: Callable[[Any], object]) -> None:
     with connect_process(child("echoes")) as peer:
         run = peer.stream("count")
         with pytest.raises(LocalProtocolError, match="with"):

@@ -259,9 +259,7 @@ def test_a_policy_cannot_allow_a_missing_permission_and_is_not_called() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), RecursionError(), PermissionDenied("x"), TimeoutError()])
-def test_a_policy_that_raises_means_no_and_the_record_says_so(
-    error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_policy_that_raises_denies_and_is_recorded(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     def policy(decision: Decision) -> bool:
         raise error
 
@@ -647,7 +645,7 @@ def change(gate: Gate, history: list[tuple[str, str]]) -> None:
 
 
 @given(grant_data, names, st.booleans())
-def test_deny_always_wins(grants: Grants, name: str, asks: bool) -> None:
+def test_a_denial_overrides_a_grant(grants: Grants, name: str, asks: bool) -> None:
     denied = Grants(grants.allow | {name}, grants.deny | {name})
     assert not denied.allows(name)
     assert Gate("notes", denied, asks=asks).decide("x", name).allowed is False
@@ -667,7 +665,7 @@ def test_a_chain_never_widens(chain: list[Grants], name: str, asks: bool) -> Non
 
 
 @given(grant_data, changes, names, changes)
-def test_after_a_revocation_only_a_grant_helps(
+def test_a_revocation_holds_until_the_next_grant(
     grants: Grants, before: list[tuple[str, str]], name: str, after: list[tuple[str, str]]
 ) -> None:
     gate = Gate("notes", grants, asks=True)
@@ -750,7 +748,7 @@ def test_a_call_that_is_refused_for_its_parent_is_recorded(
     assert recorded == [Decision("notes", "memory.query", "memory.read", False, because, handling=handling)]
 
 
-def test_a_decision_says_why() -> None:
+def test_a_decision_has_a_reason() -> None:
     gate = Gate("notes", Grants.of(["memory.read"], ["memory.write"]))
     asking = Gate("notes", Grants(), asks=True, known=PERMISSIONS | {f"own.{number}" for number in range(MAX_PROMPTS)})
     reasons = [gate.decide("x", name).because for name in (None, "memory.read", "memory.write", "config.write", "fly")]
@@ -785,7 +783,7 @@ def test_a_denial_on_behalf_of_others_names_the_caller_without_permission() -> N
     assert reason(lacking, denied) == "it is not granted"
 
 
-def test_a_policy_further_up_sees_the_method_and_the_callers_above_it() -> None:
+def test_the_policy_of_a_caller_sees_the_method_and_the_callers_above_it() -> None:
     seen: list[Decision] = []
 
     def policy(decision: Decision) -> bool:

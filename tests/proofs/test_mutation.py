@@ -31,7 +31,7 @@ DIFF = f"""# {NAME}: survived
 """
 
 
-def test_a_diff_says_what_a_mutant_changes() -> None:
+def test_a_diff_is_parsed_to_the_change_of_a_mutant() -> None:
     assert parse_diff(NAME, DIFF) == Mutant(
         "becket.host.breaker.Breaker._open", "self._period += 1", "self._period += 2"
     )
@@ -56,7 +56,7 @@ def test_survivors_count_unless_they_are_known_to_be_equivalent() -> None:
 
 
 @pytest.mark.parametrize("area", AREAS.values(), ids=AREAS)
-def test_an_area_names_modules_and_tests_that_there_are(area: Area) -> None:
+def test_an_area_names_existing_modules_and_tests(area: Area) -> None:
     for module in area.modules:
         assert list((ROOT / "src" / "becket").glob(f"{module}.py")), module
     assert all((ROOT / path).exists() for path in area.tests)

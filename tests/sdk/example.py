@@ -83,7 +83,7 @@ class ExampleTests:
             async with extension.invoke_command("letters") as run:
                 assert [event async for event in run] == [SystemText("Usage: letters WORD..."), CommandDone()]
 
-    async def test_a_provider_streams_its_answer(self, example: Path) -> None:
+    async def test_a_provider_streams_its_response(self, example: Path) -> None:
         async with (
             self.started(example) as (_, extension),
             extension.stream("parrot", "small", messages=[user("good day")]) as answer,
@@ -122,7 +122,7 @@ class ExampleTests:
             assert caught.value.code == -32602
             assert "/input/times" in caught.value.message
 
-    async def test_a_cancelled_tool_ends_and_the_extension_goes_on(self, example: Path) -> None:
+    async def test_a_cancelled_tool_ends_and_the_extension_continues(self, example: Path) -> None:
         async with self.started(example) as (host, extension):
             call: dict[str, object] = {"name": "wait", "input": {}}
             async with extension.peer.stream("tool.call", call, progress=str) as run:

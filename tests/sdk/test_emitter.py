@@ -72,7 +72,7 @@ def test_a_case_of_a_tagged_union_has_the_tag_and_no_field_of_that_name() -> Non
             assert union.tag not in [field.name for field in case.fields]
 
 
-def test_absence_null_and_defaults_are_told_apart() -> None:
+def test_absence_null_and_defaults_are_distinguished() -> None:
     def find(type: str, name: str) -> Field:
         found = MODEL.find(type)
         assert isinstance(found, Record)

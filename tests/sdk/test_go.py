@@ -130,7 +130,7 @@ class TestExample(ExampleTests):
 
 @needs_go
 @pytest.mark.process
-def test_it_passes_the_conformance_cases(tmp_path: Path) -> None:
+def test_an_extension_passes_the_conformance_cases(tmp_path: Path) -> None:
     run_go("build", "-o", f"{tmp_path}/", "./conform", folder=KIT)
     command = [sys.executable, "-m", "becket", "conform", "--", str(tmp_path / "conform")]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False)
@@ -140,7 +140,7 @@ def test_it_passes_the_conformance_cases(tmp_path: Path) -> None:
 
 @needs_go
 @pytest.mark.process
-def test_it_ends_when_its_host_is_killed(program: Path, tmp_path: Path) -> None:
+def test_an_extension_ends_when_its_host_is_killed(program: Path, tmp_path: Path) -> None:
     script = tmp_path / "host.py"
     script.write_text(
         "import subprocess, sys, time\n"

@@ -40,7 +40,7 @@ class TestExample(ExampleTests):
         return EXAMPLE
 
 
-def test_it_ends_with_its_host_while_a_tool_waits() -> None:
+def test_an_extension_ends_with_its_host_while_a_tool_waits() -> None:
     initialize = '{"extension_protocol_version":1,"plugin_id":"rust","plugin_root":null,"config":{}}'
     requests = [
         f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{initialize}}}',
@@ -52,7 +52,7 @@ def test_it_ends_with_its_host_while_a_tool_waits() -> None:
     assert b'"id":1,"result"' in done.stdout
 
 
-def test_it_ends_when_its_host_is_killed(tmp_path: Path) -> None:
+def test_an_extension_ends_when_its_host_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "host.py"
     script.write_text(
         "import os, subprocess, sys, time\n"
@@ -69,7 +69,7 @@ def test_it_ends_when_its_host_is_killed(tmp_path: Path) -> None:
         host.wait(PATIENCE)
 
 
-def test_it_passes_the_conformance_cases() -> None:
+def test_an_extension_passes_the_conformance_cases() -> None:
     command = [sys.executable, "-m", "becket", "conform", "--", str(CONFORM)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)
     assert done.returncode == 0, done.stdout

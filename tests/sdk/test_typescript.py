@@ -36,7 +36,7 @@ class TestExample(ExampleTests):
 # -- the process
 
 
-def test_it_ends_with_stdin_while_a_tool_waits() -> None:
+def test_an_extension_ends_with_stdin_while_a_tool_waits() -> None:
     initialize = '{"extension_protocol_version":1,"plugin_id":"it","plugin_root":null,"config":{}}'
     requests = [
         f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{initialize}}}',
@@ -48,7 +48,7 @@ def test_it_ends_with_stdin_while_a_tool_waits() -> None:
     assert b'"id":1,"result"' in done.stdout
 
 
-def test_it_ends_when_its_host_is_killed(tmp_path: Path) -> None:
+def test_an_extension_ends_when_its_host_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "host.py"
     script.write_text(
         "import subprocess, time\n"
@@ -102,7 +102,7 @@ def test_a_template_for_python_is_refused_with_another_language(tmp_path: Path) 
 
 
 @pytest.mark.skipif(not CONFORM.exists(), reason="the tests of the kit are not built: run `make sdk-test-typescript`")
-def test_it_passes_the_conformance_cases() -> None:
+def test_an_extension_passes_the_conformance_cases() -> None:
     command = [sys.executable, "-m", "becket", "conform", "--", "node", str(CONFORM)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)
     assert done.returncode == 0, done.stdout

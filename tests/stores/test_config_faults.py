@@ -126,7 +126,7 @@ def test_a_value_that_is_refused_leaves_the_old_one_and_notifies_no_subscriber(s
     assert received == []
 
 
-def test_a_watcher_that_responds_each_change_with_another_comes_to_an_end(store: Store) -> None:
+def test_a_watcher_that_makes_a_change_for_each_change_is_stopped(store: Store) -> None:
     refusals: list[Busy] = []
 
     def echo(extension: str) -> None:

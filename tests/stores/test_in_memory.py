@@ -14,7 +14,7 @@ from becket.limits import Limits
 from becket.stores.in_memory import InMemoryStore
 
 
-def test_it_reads_the_time_of_the_machine_where_it_is_given_no_clock() -> None:
+def test_the_default_clock_is_that_of_the_machine() -> None:
     before = int(time() * 1000)
 
     answer = InMemoryStore().append(Append("notes", "milk"))
@@ -33,7 +33,7 @@ def test_a_quota_error_has_the_used_and_the_allowed_amount() -> None:
     assert caught.value.data == {"what": "records", "used": 1, "limit": 1}
 
 
-def test_a_closed_store_says_so() -> None:
+def test_a_closed_store_refuses_every_operation() -> None:
     store = InMemoryStore()
     store.close()
 

@@ -75,11 +75,11 @@ def best(*texts: str, words: str = "milk") -> list[str]:
     return [texts[place] for place in rank_texts(texts, words.split())]
 
 
-def test_more_of_a_word_is_better() -> None:
+def test_a_text_with_more_occurrences_of_a_word_is_ranked_first() -> None:
     assert best("a milk and a tea", "a milk, more milk") == ["a milk, more milk", "a milk and a tea"]
 
 
-def test_less_of_anything_else_is_better() -> None:
+def test_a_text_with_less_other_content_is_ranked_first() -> None:
     assert best("milk, and much else besides", "milk") == ["milk", "milk, and much else besides"]
 
 

@@ -32,7 +32,7 @@ def test_a_record_that_breaks_the_rules_is_refused() -> None:
     ("records", "used", "more", "full"),
     [(0, 0, 20, None), (2, 10, 10, None), (3, 0, 0, "records"), (0, 0, 21, "bytes"), (2, 20, 1, "bytes")],
 )
-def test_records_fit_into_a_share_or_not(records: int, used: int, more: int, full: str | None) -> None:
+def test_records_beyond_the_quota_are_refused(records: int, used: int, more: int, full: str | None) -> None:
     if full is None:
         check_memory_quota("notes", LIMITS, records=records, used=used, more=more)
         return
@@ -50,7 +50,7 @@ def test_a_value_takes_the_bytes_of_its_key_too() -> None:
     ("keys", "used", "more_keys", "more", "full"),
     [(0, 0, 1, 10, None), (2, 5, 0, 5, None), (2, 0, 1, 1, "keys"), (1, 5, 0, 6, "bytes"), (2, 10, 0, -1, None)],
 )
-def test_values_fit_into_a_share_or_not(keys: int, used: int, more_keys: int, more: int, full: str | None) -> None:
+def test_values_beyond_the_quota_are_refused(keys: int, used: int, more_keys: int, more: int, full: str | None) -> None:
     if full is None:
         check_config_quota("notes", LIMITS, keys=keys, used=used, more_keys=more_keys, more=more)
         return

@@ -18,7 +18,7 @@ def test_a_child_that_does_not_exist_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_every_child_says_what_it_does(name: str) -> None:
+def test_every_child_has_a_description(name: str) -> None:
     assert CHILDREN[name].endswith(".")
 
 

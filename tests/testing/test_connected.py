@@ -224,7 +224,7 @@ async def test_both_ends_have_ended_afterwards_in_order() -> None:
     assert [line for line in notes.life if line == "stopped"] == ["stopped", "stopped"]
 
 
-async def test_a_host_may_know_it_by_another_id() -> None:
+async def test_an_extension_can_be_connected_under_another_id() -> None:
     async with connected(Notes(), id="jotter", grants=GRANTS) as (host, _):
         assert host.id == "jotter"
         assert await host.call_tool("keep", {"text": "x"}) == "kept"

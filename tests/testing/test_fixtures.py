@@ -40,7 +40,7 @@ from notes import Notes
 GRANTS = ["memory.read", "memory.write", "tools.register"]
 closed = []
 
-async def test_an_extension_in_memory(becket_connect):
+async def test_the_fixture_connects_an_extension_in_memory(becket_connect):
     notes = await becket_connect(Notes(), grants=GRANTS)
     closed.append(notes)
     assert await notes.call_tool("keep", {"text": "milk"}) == "1"
@@ -48,19 +48,19 @@ async def test_an_extension_in_memory(becket_connect):
 def test_connected_peers_are_closed():
     assert closed and all(notes.is_closed for notes in closed)
 
-async def test_two_of_them_share_a_store(becket_connect, becket_store):
+async def test_two_extensions_share_a_store(becket_connect, becket_store):
     first = await becket_connect(Notes(), grants=GRANTS, store=becket_store)
     second = await becket_connect(Notes(), grants=GRANTS, store=becket_store)
     await first.call_tool("keep", {"text": "milk"})
     assert await second.call_tool("keep", {"text": "tea"}) == "2"
 
-async def test_a_process(becket_start):
+async def test_the_fixture_starts_a_process(becket_start):
     command = [sys.executable, Path(__file__).with_name("notes.py")]
     notes = await becket_start(command, id="notes", grants=["tools.register"])
     with pytest.raises(RemoteError):
         await notes.call_tool("keep", {"text": "milk"})
 
-async def test_two_peers(becket_pair):
+async def test_the_fixture_connects_two_peers(becket_pair):
     left, right = becket_pair
     right.handle("double")(lambda params: [2 * number for number in params])
     assert await left.call("double", [21]) == [42]
@@ -87,7 +87,7 @@ def test_async_tests_that_use_a_fixture_run_without_a_mark_on_every_loop_that_is
     assert re.search(r"^9 passed", output, re.MULTILINE)  # four on asyncio and on trio, and a plain one
 
 
-def test_the_project_chooses_the_loop_as_anyio_says(tmp_path: Path) -> None:
+def test_the_project_chooses_the_loop_with_the_fixture_of_anyio(tmp_path: Path) -> None:
     chosen = CONFTEST + 'import pytest\n\n@pytest.fixture\ndef anyio_backend():\n    return "asyncio"\n'
 
     code, output = run_pytest(tmp_path, conftest=chosen)
@@ -105,7 +105,7 @@ def test_a_failing_test_fails_and_what_it_connected_is_closed(tmp_path: Path) ->
     assert re.search(r"^2 failed, 7 passed", output, re.MULTILINE)
 
 
-def test_projects_that_do_not_name_the_plugin_get_nothing_of_it(tmp_path: Path) -> None:
+def test_projects_that_do_not_name_the_plugin_load_nothing_of_it(tmp_path: Path) -> None:
     assert not [point for point in entry_points(group="pytest11") if point.value.startswith("becket")]
     tests = "import sys\n\ndef test_it():\n    assert not [name for name in sys.modules if name.startswith('becket')]\n"
 

@@ -47,7 +47,7 @@ def test_a_reused_descriptor_number_is_found() -> None:
         assert take_inventory().new_since(before) != []
 
 
-def test_a_thread_that_runs_on_is_found() -> None:
+def test_a_thread_that_still_runs_is_found() -> None:
     end = threading.Event()
     thread = threading.Thread(target=end.wait, name="runs on")
     try:
@@ -59,7 +59,7 @@ def test_a_thread_that_runs_on_is_found() -> None:
 
 
 @pytest.mark.process
-def test_a_process_that_runs_on_is_found() -> None:
+def test_a_process_that_still_runs_is_found() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         process_free = take_inventory()
         with subprocess.Popen(["sleep", "60"]) as sleeper:
@@ -96,7 +96,7 @@ async def test_a_block_that_leaves_no_task_passes() -> None:
         tasks.start_soon(anyio.sleep, 0)
 
 
-async def test_a_task_that_runs_on_is_found() -> None:
+async def test_a_task_that_still_runs_is_found() -> None:
     task = None
     with pytest.raises(AssertionError, match="runs on"):
         async with check_task_leaks(grace=0):
@@ -105,7 +105,7 @@ async def test_a_task_that_runs_on_is_found() -> None:
     task.cancel()
 
 
-async def test_a_task_of_trio_that_runs_on_is_found() -> None:
+async def test_a_task_of_trio_that_still_runs_is_found() -> None:
     import trio
 
     async def main() -> None:

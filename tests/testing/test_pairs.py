@@ -128,7 +128,7 @@ async def test_a_cut_link_still_delivers_what_came_before_the_cut() -> None:
             await left.call("echo", [2])
 
 
-async def test_an_end_says_once_that_it_is_gone_however_often_it_is_closed() -> None:
+async def test_a_transport_reports_its_end_once_however_often_it_is_closed() -> None:
     class Counter:
         gone = 0
 

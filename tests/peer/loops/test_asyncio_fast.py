@@ -541,7 +541,7 @@ def test_messages_after_a_handler_that_exits_the_program_are_not_lost(
     internal_errors.clear()  # asyncio tells of what a task has raised that nobody waits for
 
 
-async def test_a_switch_in_the_environment_has_calls_wait_for_futures_of_asyncio(
+async def test_an_environment_variable_selects_plain_futures_of_asyncio(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BECKET_PLAIN_LOOP", "1")

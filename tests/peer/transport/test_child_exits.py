@@ -135,7 +135,7 @@ async def test_a_child_that_dies_while_it_is_written_to_is_a_crash_and_no_broken
     assert crash.exit_code == 5
 
 
-async def test_a_remark_on_stdout_before_the_death_is_a_violation_and_not_a_crash() -> None:
+async def test_text_on_stdout_before_the_exit_is_a_violation_and_not_a_crash() -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("prints_to_stdout", "hello: world")) as peer:
             with pytest.raises(ConnectionLost) as caught:

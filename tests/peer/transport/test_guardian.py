@@ -143,7 +143,7 @@ def test_threads_share_the_guardian() -> None:
     assert (len(pids), len(set(pids)), GUARDIAN.pid) == (4, 1, None)
 
 
-async def test_a_child_without_guard_has_no_guardian() -> None:
+async def test_a_child_without_the_option_has_no_guardian() -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes")) as peer:
             assert await peer.call("x", [1]) == [1]
@@ -174,7 +174,7 @@ async def test_the_guardian_ignores_signals_that_are_meant_for_a_whole_group(nam
                 assert process.is_alive
 
 
-async def test_a_guardian_that_was_killed_is_started_again_with_the_next_child_and_knows_all_of_them() -> None:
+async def test_a_killed_guardian_is_started_again_with_the_next_child_and_watches_all_of_them() -> None:
     with anyio.fail_after(60):
         async with ready_child("never_reads", guard=True, limits=QUICK) as (_, first):
             with ProcessWatch(guardian_pid()) as process:
@@ -201,7 +201,7 @@ async def test_a_session_that_has_ended_in_order_is_removed() -> None:
             await until(lambda: watched_by(pid) == 2)  # the host, and the child that still runs
 
 
-def test_a_number_that_another_process_has_by_now_is_not_killed() -> None:
+def test_a_reused_process_id_is_not_killed() -> None:
     """A session whose leader was reaped, and whose number is that of a process that runs, is somebody else's."""
     other = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     gone = subprocess.Popen(["true"], start_new_session=True)

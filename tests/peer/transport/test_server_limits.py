@@ -154,7 +154,7 @@ async def test_where_silence_is_limited_an_idle_client_is_disconnected(family: t
     assert "silence" in (await prepared[0].wait_closed()).detail
 
 
-async def test_a_client_that_waits_for_a_response_is_not_silent(family: tuple[Serve, Connect]) -> None:
+async def test_a_client_that_waits_for_a_response_is_not_idle(family: tuple[Serve, Connect]) -> None:
     serve, connect = family
     release = anyio.Event()
     methods = echo_methods()

@@ -58,7 +58,7 @@ def test_lines_do_not_depend_on_how_the_bytes_were_cut(chunks: list[bytes]) -> N
     assert lines_of(*chunks) == lines_of(whole) == lines_of(*(whole[i : i + 1] for i in range(len(whole))))
 
 
-def test_a_long_line_is_cut_and_says_how_much_is_missing() -> None:
+def test_a_long_line_is_cut_with_the_number_of_missing_bytes() -> None:
     assert lines_of(b"x" * 100 + b"\nshort\n") == ["x" * 16 + " ... (84 more bytes)", "short"]
 
 

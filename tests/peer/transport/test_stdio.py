@@ -161,7 +161,7 @@ def test_a_closed_descriptor_is_never_mistaken_for_the_wire(command: list[str], 
 
 
 @pytest.mark.usefixtures("without_uvloop")
-def test_a_program_whose_stdout_is_closed_says_so(command: list[str]) -> None:
+def test_a_program_whose_stdout_is_closed_reports_it(command: list[str]) -> None:
     shell = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *command]
 
     ended = subprocess.run(shell, input=b"", stderr=subprocess.PIPE, timeout=100, check=False)
@@ -232,7 +232,7 @@ def test_sockets_serve_as_stdin_and_stdout(command: list[str]) -> None:
 # -- whoever else holds them
 
 
-def test_the_other_holders_of_the_pipes_do_not_find_them_changed(command: list[str]) -> None:
+def test_pipes_stay_blocking_for_the_other_processes_that_hold_them(command: list[str]) -> None:
     child_in, stdin = os.pipe()
     stdout, child_out = os.pipe()
     with (

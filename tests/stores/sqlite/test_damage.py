@@ -101,7 +101,7 @@ def test_each_flipped_bit_in_the_log_of_a_killed_program_is_reported(folder: Pat
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_a_store_without_a_mark_is_found_out(folder: Path) -> None:
+def test_the_check_finds_a_store_without_a_mark(folder: Path) -> None:
     original = left_by_the_killed(folder)
     (original / "store.mark").unlink()
 

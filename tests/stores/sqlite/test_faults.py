@@ -74,7 +74,7 @@ def test_nothing_acknowledged_is_lost_when_the_power_fails(folder: Path) -> None
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.timeout(180)
-def test_a_store_that_does_not_sync_is_found_out(folder: Path) -> None:
+def test_the_check_finds_a_store_that_does_not_sync(folder: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         check_power_cuts(careless, folder, cuts=60)
     assert "acknowledged" in str(caught.value)
@@ -263,7 +263,7 @@ def test_a_store_that_another_process_writes_to_refuses_and_continues(
 @pytest.mark.parametrize(
     "text", ["'; DROP TABLE memory; --", '" OR 1=1', "%", "_", "NEAR(", "a AND", "memory_text:x", "*", "\0", "]]", "\\"]
 )
-def test_hostile_texts_are_texts(folder: Path, text: str) -> None:
+def test_hostile_texts_are_stored_and_found_as_text(folder: Path, text: str) -> None:
     with open_light(folder) as store:
         store.append(Append("notes", f"a {text} b", (text,), {text: text}, text))
         store.append(Append("other", f"a {text} b"))
@@ -301,7 +301,7 @@ def test_a_record_beyond_its_limits_is_refused_before_the_disk(folder: Path, app
         assert contents(store) == []
 
 
-def test_times_and_limits_of_any_size_are_understood(folder: Path) -> None:
+def test_times_and_limits_of_any_size_are_accepted(folder: Path) -> None:
     year_9999 = 253_402_300_799_000
     times = iter([year_9999, 0, 5])
     with light(folder / "store", DEFAULT_LIMITS, lambda: next(times)) as store:

@@ -14,7 +14,7 @@ from becket.stores.sqlite import SqliteStore
 from becket.stores.sqlite.inspect import ExtensionUsage, load_record, load_usage
 
 
-def test_it_shows_the_records_of_each_extension_while_another_process_holds_the_store(tmp_path: Path) -> None:
+def test_the_records_of_each_extension_are_shown_while_another_process_holds_the_store(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     times = iter([10, 20, 30, 40])
     with SqliteStore(path, DEFAULT_LIMITS, lambda: next(times)) as store:
@@ -51,7 +51,7 @@ def test_an_invalid_id_is_not_found(tmp_path: Path, id: int) -> None:
     assert load_record(path, "notes", id) is None
 
 
-def test_a_store_that_is_not_there_or_damaged_cannot_be_looked_into(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_store_cannot_be_inspected(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with pytest.raises(StoreUnavailable):
         load_usage(path)

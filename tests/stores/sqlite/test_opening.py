@@ -84,9 +84,7 @@ def test_this_program_cannot_open_a_store_twice_either(path: Path) -> None:
 
 
 @pytest.mark.process
-def test_the_store_of_a_program_that_was_killed_is_free_and_looked_through(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_store_of_a_killed_program_is_free_and_is_verified(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
     check_sound = schema.check_integrity
     monkeypatch.setattr(
@@ -332,7 +330,7 @@ def test_a_store_that_was_never_finished_is_begun_again(path: Path, monkeypatch:
         assert store.append(Append("notes", "milk")).id == 1
 
 
-def test_a_closed_store_says_so(path: Path) -> None:
+def test_a_closed_store_refuses_every_operation(path: Path) -> None:
     store = open_light(path)
     store.close()
     store.close()

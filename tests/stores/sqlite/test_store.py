@@ -51,7 +51,7 @@ def contents(notes: Store, needle: str | None = None) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("open_store", [light, without_index])
-def test_it_passes_check_store(folder: Path, open_store: StoreOpener, seed: int) -> None:
+def test_sqlite_store_passes_check_store(folder: Path, open_store: StoreOpener, seed: int) -> None:
     paths = (folder / str(number) for number in count())
 
     check_store(lambda limits, clock: open_store(next(paths), limits, clock), seed=seed)
@@ -251,7 +251,7 @@ def test_a_query_that_only_sqlite_works_on_ends_in_its_time(folder: Path, monkey
         assert notes.query(Query("notes", tag_prefix="drink")) == []
 
 
-def test_a_query_that_looks_at_everything_ends_in_its_time(notes: SqliteStore) -> None:
+def test_a_query_that_scans_everything_ends_in_its_time(notes: SqliteStore) -> None:
     for _ in range(2_000):
         notes.append_nowait(Append("notes", "x" * 2_000), lambda outcome: None)
     notes.append(Append("notes", "milk"))
@@ -339,7 +339,7 @@ def test_a_path_may_have_any_letters_and_be_relative(folder: Path, monkeypatch: 
         assert contents(notes) == ["milk"]
 
 
-def test_tidying_leaves_no_log_and_a_full_index(notes: SqliteStore) -> None:
+def test_maintenance_leaves_no_log_and_a_full_index(notes: SqliteStore) -> None:
     for number in range(600):
         notes.append_nowait(Append("notes", f"milk {number}"), lambda outcome: None)
     notes.maintain()
@@ -349,7 +349,7 @@ def test_tidying_leaves_no_log_and_a_full_index(notes: SqliteStore) -> None:
     assert contents(notes, "milk 599") == ["milk 599"]
 
 
-def test_an_idle_store_tidies_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_store_runs_its_maintenance(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     emptied = Event()
     empty_log = writer.StoreWriter.checkpoint
 
@@ -409,7 +409,7 @@ def test_a_closed_store_makes_no_copy(notes: SqliteStore, folder: Path) -> None:
         notes.back_up(folder / "copy")
 
 
-def test_an_onlooker_reads_what_the_owner_writes_and_writes_nothing(notes: SqliteStore) -> None:
+def test_a_read_only_store_reads_what_the_owner_writes_and_writes_nothing(notes: SqliteStore) -> None:
     notes.append(Append("notes", "milk"))
 
     with SqliteStore(notes.path, read_only=True) as onlooker:
@@ -437,7 +437,7 @@ def test_a_reader_opens_a_store_that_no_process_holds(folder: Path) -> None:
         assert contents(onlooker) == ["milk"]
 
 
-def test_an_onlooker_makes_no_store(folder: Path) -> None:
+def test_a_read_only_store_is_not_created(folder: Path) -> None:
     with pytest.raises(StoreUnavailable):
         SqliteStore(folder / "store", read_only=True)
     assert [*folder.iterdir()] == []
@@ -446,7 +446,7 @@ def test_an_onlooker_makes_no_store(folder: Path) -> None:
 # -- without an index
 
 
-def test_it_works_without_an_index_and_builds_it_where_sqlite_has_fts(
+def test_a_store_works_without_an_index_and_builds_it_where_sqlite_has_fts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -469,7 +469,7 @@ def test_it_works_without_an_index_and_builds_it_where_sqlite_has_fts(
         assert contents(notes, "milk") == ["latest milk", "late milk"]
 
 
-def test_it_reads_the_time_of_the_machine_where_it_is_given_no_clock(folder: Path) -> None:
+def test_the_default_clock_is_that_of_the_machine(folder: Path) -> None:
     clock: Clock = now_ms
     before = clock()
     with SqliteStore(folder / "store", ballast=0) as notes:

@@ -59,7 +59,7 @@ def test_short_words_become_no_expression(words: list[str]) -> None:
     assert build_match_expression(words) is None
 
 
-def test_quotes_mean_nothing_but_themselves() -> None:
+def test_quotes_in_a_word_are_escaped() -> None:
     assert build_match_expression(['a"b']) == '"a""b"'
 
 
@@ -70,7 +70,7 @@ def test_many_and_long_words_become_a_short_expression() -> None:
     assert (build_match_expression(words) or "").count(" AND ") == MAX_GRAMS - 1
 
 
-def test_every_letter_that_is_folded_to_ascii_is_odd() -> None:
+def test_every_letter_that_is_folded_to_ascii_is_a_special_fold() -> None:
     folded = {letter for letter in map(chr, range(0x80, 0x110000)) if any(part.isascii() for part in letter.casefold())}
 
     assert folded | {"\0"} == SPECIAL_FOLDS

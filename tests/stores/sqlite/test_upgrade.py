@@ -50,7 +50,7 @@ def test_all_stored_data_is_there_and_verified(path: Path, folder: Path) -> None
     assert {file.name for file in folder.iterdir()} == {"store", "store.lock", "store.mark"}
 
 
-def test_an_older_becket_sees_from_the_file_alone_that_it_cannot_read_it(path: Path, folder: Path) -> None:
+def test_the_version_in_the_file_is_raised_so_that_an_older_becket_refuses_it(path: Path, folder: Path) -> None:
     assert version_of(path) == 1
     with open_light(path):
         assert version_of(path) == 2
@@ -67,7 +67,7 @@ def test_readers_do_not_upgrade_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 3])
-def test_a_version_that_never_was_is_refused(path: Path, version: int) -> None:
+def test_an_unknown_version_is_refused(path: Path, version: int) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
 

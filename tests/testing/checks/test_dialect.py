@@ -506,7 +506,7 @@ async def test_a_permission_that_is_not_given_is_denied() -> None:
     assert "memory.write" in await problems_of(NATIVE, conversation(*lines, ours=["host"], given={"grants": []}))
 
 
-async def test_a_handshake_that_fails_comes_to_an_error() -> None:
+async def test_a_recorded_handshake_failure_is_reproduced() -> None:
     error = {"kind": "HandshakeFailed", "message": "it takes itself for else"}
     lines = [
         opening(means={"error": error}),
@@ -522,7 +522,7 @@ async def test_a_handshake_that_fails_comes_to_an_error() -> None:
     assert "the handshake has failed" in await problems_of(SKETCHED, further)
 
 
-async def test_an_extension_that_refuses_a_host_says_so() -> None:
+async def test_a_recorded_refusal_of_a_host_is_reproduced() -> None:
     refused = to_host(id=1, error={"code": 1008, "message": "somebody else is meant"})
 
     await check_dialect(SKETCHED, [sketched(opening("else"), refused, ours=["child"])])
@@ -661,7 +661,7 @@ async def test_a_different_error_is_reported(meant: Any, problem: str) -> None:
 ERROR = {"code": 7, "message": "no"}
 
 
-async def test_events_may_be_meant_too() -> None:
+async def test_expected_events_are_compared() -> None:
     def lines(events: list[Any]) -> list[dict[str, Any]]:
         meant = {"events": events}
         return [
@@ -677,7 +677,7 @@ async def test_events_may_be_meant_too() -> None:
     assert "had the events" in await problems_of(SKETCHED, sketched(*lines([came]), ours=["host"]))
 
 
-async def test_a_call_without_a_response_has_come_to_nothing() -> None:
+async def test_a_call_without_a_response_is_reported() -> None:
     called = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
 
     assert "has come to nothing yet" in await problems_of(SKETCHED, sketched(*HANDSHAKE, called, ours=["host"]))

@@ -59,7 +59,7 @@ def test_a_correct_framing_passes(factory: FramingFactory) -> None:
         (broken.MovesTheRestForEachFrame, "do not move what is left"),
     ],
 )
-def test_the_failure_of_a_broken_framing_says_what_is_wrong(factory: FramingFactory, complaint: str) -> None:
+def test_the_failure_of_a_broken_framing_has_the_reason(factory: FramingFactory, complaint: str) -> None:
     with pytest.raises(AssertionError) as caught:
         check_framing(factory)
     assert complaint in str(caught.value)
@@ -71,7 +71,7 @@ def test_a_given_body_that_the_framing_refuses_is_a_failure() -> None:
     assert "encode refused it" in str(caught.value)
 
 
-def test_one_of_your_bodies_must_be_small() -> None:
+def test_at_least_one_given_body_must_be_small() -> None:
     with pytest.raises(ValueError):
         check_framing(broken.Good, bodies=[b"[" * 2_000])
 

@@ -117,7 +117,7 @@ LINES = r"""
 """
 
 
-def test_a_trace_is_understood() -> None:
+def test_a_trace_is_parsed() -> None:
     assert [*StraceParser(Path("/d")).parse(LINES.strip().splitlines())] == [
         FileCreated(A),
         FileWritten(A, 0, b"12"),

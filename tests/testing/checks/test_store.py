@@ -83,7 +83,7 @@ def test_the_store_in_memory_passes_check_store(seed: int) -> None:
         (broken.ClosesTooSoon, "close: what was handed over"),
     ],
 )
-def test_the_failure_of_a_broken_store_says_what_is_wrong(
+def test_the_failure_of_a_broken_store_has_the_reason(
     factory: StoreFactory, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("becket.testing.checks.opened_store.TIMEOUT", 0.5)

@@ -246,7 +246,7 @@ def test_an_end_within_a_frame_is_recorded() -> None:
     assert [type(entry) for entry in left] == [StrayBytes, EndClosed]
 
 
-def test_a_child_that_says_nothing_leaves_a_transcript_all_the_same() -> None:
+def test_a_child_without_messages_leaves_a_transcript() -> None:
     recorder = TranscriptRecorder(["true"])
     lines = recorder.close(0.1, LinkEnd.HOST) + recorder.end(0.2, -9)
 

@@ -59,7 +59,7 @@ def test_nothing_is_sent_before_what_came_before_it_in_the_recording() -> None:
 
 
 @pytest.mark.parametrize("id", [99, "x", 7.5])
-def test_calls_of_the_remote_peer_may_bear_other_ids_and_get_responses_under_them(id: Any) -> None:
+def test_calls_of_the_remote_peer_may_have_other_ids_and_get_responses_under_them(id: Any) -> None:
     replay = Replay(NESTED)
     play(replay)
 
@@ -67,7 +67,7 @@ def test_calls_of_the_remote_peer_may_bear_other_ids_and_get_responses_under_the
     assert replay.differences == []
 
 
-def test_a_recorded_error_is_given_under_the_id_of_now_too() -> None:
+def test_a_recorded_error_is_sent_under_the_current_id() -> None:
     error = {"code": 1003, "message": "denied", "data": {"permission": "memory.write"}}
     replay = Replay([to_host(id=7, method="memory.append"), to_child(id=7, error=error)])
 
@@ -126,7 +126,7 @@ def test_a_message_that_is_not_in_the_recording_is_reported() -> None:
     ]
 
 
-def test_all_that_a_program_owes_when_it_ends_is_missing() -> None:
+def test_messages_that_are_missing_when_a_program_ends_are_reported() -> None:
     replay = Replay(NESTED)
     play(replay)
     replay.finish("the program has ended")
@@ -192,7 +192,7 @@ def test_batches_and_junk_are_compared_as_a_whole() -> None:
     ]
 
 
-def test_it_can_replay_the_child_as_well() -> None:
+def test_the_child_can_be_replayed_as_well() -> None:
     replay = Replay(NESTED, speaks_for=CHILD)
 
     assert replay.expected == "the call tool.call"
@@ -214,7 +214,9 @@ def test_it_can_replay_the_child_as_well() -> None:
         ([1, [2]], [1, [3]], [("/1/0", "2", "3")]),
     ],
 )
-def test_values_differ_where_they_differ(expected: Any, found: Any, differences: list[tuple[str, str, str]]) -> None:
+def test_differences_have_the_pointer_and_both_values(
+    expected: Any, found: Any, differences: list[tuple[str, str, str]]
+) -> None:
     assert find_differences(expected, found) == differences
 
 
