@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from queue import Empty, SimpleQueue
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from becket.conformance.case import ConformanceCase, RoleSetup, Suite
 from becket.conformance.conversation import CaseConversation, Entry
 from becket.conformance.links import LinkFactory
+from becket.conformance.script import CheckAlive, ScriptStep
 from becket.conformance.session import CaseFailed, Session
 from becket.conformance.wire_codec import JsonWire, WireCodec
 from becket.contract.json_narrowing import is_array, is_object
@@ -23,7 +24,8 @@ __all__ = ["CaseResult", "CaseVerdict", "Offers", "find_offers", "run_cases"]
 
 WORKERS: Final = 6  # a case waits most of its time
 STEP_TIMEOUT: Final = 5.0  # seconds for one expected message
-READY_TIMEOUT: Final = 10.0  # seconds for each message of the handshake
+READY_TIMEOUT: Final = 10.0  # seconds for each message of the handshake, which includes the start of the program
+PROBE_SHARE: Final = 0.2  # of a timeout, for what a probe expects once the program has responded to a later request
 
 
 class CaseVerdict(StrEnum):
@@ -71,7 +73,8 @@ def run_cases(
     """Runs cases of one role against a program, and returns their results in the order of the cases.
 
     `variables` replace defaults of the suite's handshake, such as `plugin_id`. Without `offers` one process more finds
-    out what the program offers. `on_result` is called for each result as soon as it is there, from any thread.
+    out what the program offers. Cases that share a process run first, so that fewer are started. `on_result` is called
+    for each result as soon as it is there, from any thread.
 
     Raises:
         OSError: the program cannot be started.
@@ -80,9 +83,11 @@ def run_cases(
         return []
     setup = suite.setups[cases[0].role]
     setup = replace(setup, variables={**setup.variables, **(variables or {})})
-    found = find_offers(suite, setup, open_link, timeout=timeout) if offers is None else offers
+    if offers is None:
+        offers = find_offers(suite, setup, open_link, {need for case in cases for need in case.needs}, timeout=timeout)
+    found = offers
     queue: SimpleQueue[ConformanceCase] = SimpleQueue()
-    for case in cases:
+    for case in sorted(cases, key=lambda case: case.is_alone):
         queue.put(case)
     results: dict[str, CaseResult] = {}
 
@@ -140,7 +145,7 @@ class Worker:
             session.variables.update(self._setup.variables)
             session.variables.update(case.variables)
             if case.is_ready and is_new:
-                session.run(self._setup.ready)
+                session.run(self._setup.ready, max(self._timeout, READY_TIMEOUT))
             elif not is_new:
                 conversation.note("the process has run another case before")
             session.run(case.steps)
@@ -164,8 +169,15 @@ def open_codec(suite: Suite) -> Any:
     return open_wire(suite.codec, has_version=suite.has_version)
 
 
-def find_offers(suite: Suite, setup: RoleSetup, open_link: LinkFactory, *, timeout: float = STEP_TIMEOUT) -> Offers:
-    """Performs the handshake once and returns what the program offers.
+def find_offers(
+    suite: Suite,
+    setup: RoleSetup,
+    open_link: LinkFactory,
+    wanted: Collection[str],
+    *,
+    timeout: float = STEP_TIMEOUT,
+) -> Offers:
+    """Performs the handshake once and returns what the program offers; only probes for wanted offers are run.
 
     Raises:
         OSError: the program cannot be started.
@@ -176,18 +188,25 @@ def find_offers(suite: Suite, setup: RoleSetup, open_link: LinkFactory, *, timeo
         session.run(setup.ready)
         names = set(list_offers(setup.offers, session.variables))
         for name, steps in setup.probes.items():
-            session.begin(session.conversation)  # without the response that a probe before it did not expect
-            try:
-                session.run(steps)
+            if name in wanted and passes_probe(session, steps, timeout * PROBE_SHARE):
                 names.add(name)
-            except CaseFailed:
-                continue
         return Offers(frozenset(names))
     except CaseFailed as failure:
         session.note_stderr()
         return Offers(frozenset(), str(failure), tuple(session.conversation.entries))
     finally:
         session.end()
+
+
+def passes_probe(session: Session, steps: Sequence[ScriptStep], grace: float) -> bool:
+    """Runs a probe. A program that ignores its request is found out by its response to a later one."""
+    session.begin(session.conversation)  # without the response that a probe before it did not expect
+    try:
+        session.run((steps[0], CheckAlive()))
+        session.run(steps[1:], grace)
+    except CaseFailed:
+        return False
+    return True
 
 
 def list_offers(paths: Mapping[str, str], variables: Mapping[str, Any]) -> Iterable[str]:

@@ -93,15 +93,17 @@ class Session:
         self._inbox.clear()
         self._received.clear()
 
-    def run(self, steps: Sequence[ScriptStep]) -> None:
-        """Runs a script.
+    def run(self, steps: Sequence[ScriptStep], timeout: float | None = None) -> None:
+        """Runs a script, with another timeout for its expectations if there is one.
 
         Raises:
             CaseFailed: a step failed, or the program violated the wire format.
         """
+        before, self._timeout = self._timeout, timeout or self._timeout
         for at, step in enumerate(steps):
             self._coming = steps[at:]
             self._run_step(step)
+        self._timeout = before
         self._coming = ()
         self._check_forbidden(steps)
         self._check_wire()

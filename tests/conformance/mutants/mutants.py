@@ -76,7 +76,8 @@ def load_mutants() -> list[Mutant]:
 def correct_offers(dialect: str, role: Role) -> Offers:
     """Returns what the correct program offers: a mutant offers the same, and must fail rather than offer less."""
     suite = load_suite(dialect)
-    return find_offers(suite, suite.setups[role], lambda: open_link(dialect, role, {}))
+    wanted = {need for case in suite.cases for need in case.needs}
+    return find_offers(suite, suite.setups[role], lambda: open_link(dialect, role, {}), wanted, timeout=LONG)
 
 
 def run_mutant(mutant: Mutant, *, is_family: bool = False) -> list[CaseResult]:

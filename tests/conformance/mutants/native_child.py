@@ -250,8 +250,7 @@ def handle(call: Call, method: str, params: Any) -> Any:
     if not is_initialized and not DEFECTS.has("needs no handshake") and method in HANDLERS:
         raise Rejected(1005, "not ready")
     if method not in HANDLERS:
-        shown = method if DEFECTS.has("repeats long names") else method[:100]
-        raise Rejected(-32601, f"unknown method: {shown}")
+        raise Rejected(-32601, f"unknown method: {method[:100]}")
     if not isinstance(params, dict):
         raise Rejected(-32602, "params must be an object")
     return HANDLERS[method](call, params)

@@ -223,7 +223,9 @@ def check_message(message: Any) -> None:
         refuse("no method", -32600, id)
     if "method" in message and not isinstance(message["method"], str):
         refuse("a number as method", -32600, id)
-    if len(message.get("method", "")) > METHOD_LIMIT and not DEFECTS.has("repeats long names"):
+    if len(message.get("method", "")) > METHOD_LIMIT:
+        if DEFECTS.has("exits at long names"):
+            os._exit(6)
         refuse("a long method", -32600, id)
     if isinstance(message.get("params"), list) and len(message["params"]) > 50_000:
         refuse("many values", 1004, id)
