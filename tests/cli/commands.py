@@ -1,4 +1,4 @@
-"""Runs `becket` as its users do: in a process of its own, or, where nothing is started, in this one."""
+"""Runs `becket` in this process, where it is imported once, or as its users do, in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,18 @@ Odd().run()
 Done = subprocess.CompletedProcess[str]
 
 
-def becket(
-    *words: str, input: str = "", folder: Path | None = None, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end, without a terminal."""
+def becket(*words: str, input: str = "", folder: Path | None = None, **variables: str) -> Done:
+    """Runs a command to its end in this process, without a terminal."""
+    with chdir(folder or Path.cwd()):
+        done = CliRunner(env=variables).invoke(cli, words, input=input, prog_name="becket")
+    return Done(words, done.exit_code, done.stdout, done.stderr)
+
+
+def becket_process(*words: str, **variables: str) -> Done:
+    """Runs a command to its end in a process of its own, without a terminal."""
     return subprocess.run(
         [*BECKET, *words],
-        input=input,
-        cwd=folder,
+        input="",
         env={**os.environ, **variables},
         capture_output=True,
         encoding="utf-8",
@@ -75,7 +80,7 @@ def json_lines(*words: str, stderr: str = "") -> list[Any]:
 
 
 def here(*words: str, input: str | None = None) -> Result:
-    """Runs a command in this process, for what starts no other."""
+    """Runs a command in this process, and returns what click says of it."""
     return CliRunner().invoke(cli, words, input=input, prog_name="becket")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.cli.commands import BECKET, EXTENSIONS, becket, here, json_lines, printed
+from tests.cli.commands import BECKET, EXTENSIONS, becket, becket_process, here, json_lines, printed
 from tests.cli.terminals import Terminal
 
 from becket.cli.support.exit_codes import ExitCode
@@ -327,7 +327,7 @@ def test_a_conversation_is_drawn(tmp_path: Path) -> None:
 
 
 def test_without_unicode_a_conversation_is_drawn_in_ascii(tmp_path: Path) -> None:
-    done = becket("trace", "show", "-d", write(tmp_path / "talk.jsonl", *TALK), PYTHONIOENCODING="ascii")
+    done = becket_process("trace", "show", "-d", write(tmp_path / "talk.jsonl", *TALK), PYTHONIOENCODING="ascii")
 
     assert done.returncode == 0
     assert "|-- add #1" in done.stdout

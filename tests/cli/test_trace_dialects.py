@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import becket, here, json_lines
+from tests.cli.commands import becket_process, here, json_lines
 
 from becket.adapters import cigen
 from becket.cli.support.exit_codes import ExitCode
@@ -74,7 +74,7 @@ async def test_a_recording_is_replayed_in_its_dialect(tmp_path: Path, dialect: s
     path = tmp_path / "talk.jsonl"
     await (record_morphir if dialect == "morphir" else record_cigen)(path)
 
-    done = becket("trace", "replay", str(path), "--", *(MORPHIR if dialect == "morphir" else CIGEN))
+    done = becket_process("trace", "replay", str(path), "--", *(MORPHIR if dialect == "morphir" else CIGEN))
 
     assert done.returncode == ExitCode.DONE, done.stdout
     assert "0 differences" in done.stderr
