@@ -31,7 +31,7 @@ Prove = Callable[[argparse.Namespace, str], Proof]
 PROOFS: dict[str, tuple[str, Prove]] = {
     "conformance": ("Conformance", lambda options, earlier: prove_cases_find_their_mutants(options.at_once)),
     "generators": ("Code generators", lambda options, earlier: prove_generators_read_the_bundle()),
-    "load": ("Tests under load", lambda options, earlier: prove_tests_hold_under_load(options.rounds)),
+    "load": ("Tests under load", lambda options, earlier: prove_tests_hold_under_load(options.rounds, earlier)),
     "orphans": ("No orphans", lambda options, earlier: prove_no_orphans(options.kills, options.at_once)),
     "mutation": (
         "Mutation",
