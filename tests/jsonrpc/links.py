@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.framing import ContentLength, FramingFactory, SkippedFrame
-from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.codec import DirectHandler, JsonCodec
 from becket.jsonrpc.connection import (
     CancellationFormat,
     CancelResponse,
@@ -46,6 +48,20 @@ def link(
     chosen = Limits(**(limits or {}))
     cancelling = None if rule is None else CancellationFormat("$/cancelRequest", member, rule)
     return Connection(framing(chosen), JsonCodec(chosen), limits=chosen, cancellation=cancelling, **options)
+
+
+def append_json(seen: list[Any]) -> DirectHandler:
+    """Returns a direct handler that appends params to `seen` if they are JSON."""
+
+    def handle(params: bytes) -> bool:
+        try:
+            msgspec.json.decode(params)
+        except msgspec.DecodeError:
+            return False
+        seen.append(params)
+        return True
+
+    return handle
 
 
 def frame(*values: object) -> bytes:

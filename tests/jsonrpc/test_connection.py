@@ -9,6 +9,7 @@ import pytest
 from tests.jsonrpc.links import (
     LOST,
     Waiter,
+    append_json,
     call,
     codes,
     failure,
@@ -588,7 +589,7 @@ def tick(n: int) -> dict[str, object]:
 def test_a_subscribed_notification_goes_directly_to_its_subscriber() -> None:
     connection = link()
     seen: list[bytes] = []
-    connection.direct_handlers = {"tick": lambda params, frame: seen.append(bytes(params or b""))}
+    connection.direct_handlers.add("tick", b"", append_json(seen))
     assert receive(connection, *(tick(n) for n in range(100))) == []
     assert seen == [b'{"n":%d}' % n for n in range(100)]
 
@@ -601,15 +602,15 @@ def test_subscribed_and_other_notifications_preserve_their_order() -> None:
     connection = link()
     seen: list[object] = []
     connection.set_receiver(Taker())
-    connection.direct_handlers = {"tick": lambda params, frame: seen.append("claimed")}
+    connection.direct_handlers.add("tick", b"", append_json(seen))
     connection.receive(b"".join(frame(message) for message in (tick(1), notification("other"), tick(2))))
-    assert seen == ["claimed", "other", "claimed"]
+    assert seen == [b'{"n":1}', "other", b'{"n":2}']
 
 
 def test_frames_wait_when_the_turn_is_over() -> None:
     connection = link()
     seen: list[object] = []
-    connection.direct_handlers = {"tick": lambda params, frame: seen.append(params)}
+    connection.direct_handlers.add("tick", b"", append_json(seen))
     connection.should_yield = lambda: True
     receive(connection, *(tick(n) for n in range(100)))
     assert 0 < len(seen) < 100
@@ -621,7 +622,7 @@ def test_frames_wait_when_the_turn_is_over() -> None:
 def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
     connection = link()
     seen: list[object] = []
-    connection.direct_handlers = {"tick": lambda params, frame: seen.append(bytes(params or b""))}
+    connection.direct_handlers.add("tick", b"", append_json(seen))
     connection.should_yield = lambda: True
     receive(connection, *(tick(n) for n in range(30)))
     connection.queue_frames(connection.framing.feed(frame(tick(30))))
@@ -632,7 +633,7 @@ def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
 
 def test_a_subscribed_notification_with_other_spacing_is_an_ordinary_event() -> None:
     connection = link()
-    connection.direct_handlers = {"tick": lambda params, frame: None}
+    connection.direct_handlers.add("tick", b"", append_json([]))
     (event,) = receive(connection, '{ "jsonrpc":"2.0", "method":"tick" }')
     assert isinstance(event, NotificationMessage)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
-from tests.jsonrpc.links import call, link
+from hypothesis import example, given, settings, strategies as st
+from msgspec import Raw
+from tests.jsonrpc.links import append_json, call, link
 
 from becket.framing import ContentLength
-from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.codec import JsonCodec, MessageCollector
 from becket.jsonrpc.connection import InboundRequest, OutboundCall
 from becket.jsonrpc.limit_checks import LimitChecker
-from becket.jsonrpc.messages import Failure, NotificationMessage
+from becket.jsonrpc.messages import Failure, Message, NotificationMessage
 from becket.jsonrpc.parser import MessageParser
 from becket.limits import Limits
 
@@ -44,7 +45,7 @@ def texts(draw: Any) -> str:
 def outcome(text: str) -> tuple[object, ...]:
     connection = link(ping="$/ping")
     claimed: list[bytes] = []
-    connection.direct_handlers = {"tick": lambda params, frame: claimed.append(bytes(params or b""))}
+    connection.direct_handlers.add("tick", b"", append_json(claimed))
     for _ in range(12):
         call(connection)
     shown: list[object] = []
@@ -97,3 +98,27 @@ def test_the_fast_path_decodes_as_the_parser_does(text: str) -> None:
     parser, codec = MessageParser(limits, LimitChecker(limits)), JsonCodec(limits)
 
     assert codec.decode(text.encode()) == parser.parse(text.encode())
+
+
+MARK = '{"_meta":{"becket":{"parent":7}},'
+PIECES = ['"n":1', '"n":', '"', "}", "}}", ",", "]", '"_meta":{}', '"id":1', '"params":{"n":2}', " ", "\\", "null"]
+
+
+@settings(max_examples=500)
+@example(mark="{", pieces=['"n":1', "}", " "])
+@example(mark="{", pieces=['"n":1', "}", ",", '"id":1', "}"])
+@example(mark=MARK, pieces=["}", "}"])
+@given(mark=st.sampled_from([MARK, "{"]), pieces=st.lists(st.sampled_from(PIECES), max_size=6))
+def test_a_direct_handler_gets_what_the_parser_reads(mark: str, pieces: list[str]) -> None:
+    """The codec takes all between a known beginning and the last brace for the params, if it is one JSON value."""
+    limits = Limits()
+    text = '{"jsonrpc":"2.0","method":"tick","params":' + mark + "".join(pieces)
+    seen: list[bytes] = []
+    inbox = MessageCollector()
+    inbox.direct_handlers.add("tick", MARK.encode() if mark == MARK else b"", append_json(seen))
+
+    JsonCodec(limits).decode_frames(iter([text.encode()]), inbox)
+
+    messages: list[Message] = [*inbox.messages]
+    messages += [NotificationMessage("tick", Raw(mark.encode() + params[1:])) for params in seen]
+    assert messages == [MessageParser(limits, LimitChecker(limits)).parse(text.encode())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 from msgspec import Struct, field
 from tests.peer.scripted import Message, notification, response, scripted, settled
@@ -213,3 +214,26 @@ async def test_the_function_of_a_native_call_gets_no_events_of_another_call() ->
         await left.call("count", [1], on={"tick": on_tick})
 
     assert seen == [1, 1]
+
+
+async def test_native_calls_of_the_same_time_get_their_own_events() -> None:
+    seen: dict[int, list[int]] = {}
+
+    async with memory_pair(dialect="native") as (left, right), anyio.create_task_group() as tasks:
+
+        @right.handle("count")
+        async def count(params: list[int], ctx: Context) -> None:
+            for number in range(3):
+                await ctx.notify("tick", Tick(10 * params[0] + number))
+                await settled()  # the others send theirs in between
+
+        async def call(number: int) -> None:
+            def on_tick(event: Tick) -> None:
+                seen.setdefault(number, []).append(event.n)
+
+            await left.call("count", [number], on={"tick": on_tick})
+
+        for number in range(6):  # more than the codec delivers directly
+            tasks.start_soon(call, number)
+
+    assert seen == {number: [10 * number, 10 * number + 1, 10 * number + 2] for number in range(6)}

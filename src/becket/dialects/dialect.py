@@ -15,7 +15,7 @@ from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
 from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
 from becket.framing.content_length import ContentLength
 from becket.framing.framing import FramingFactory
-from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.codec import FIRST_MEMBER, JsonCodec
 from becket.jsonrpc.connection import CancellationFormat, Connection, IdCounter
 from becket.jsonrpc.json_values import encode_json
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -223,7 +223,6 @@ def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bo
 
 META_PREFIX = b'{"_meta":{"becket":'
 META_KEY = b'"_meta"'
-FIRST_MEMBER = b'{"'  # what an object with members begins with, as becket writes it
 EMPTY_OBJECT = Raw(b"{}")
 decode_call_meta = msgspec.json.Decoder(CallMeta).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode

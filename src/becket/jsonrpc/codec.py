@@ -3,12 +3,13 @@
 The fast path is one pass of msgspec over the envelope, with params and result left raw. msgspec keeps the last of two
 equal keys and skips unknown members; so the lengths of the members are added up, and a frame with more than a few
 bytes beyond the sum goes to `parser`. Limits of nodes and depth are checked before any parsing, on frames large enough
-to exceed them. `tests/jsonrpc/test_fast_path.py` compares both.
+to exceed them. Events of a pending call are recognised by the beginning of their frame (`DirectHandlers`), and only
+their params are parsed. `tests/jsonrpc/test_fast_path.py` compares all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice, repeat
 from math import inf
 from operator import length_hint
@@ -27,10 +28,11 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.jsonrpc.parser import MessageParser
-    from becket.jsonrpc.protocols import DirectHandler, MessageReceiver
+    from becket.jsonrpc.protocols import MessageReceiver
 
 __all__ = [
-    "NO_DIRECT_HANDLERS",
+    "DirectHandler",
+    "DirectHandlers",
     "JsonCodec",
     "decode_envelope",
     "never_yield",
@@ -70,7 +72,9 @@ END = b"}"
 PARAMS_OPENERS = b"{["  # first bytes of params
 CHECK_EVERY = 16  # messages between two reads of the clock, if they are quick
 SLOW = 0.00006  # seconds for each of them: slower ones are checked one by one
-NO_DIRECT_HANDLERS: dict[str, DirectHandler] = {}
+FIRST_MEMBER = b'{"'  # what an object with members begins with, as becket writes it
+CLOSING_BRACE = END[0]
+MAX_DIRECT_HANDLERS = 4  # each is a comparison for every frame; events of other calls are routed like all notifications
 
 MAX_CACHED_METHODS = 1_024  # encoded method names; beyond this many they are encoded anew
 
@@ -78,6 +82,38 @@ MAX_CACHED_METHODS = 1_024  # encoded method names; beyond this many they are en
 FAST_PATH_ERRORS = (*JSON_ERRORS, TypeError)
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
+
+
+DirectHandler = Callable[[bytes], bool]
+"""Receives the params of an event; returns False, without an effect, for bytes that are not one JSON value of its
+type."""
+
+
+class DirectHandlers:
+    """Handlers of events, found by the beginning of the frame up to the first name in the params.
+
+    A frame that begins so, ends with a brace, and has one JSON value in between holds nothing but this event."""
+
+    __slots__ = ("routes",)
+
+    def __init__(self) -> None:
+        self.routes: tuple[tuple[bytes, bytes, int, DirectHandler], ...] = ()
+        """Beginning of the frame; beginning of the params, and where in the frame they go on; handler."""
+
+    def add(self, method: str, mark: bytes, handler: DirectHandler) -> None:
+        """Adds the handler of a method's events if there is room. Their params begin with `mark`, which the handler
+        does not get."""
+        params = (mark or FIRST_MEMBER[:1]) + FIRST_MEMBER[1:]
+        beginning = b'%b,"method":%b%b%b' % (ENVELOPE_WITHOUT_ID, encode_json(method), PARAMS_KEY, params)
+        route = (beginning, FIRST_MEMBER, len(beginning), handler)
+        if not mark:
+            route = (beginning, b"", len(beginning) - len(FIRST_MEMBER), handler)
+        if len(self.routes) < MAX_DIRECT_HANDLERS:
+            self.routes = (route, *self.routes)
+
+    def remove(self, handlers: Collection[DirectHandler]) -> None:
+        """Removes these handlers."""
+        self.routes = tuple(route for route in self.routes if route[-1] not in handlers)
 
 
 class JsonCodec:
@@ -120,13 +156,22 @@ class JsonCodec:
         guard, short = self._guard, self._max_fast_head
         deep = inf if is_checked else guard.safe_bytes
         calls: dict[Any, Any] = inbox.calls
-        claimed, settle = inbox.direct_handlers, inbox.on_response
-        on_request = inbox.on_request
+        settle, on_request = inbox.on_response, inbox.on_request
+        direct_handlers = inbox.direct_handlers
         clock, until = inbox.clock, inbox.until
         began = inbox.began
         while True:
             frame = None
             for frame in islice(frames, self._block):
+                if direct_handlers.routes and type(frame) is bytes:
+                    is_handled = False
+                    for beginning, opener, start, handle in direct_handlers.routes:
+                        if frame.startswith(beginning):
+                            params = opener + frame[start:-1]
+                            is_handled = frame[-1] == CLOSING_BRACE and len(params) <= deep and handle(params)
+                            break
+                    if is_handled:
+                        continue
                 try:
                     envelope = decode_envelope(frame)
                 except FAST_PATH_ERRORS:
@@ -159,15 +204,6 @@ class JsonCodec:
                     continue
                 params = envelope.params
                 inner = len(params)
-                if (
-                    inner
-                    and method in claimed
-                    and len(frame) == inner + len(method) + NOTIFICATION_OVERHEAD  # so it has no id either
-                    and inner <= deep
-                    and inner != NULL_BYTES
-                ):
-                    claimed[method](params, frame)
-                    continue
                 id = envelope.id
                 if inner > deep and (excess := guard.find_problem(frame)):
                     inbox.on_message(self._get_parser().reject(frame, excess))
@@ -175,11 +211,7 @@ class JsonCodec:
                     self._parse(frame, inbox)
                 elif id == NO_ID:
                     spare = len(frame) - inner - len(method) - NOTIFICATION_OVERHEAD
-                    if spare and spare != SPACED_EXTRA:
-                        self._parse(frame, inbox)
-                    elif method in claimed:  # a large one, which was checked, or one with spaces
-                        claimed[method](params, frame)
-                    elif len(method) > short:
+                    if spare not in (0, SPACED_EXTRA) or len(method) > short:
                         self._parse(frame, inbox)
                     else:
                         inbox.on_notification(method, params)
@@ -299,7 +331,7 @@ class MessageCollector:
     def __init__(self) -> None:
         self.messages: list[Any] = []
         self.calls: dict[int, Any] = {}
-        self.direct_handlers: Mapping[str, DirectHandler] = NO_DIRECT_HANDLERS
+        self.direct_handlers = DirectHandlers()
 
     def on_request(self, id: bytes, method: str, params: Raw | None) -> None:
         self.messages.append(Request(id, method, params))

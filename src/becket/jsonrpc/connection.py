@@ -40,9 +40,9 @@ from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_en
 from becket.jsonrpc.codec import (
     END,
     ENVELOPE_WITH_ID,
-    NO_DIRECT_HANDLERS,
     PARAMS_OPENERS,
     RESULT_KEY,
+    DirectHandlers,
     JsonCodec,
     never_yield,
     normalize_id,
@@ -64,7 +64,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import Scanner
-    from becket.jsonrpc.protocols import Codec, DirectHandler, EventReceiver, FutureLike, StreamControl
+    from becket.jsonrpc.protocols import Codec, EventReceiver, FutureLike, StreamControl
     from becket.jsonrpc.wire_format import WireFormat
 
 __all__ = [
@@ -304,7 +304,7 @@ class Connection:
         self.can_send_cancel = True  # inbound cancellations are handled in any case
         self.error_codes = {**ERROR_CODES, **error_codes}
         self.calls: dict[int, OutboundCall] = {}
-        self.direct_handlers: Mapping[str, DirectHandler] = NO_DIRECT_HANDLERS
+        self.direct_handlers = DirectHandlers()
         self.should_yield: Callable[[], bool] = never_yield
         self.clock = timeless
         self.began = 0.0  # start of the turn in which frames are read, on that clock
@@ -923,10 +923,10 @@ class InboundBatch:
     clock = staticmethod(timeless)  # a batch is handled in one turn
     should_yield = staticmethod(never_yield)
     began, until = 0.0, inf
+    direct_handlers = DirectHandlers()  # none
 
     def __init__(self, connection: Connection, batch: BatchResponse) -> None:
         self.calls = connection.calls
-        self.direct_handlers = connection.direct_handlers
         self.on_response = connection.on_response
         self.on_notification = connection.on_notification
         self.on_request = partial(connection.on_request, batch=batch)

@@ -5,19 +5,17 @@ Types only: imported for type checking alone, at no cost at run time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from msgspec import Raw
 
 from becket.framing.framing import Frame, SkippedFrame
+from becket.jsonrpc.codec import DirectHandlers
 from becket.jsonrpc.connection import InboundRequest, OutboundCall
 from becket.jsonrpc.messages import Failure, NotificationMessage, SingleMessage
 
-__all__ = ["BatchReceiver", "Codec", "DirectHandler", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
-
-DirectHandler = Callable[[Raw, Frame], None]
-"""Receives the params of a notification, and the frame that they are part of."""
+__all__ = ["BatchReceiver", "Codec", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
 
 
 # -- for messages
@@ -52,8 +50,8 @@ class MessageReceiver(Protocol):
 
     calls: dict[int, Any]
     """Pending calls by number: removed, given their `reply`, and settled."""
-    direct_handlers: Mapping[str, DirectHandler]
-    """The notifications that are delivered directly, by method."""
+    direct_handlers: DirectHandlers
+    """The events that are delivered directly."""
     on_response: Callable[[Any], object] | None
     """Called with a call whose reply has arrived; if None, its waiter is settled instead."""
     should_yield: Callable[[], bool]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects.dialect import FIRST_MEMBER, META_KEY, META_PREFIX, MetaReader
+from becket.dialects.dialect import META_KEY, META_PREFIX, MetaReader
 from becket.errors import (
     JSON_ERRORS,
     Busy,
@@ -31,7 +31,7 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.jsonrpc.codec import END, normalize_id
+from becket.jsonrpc.codec import END, FIRST_MEMBER, normalize_id
 from becket.jsonrpc.connection import CLOSED, OPEN, RESPONDED, InboundRequest
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
@@ -124,7 +124,7 @@ class Inbound:
         self._is_reentrant = link.loop.is_reentrant
         self._registry = registry
         registry.on_change = link.event_router.reconsider
-        link.event_router.share_with(self._receives, self.on_notification)
+        link.event_router.share_with(self._receives)
         self._requests = link.connection.requests
         self._has_meta = bool(link.dialect.features)
         self._split_meta = MetaReader().split

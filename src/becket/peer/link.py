@@ -122,9 +122,8 @@ class Link:
         self.call_slots = CallSlots(connection.calls, self.limits.outbound_calls, loop.create_future)
         self._slot_waiters = self.call_slots.waiters
         self.long_lived_streams: set[LongLivedStream] = set()
-        self.event_router = EventRouter(dialect.progress, connection.cancellation, is_marked=bool(dialect.features))
+        self.event_router = EventRouter(dialect.progress, connection.direct_handlers, is_marked=bool(dialect.features))
         connection.should_yield = self._flush_and_check_turn
-        connection.direct_handlers = self.event_router.exclusive
         # writing
         self._buffer: list[bytes] = []
         self._buffered = 0
@@ -538,7 +537,7 @@ class Link:
         self._buffer.clear()
         self._buffered = 0
         self._is_coalescing = self._has_backlog = False
-        self.event_router.exclusive.clear()  # bytes that arrive from now on are dropped
+        self.connection.direct_handlers.routes = ()  # bytes that arrive from now on are dropped
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
             wake(call.future)

@@ -232,7 +232,7 @@ class CallStream(Generic[E, R]):
     def _collect_into(
         self, put: PutEvent, decode: Callable[[Raw], Any], gathering: ResultCollector[Any, Any]
     ) -> PutEvent:
-        def gather(raw: Raw | None, _: object = None) -> None:
+        def gather(raw: Raw | None) -> None:
             try:
                 is_last = gathering.on_event(decode(JSON_NULL if raw is None else raw))
             except COLLECTOR_ERRORS:
@@ -345,7 +345,7 @@ class CallStream(Generic[E, R]):
         connection = self._link.connection
         most_events, most_bytes = self._link.limits.stream_events, self._link.limits.stream_bytes
 
-        def put(raw: Raw | None, _: object = None) -> None:
+        def put(raw: Raw | None) -> None:
             value = JSON_NULL if raw is None else raw
             append((decode, value, is_own))
             size = self._bytes = self._bytes + len(value)
@@ -355,7 +355,7 @@ class CallStream(Generic[E, R]):
             if self._waiters:
                 self._wake()
 
-        def put_and_pause(raw: Raw | None, _: object = None) -> None:
+        def put_and_pause(raw: Raw | None) -> None:
             put(raw)
             if not self._is_paused:
                 self._pause_if_full()
