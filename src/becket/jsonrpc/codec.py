@@ -89,31 +89,48 @@ DirectHandler = Callable[[bytes], bool]
 type."""
 
 
+DirectRoute = tuple[bytes, bytes, int, DirectHandler]
+"""The beginning of a frame; the beginning of its params, and where in the frame they go on; the handler."""
+
+
 class DirectHandlers:
     """Handlers of events, found by the beginning of the frame up to the first name in the params.
 
     A frame that begins so, ends with a brace, and has one JSON value in between holds nothing but this event."""
 
-    __slots__ = ("routes",)
+    __slots__ = ("_routes", "last")
 
     def __init__(self) -> None:
-        self.routes: tuple[tuple[bytes, bytes, int, DirectHandler], ...] = ()
-        """Beginning of the frame; beginning of the params, and where in the frame they go on; handler."""
+        self._routes: list[DirectRoute] = []
+        self.last: DirectRoute | None = None  # that of the last event, tried first; None if there are no handlers
 
     def add(self, method: str, mark: bytes, handler: DirectHandler) -> None:
         """Adds the handler of a method's events if there is room. Their params begin with `mark`, which the handler
         does not get."""
         params = (mark or FIRST_MEMBER[:1]) + FIRST_MEMBER[1:]
         beginning = b'%b,"method":%b%b%b' % (ENVELOPE_WITHOUT_ID, encode_json(method), PARAMS_KEY, params)
-        route = (beginning, FIRST_MEMBER, len(beginning), handler)
-        if not mark:
-            route = (beginning, b"", len(beginning) - len(FIRST_MEMBER), handler)
-        if len(self.routes) < MAX_DIRECT_HANDLERS:
-            self.routes = (route, *self.routes)
+        if len(self._routes) < MAX_DIRECT_HANDLERS:
+            opener = FIRST_MEMBER if mark else b""
+            self.last = (beginning, opener, len(beginning) - len(FIRST_MEMBER) + len(opener), handler)
+            self._routes.append(self.last)
 
     def remove(self, handlers: Collection[DirectHandler]) -> None:
         """Removes these handlers."""
-        self.routes = tuple(route for route in self.routes if route[-1] not in handlers)
+        self._routes = [route for route in self._routes if route[-1] not in handlers]
+        self.last = self._routes[0] if self._routes else None
+
+    def clear(self) -> None:
+        """Removes all handlers."""
+        self._routes.clear()
+        self.last = None
+
+    def find(self, frame: bytes) -> DirectRoute | None:
+        """Returns the route of a frame, None if there is none."""
+        for route in self._routes:
+            if frame.startswith(route[0]):
+                self.last = route
+                return route
+        return None
 
 
 class JsonCodec:
@@ -163,15 +180,15 @@ class JsonCodec:
         while True:
             frame = None
             for frame in islice(frames, self._block):
-                if direct_handlers.routes and type(frame) is bytes:
-                    is_handled = False
-                    for beginning, opener, start, handle in direct_handlers.routes:
-                        if frame.startswith(beginning):
-                            params = opener + frame[start:-1]
-                            is_handled = frame[-1] == CLOSING_BRACE and len(params) <= deep and handle(params)
-                            break
-                    if is_handled:
-                        continue
+                route = direct_handlers.last
+                if route is not None and frame.__class__ is bytes:
+                    if not frame.startswith(route[0]):
+                        route = direct_handlers.find(frame)
+                    if route is not None and frame[-1] == CLOSING_BRACE:
+                        _, opener, start, handle = route
+                        params = opener + frame[start:-1]
+                        if len(params) <= deep and handle(params):
+                            continue
                 try:
                     envelope = decode_envelope(frame)
                 except FAST_PATH_ERRORS:

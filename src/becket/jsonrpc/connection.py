@@ -48,7 +48,7 @@ from becket.jsonrpc.codec import (
     normalize_id,
     timeless,
 )
-from becket.jsonrpc.frame_cache import FramePrefixes, NotificationPrefixes
+from becket.jsonrpc.frame_cache import NO_PREFIXES, FramePrefixes, NotificationPrefixes
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import (
     NULL_ID,
@@ -170,7 +170,7 @@ class InboundRequest(Struct, eq=False, gc=False):
     handling: tuple[str, ...] = ()  # if it names no parent: the callers whose requests the other peer handles meanwhile
     driver_state: Any = None  # the driver's own state
     held: int = 0  # bytes of the link's budget, until its response
-    event_prefixes: Mapping[str, Mapping[int, bytes]] | None = None  # of its events, which carry its id
+    event_prefixes: NotificationPrefixes = NO_PREFIXES  # of its events, which carry its id
 
 
 class CancelRequested(Struct, frozen=True):
@@ -294,9 +294,10 @@ class Connection:
         self.codec = codec
         # A frame in the wire format of the specification is joined at once, after a cached prefix.
         self._prefixes_with_id: Mapping[int, bytes] = {}
-        self._notification_prefixes: Mapping[str, Mapping[int, bytes]] = self.build_notification_prefixes()
+        self._notification_prefixes = NO_PREFIXES
         self._method_fragments: Mapping[str, bytes] = {}
         if type(codec) is JsonCodec:
+            self._notification_prefixes = NotificationPrefixes(framing.prefix, codec.notification_prefixes)
             self._prefixes_with_id = FramePrefixes(framing.prefix, ENVELOPE_WITH_ID)
             self._method_fragments = codec.method_fragments
         self.limits = limits
@@ -412,11 +413,15 @@ class Connection:
             self.calls.update({call.number: call for call, _ in calls})
         return frame
 
-    def build_notification_prefixes(self, mark: bytes = b"") -> Mapping[str, Mapping[int, bytes]]:
-        """Returns a cache of prefixes, by method and by the bytes that follow, for params that begin with `mark`."""
-        if type(self.codec) is not JsonCodec:
-            return {}
-        return NotificationPrefixes(self.framing.prefix, self.codec.notification_prefixes, mark)
+    def cache_event_prefixes(self, request: InboundRequest, method: str, mark: bytes) -> None:
+        """Caches the prefixes of a request's events of a method that was sent before; their params begin with
+        `mark`."""
+        if type(self.codec) is not JsonCodec or self.framing.prefix(0) is None:
+            return
+        if request.event_prefixes is NO_PREFIXES:
+            request.event_prefixes = NotificationPrefixes(self.framing.prefix, self.codec.notification_prefixes, mark)
+        if method in self.codec.notification_prefixes:
+            request.event_prefixes.add(method)
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         """Returns the bytes of a notification.
@@ -664,7 +669,7 @@ class Connection:
         if self.lost is not None:
             return []
         self.lost = lost
-        self._notification_prefixes = {}  # nothing is sent any more
+        self._notification_prefixes = NO_PREFIXES  # nothing is sent any more
         self._prefixes_with_id = {}
         self.begin_closing()
         calls = list(self.calls.values())

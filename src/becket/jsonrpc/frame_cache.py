@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-__all__ = ["FramePrefixes", "NotificationPrefixes"]
+__all__ = ["NO_PREFIXES", "FramePrefixes", "NotificationPrefixes"]
 
 MAX_CACHED_METHODS: Final = 64
 MAX_CACHED_SIZES: Final = 256
@@ -54,9 +54,16 @@ class NotificationPrefixes(dict[str, FramePrefixes]):
         self._beginnings = beginnings
         self._mark = mark
 
-    def __missing__(self, method: str) -> FramePrefixes:
+    def add(self, method: str) -> FramePrefixes:
+        """Adds a method and returns its prefixes."""
         beginning = self._beginnings[method] + self._mark
         if len(self) >= MAX_CACHED_METHODS:
             self.clear()
         cached = self[method] = FramePrefixes(self._prefix, beginning)
         return cached
+
+    __missing__ = add
+
+
+NO_PREFIXES: Final = NotificationPrefixes(lambda _: None, {})
+"""Stays empty."""

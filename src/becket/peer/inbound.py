@@ -420,30 +420,36 @@ class Inbound:
 
         The returned awaitable waits for credit, and while the caller does not read."""
         link = self.link
-        if request is not None and link.features:
+        if request is None or not link.features:
+            frame = link.connection.encode_notification(method, params)
+        else:
             if request.credit is not None:
                 if request.credit <= 0 or not self._is_active(request):
                     return self._send_event_with_credit(request, method, params)
                 request.credit -= 1
-            if link.progress is None or method != link.progress.method:
-                frame = self._encode_marked(request, method, params)
-                return wait_drained(link) if link.send_event(frame) else READY
-        return wait_drained(link) if link.send_event(link.connection.encode_notification(method, params)) else READY
+            prefixes = request.event_prefixes.get(method)
+            if (
+                prefixes is not None
+                and params is not None
+                and params.startswith(FIRST_MEMBER)
+                and params.find(META_KEY) < 0
+                and link.close_reason is None
+            ):
+                frame = prefixes[len(params)] + params[1:] + END
+            else:
+                frame = self._encode_event(request, method, params)
+        return wait_drained(link) if link.send_event(frame) else READY
 
-    def _encode_marked(self, request: InboundRequest, method: str, params: bytes | None) -> bytes:
-        """Returns the frame of an event with the mark of its request, which also has a cache of prefixes for it."""
+    def _encode_event(self, request: InboundRequest, method: str, params: bytes | None) -> bytes:
+        """Returns the frame of an event that names its request, and caches the prefix of the next ones."""
         link = self.link
-        connection, prefixes = link.connection, request.event_prefixes
-        if prefixes is None:
-            mark = b'%b{"parent":%b}},' % (META_PREFIX, request.id)
-            prefixes = request.event_prefixes = connection.build_notification_prefixes(mark)
-        if params and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0 and connection.lost is None:
-            try:
-                return prefixes[method][len(params)] + params[1:] + END
-            except (KeyError, LocalProtocolError):
-                pass
-        marked = link.dialect.insert_meta(params, b'{"parent":%b}' % request.id, link.features)
-        return connection.encode_notification(method, marked)
+        connection = link.connection
+        if link.progress is not None and method == link.progress.method:  # its params name the request
+            return connection.encode_notification(method, params)
+        meta = b'{"parent":%b}' % request.id
+        frame = connection.encode_notification(method, link.dialect.insert_meta(params, meta, link.features))
+        connection.cache_event_prefixes(request, method, b"%b%b}," % (META_PREFIX, meta))
+        return frame
 
     async def _send_event_with_credit(self, request: InboundRequest, method: str, params: bytes | None) -> None:
         while request.credit is not None and request.credit <= 0 and self._is_active(request):

@@ -537,7 +537,7 @@ class Link:
         self._buffer.clear()
         self._buffered = 0
         self._is_coalescing = self._has_backlog = False
-        self.connection.direct_handlers.routes = ()  # bytes that arrive from now on are dropped
+        self.connection.direct_handlers.clear()  # bytes that arrive from now on are dropped
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
             wake(call.future)
