@@ -46,6 +46,7 @@ def test_an_extension_on_becket_fails_no_case(dialect: str) -> None:
         partial(ProcessLink, [sys.executable, *PROGRAMS[dialect]], cwd=str(ROOT)),
         variables={"plugin_id": "conform"},
         timeout=15,
+        workers=2,  # each starts processes of its own
     )
 
     assert {result.case.id: result.reason for result in results if result.verdict is CaseVerdict.FAIL} == {}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from becket.conformance import CaseVerdict, HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
 from becket.conformance.manifests import write_becket_toml
+from becket.conformance.runner import Offers, find_offers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXTENSION = [sys.executable, str(EXAMPLES / "conformance" / "extension.py")]
 HOST = [sys.executable, str(EXAMPLES / "conformance" / "host.py"), "{child}"]
 PATIENCE = 30.0  # seconds for one message on a loaded machine
+WORKERS = 1  # families run side by side, and one after another the cases of a family share a process
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -22,27 +25,32 @@ def families(role: Role) -> list[str]:
     return [*dict.fromkeys(case.family for case in load_suite("native").cases if case.role is role)]
 
 
-def failures_of(role: Role, family: str, command: list[str]) -> list[str]:
+def open_link(role: Role) -> ProcessLink | HostLink:
+    return ProcessLink(EXTENSION) if role is Role.EXTENSION else HostLink(HOST, write_becket_toml)
+
+
+@cache
+def offers(role: Role) -> Offers:
+    suite = load_suite("native")
+    needs = {need for case in select_cases(suite.cases, role) for need in case.needs}
+    return find_offers(suite, suite.setups[role], lambda: open_link(role), needs, timeout=PATIENCE)
+
+
+def failures_of(role: Role, family: str) -> list[str]:
     suite = load_suite("native")
     cases = select_cases(suite.cases, role, families=[family])
-    results = run_cases(
-        suite,
-        cases,
-        lambda: ProcessLink(command) if role is Role.EXTENSION else HostLink(command, write_becket_toml),
-        timeout=PATIENCE,
-        workers=2,
-    )
+    results = run_cases(suite, cases, lambda: open_link(role), timeout=PATIENCE, workers=WORKERS, offers=offers(role))
     return [f"{one.case.id} {one.verdict}: {one.reason}" for one in results if one.verdict is not CaseVerdict.PASS]
 
 
 @pytest.mark.parametrize("family", families(Role.EXTENSION))
 def test_an_extension_of_becket_passes_every_case(family: str) -> None:
-    assert failures_of(Role.EXTENSION, family, EXTENSION) == []
+    assert failures_of(Role.EXTENSION, family) == []
 
 
 @pytest.mark.parametrize("family", families(Role.HOST))
 def test_a_host_of_becket_passes_every_case(family: str) -> None:
-    assert failures_of(Role.HOST, family, HOST) == []
+    assert failures_of(Role.HOST, family) == []
 
 
 @pytest.mark.parametrize("name", ["notes", "eliza", "census", "guard"])
@@ -51,7 +59,7 @@ def test_the_examples_fail_no_case_that_they_are_offered(name: str) -> None:
     command = [sys.executable, str(EXAMPLES / "extensions" / name / f"{name}.py")]
     cases = select_cases(suite.cases, Role.EXTENSION, families=["handshake", "shutdown"])
 
-    results = run_cases(suite, cases, lambda: ProcessLink(command), timeout=PATIENCE, workers=2)
+    results = run_cases(suite, cases, lambda: ProcessLink(command), timeout=PATIENCE, workers=WORKERS)
 
     assert [one.case.id for one in results if one.verdict is CaseVerdict.FAIL] == []
     assert any(one.verdict is CaseVerdict.PASS for one in results)
