@@ -25,7 +25,7 @@ UVLOOP = pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop")
 MEMORY = "/dev/shm"  # a file system like any other, on which a sync costs nothing
 UNEXPECTED = "unexpected error on a link"  # what becket logs when a callback of its own has raised
 
-# How long one example takes says more about the machine than about the code; the test's own timeout bounds the sum.
+# The time of one example depends on the machine more than on the code; the timeout of the test bounds the sum.
 settings.register_profile("becket", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("quick", settings.get_profile("becket"), max_examples=15, stateful_step_count=15)
 
@@ -73,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "anyio_backend" in metafunc.fixturenames:
         is_for_all = metafunc.definition.get_closest_marker("loops") is not None
         on_all = is_for_all and not metafunc.config.getoption("--quick")
-        # uvloop is another asyncio: what stands above the peer cannot tell the two apart.
+        # uvloop is another asyncio: code above the peer sees no difference.
         is_peer = "tests/peer/" in metafunc.definition.path.as_posix()
         backends = [ASYNCIO, TRIO, UVLOOP] if is_peer else [ASYNCIO, TRIO]
         metafunc.parametrize("anyio_backend", backends if on_all else [ASYNCIO], indirect=True)
@@ -94,7 +94,7 @@ FAILED = pytest.StashKey[bool]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Notes that a test has failed: what it left behind says nothing then."""
+    """Notes that a test has failed: the leak check is meaningless then."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True
@@ -119,7 +119,7 @@ def check_for_leaks(request: pytest.FixtureRequest, uvloop_has_its_pipe: None) -
 
 @pytest.fixture(autouse=True)
 def internal_errors(request: pytest.FixtureRequest) -> Iterator[list[logging.LogRecord]]:
-    """Fails a test in which a callback raised: such errors are logged and reach nobody. Who expects one clears it."""
+    """Fails a test in which a callback raised: such errors are only logged. A test that expects one clears it."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler(logging.ERROR)
     handler.emit = records.append  # type: ignore[method-assign]

@@ -67,7 +67,7 @@ from becket.errors import (
     VersionMismatch,
 )
 
-# One of each class, and words that its text must hold because they are its fields.
+# One of each class, and words that its text must have because they are its fields.
 EXAMPLES: list[tuple[BecketError, list[str]]] = [
     (BecketError("plain"), ["plain"]),
     (NotSupported("ping", "nobody agreed"), ["ping", "nobody agreed"]),

@@ -80,7 +80,7 @@ def targets_of(node: ast.Import | ast.ImportFrom, module: str, sources: Sources)
 
 
 def loaded_with(module: str, imports: Mapping[str, ModuleImports]) -> set[str]:
-    """Returns all modules that importing this one loads, as far as becket's own modules tell."""
+    """Returns all modules that importing this one loads, as far as becket's own modules import them."""
     loaded: set[str] = set()
     pending = [module]
     while pending:

@@ -33,7 +33,7 @@ class Started(Generic[T]):
         self.thread.start()
 
     def result(self) -> T:
-        """Returns what the function has returned, or raises its error. It must come back in time."""
+        """Returns the result of the function, or raises its error. It must end in time."""
         self.thread.join(PATIENCE)
         assert self._outcome, "the thread did not come back"
         value, error = self._outcome[0]
@@ -48,7 +48,7 @@ class Started(Generic[T]):
 
 @contextmanager
 def blocking_pair(*, listen: bool = True, **options: Any) -> Generator[tuple[BlockingPeer, BlockingPeer], None, None]:
-    """Yields two connected peers and closes them. Unless they listen, somebody must wait for what they shall read."""
+    """Yields two connected peers and closes them. Unless they listen, they read only while a thread waits."""
     one, other = socket.socketpair()
     left = BlockingPeer(FdTransport.from_socket(one), name="left", **options)
     right = BlockingPeer(FdTransport.from_socket(other), name="right", **options)
@@ -60,7 +60,7 @@ def blocking_pair(*, listen: bool = True, **options: Any) -> Generator[tuple[Blo
 
 
 class RawEnd:
-    """The other end of a peer's link, played by the test."""
+    """The remote end of a peer's link, played by the test."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -68,7 +68,7 @@ class RawEnd:
         self._file = sock.makefile("rb")
 
     def send(self, *messages: object) -> None:
-        """Says these messages in one piece."""
+        """Sends these messages in one chunk."""
         bodies = [json.dumps(message, separators=(",", ":")).encode() for message in messages]
         self._sock.sendall(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
 
@@ -97,7 +97,7 @@ def scripted(*, listen: bool = True, **options: Any) -> Generator[tuple[Blocking
 
 
 class Watch:
-    """Tells what the threads of a peer are at: which one reads, and whether the one in the background has lain down."""
+    """Observes the threads of a peer: which one reads, and whether the one in the background sleeps."""
 
     def __init__(self, peer: BlockingPeer) -> None:
         loop = peer._loop
@@ -119,7 +119,7 @@ class Watch:
         assert self._lies.wait(PATIENCE)
 
     def _note_reader(self) -> None:
-        # Called with the lock of the link, which is let go when the reader waits for input: not before.
+        # Called with the lock of the link, which is released when the reader waits for input: not before.
         with self._reads:
             self._reader = threading.current_thread().name
             self._reads.notify_all()

@@ -223,7 +223,7 @@ def test_many_threads_call_at_once_and_each_gets_its_own_responses(listen: bool)
 
 
 class scripted_echo:
-    """A peer whose other end echoes, in a thread of its own."""
+    """A peer whose remote end echoes, in a thread of its own."""
 
     def __init__(self, *, listen: bool) -> None:
         self._pair = blocking_pair(listen=False)
@@ -287,7 +287,7 @@ def test_both_peers_call_each_other_from_many_threads() -> None:
             thread.result()
 
 
-# -- telling
+# -- notifications
 
 
 @pytest.mark.parametrize("listen", [True, False])

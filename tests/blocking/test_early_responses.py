@@ -80,7 +80,7 @@ def text_event(text: str, **more: Any) -> dict[str, Any]:
     return notification("said", {"stream": "a", "text": text, **more})
 
 
-# -- answering
+# -- responding
 
 
 @both
@@ -138,7 +138,7 @@ def test_an_invalid_or_second_response_raises_in_the_handler(thread: bool) -> No
         assert raw.receive()["result"] == "accepted"
         peer.handle("end")(lambda _: errors)
         text_event: list[str] = []
-        while len(text_event) < 2:  # the function goes on in a thread of its own
+        while len(text_event) < 2:  # the function continues in a thread of its own
             raw.send(request(2, "end"))
             text_event = raw.receive()["result"]
         assert text_event == ["no JSON", "the response to work was sent already"]
@@ -238,7 +238,7 @@ def test_events_may_come_before_the_acknowledgement_and_bad_ones_are_skipped() -
             text_event("good"), malformed, response(called, "a"), text_event("day", is_last=True), text_event("late")
         )
         assert run.result() == "good day"
-        assert run.skipped == 0  # what does not even tell whose it is belongs to nobody
+        assert run.skipped == 0  # a malformed event belongs to no stream
 
 
 def test_an_error_event_is_raised() -> None:

@@ -55,7 +55,7 @@ def test_every_request_of_a_burst_may_call_back(count: int) -> None:
             return result
 
         raw.send(*[request(id, "ask", [id]) for id in range(count)])
-        # All of them call back before the first is answered.
+        # All of them call back before the first gets a response.
         calls = [raw.receive() for _ in range(count)]
         assert sorted(call["params"][0] for call in calls) == list(range(count))
         raw.send(*[response(call, call["params"][0] * 2) for call in calls])
@@ -143,7 +143,7 @@ def test_a_handler_that_misses_its_deadline_while_it_waits_loses_its_nested_call
         }
 
 
-# -- whom a call belongs to
+# -- the request that a call belongs to
 
 
 def meta_of(message: dict[str, Any]) -> dict[str, Any]:
@@ -390,7 +390,7 @@ def test_an_error_in_a_worker_is_an_internal_error_with_an_incident() -> None:
     assert "secret" not in str(caught.value.data)
 
 
-# -- what a handler knows
+# -- the context
 
 
 def test_the_context_has_the_method_the_caller_and_the_deadline() -> None:

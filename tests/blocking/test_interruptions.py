@@ -133,7 +133,7 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
             first = raw.receive()
             other = Started(peer.call, "other", timeout=None)
             second = raw.receive()
-            # The handler is interrupted with the answer of another thread right behind it.
+            # The handler is interrupted with the response for another thread right behind it.
             raw.send(request(1, "slow"), response(second, "for the other"), request(2, "echo", [2]))
             assert began.wait(60)
             interrupt()
@@ -180,7 +180,7 @@ def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(interr
         playing = Started(play)
         with pytest.raises(Interrupted):
             peer.serve()
-        assert peer.serve() is not None  # it goes on until the link has ended
+        assert peer.serve() is not None  # it continues until the link has ended
         playing.result()
 
 
@@ -331,7 +331,7 @@ print("settled after", count)
 
 
 def test_after_an_interruption_at_any_step_closing_the_peer_settles_every_call() -> None:
-    # In a program of its own, as there is no telling where an interruption would hit pytest.
+    # In a program of its own: an interruption could hit pytest anywhere.
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BOMBED], capture_output=True, encoding="utf-8", timeout=18, check=True
     )

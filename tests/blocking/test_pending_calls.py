@@ -14,7 +14,7 @@ from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Remote
 def test_many_calls_of_one_thread_are_on_their_way_at_once(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         pending = [peer.begin("x", [number]) for number in range(5)]
-        called = [raw.receive() for _ in range(5)]  # all have left, and none was answered
+        called = [raw.receive() for _ in range(5)]  # all were sent, and none got a response
         raw.send(*[response(one, one["params"]) for one in reversed(called)])
 
         assert [call.result() for call in pending] == [[number] for number in range(5)]

@@ -161,7 +161,7 @@ def test_a_stream_that_is_not_read_in_time_ends_or_drops_events_as_configured() 
 
 
 def peer_has_read(peer: BlockingPeer, raw: Any) -> None:
-    """Makes sure that all that was said has arrived: a call behind it was answered."""
+    """Makes sure that all that was sent has arrived: a later call got its response."""
     call = Started(peer.call, "ping")
     raw.send(response(raw.receive()))
     call.result()

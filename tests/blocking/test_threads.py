@@ -78,7 +78,7 @@ def test_threads_that_do_everything_at_once_all_finish(seed: int, dialect: str) 
 
 
 class AddsRightBeforeThePoll:
-    """A waiter that is looked at last before a poll: another thread adds something meanwhile."""
+    """A waiter that is checked last before a poll: another thread adds something meanwhile."""
 
     def __init__(self, loop: ThreadLoop, function: Callable[[], object]) -> None:
         self._add = lambda: loop.call_from_thread(function)

@@ -19,7 +19,7 @@ BECKET = (sys.executable, "-m", "becket")
 HOSTED = ("--root", str(EXTENSIONS), "--no-data", "--yes")
 """Options for a host of the examples that keeps nothing and agrees to everything."""
 PATIENCE = 60  # seconds: far more than any command takes
-# One of its tools is disabled: its schema is none.
+# One of its tools is disabled: its schema is invalid.
 ODD = """
 from becket.extension import ExtensionServer, tool
 
@@ -61,7 +61,7 @@ def becket_process(*words: str, **variables: str) -> Done:
 
 
 def printed(*words: str, input: str = "", folder: Path | None = None) -> str:
-    """Returns what a command that succeeds writes to stdout; it says nothing beside that."""
+    """Returns what a command that succeeds writes to stdout; it writes nothing to stderr."""
     done = becket(*words, input=input, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -24,8 +24,8 @@ PATIENCE = 60.0  # seconds: far more than any command takes
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 CTRL_Z = "\x1a"
-# The terminal that a program runs in must be its controlling one for Ctrl-C to reach it; and whoever runs the tests in
-# the background has it ignored.
+# The terminal that a program runs in must be its controlling one for Ctrl-C to reach it; and a shell that runs tests in
+# the background ignores it.
 TAKE_TERMINAL = """
 import fcntl, os, signal, sys, termios
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -124,7 +124,7 @@ class Terminal:
             return
         try:
             data = os.read(self._master, 65_536)
-        except OSError:  # what Linux says when nobody has the other side open any more
+        except OSError:  # what Linux reports when no process has the other end open
             data = b""
         self._has_ended = not data
         text = self._decoder.decode(data, final=self._has_ended)

@@ -26,7 +26,7 @@ class Quiet(ExtensionServer):
 
 Quiet().run()
 """
-# Repeats what it has heard so far, asks for tools, never ends, or fails.
+# Repeats the messages so far, calls tools, never ends, or fails.
 PARROT = """
 import asyncio
 from becket import RpcError

@@ -77,7 +77,7 @@ def check(tmp_path: Path, change: str, *words: str) -> tuple[int, Findings]:
 
 
 def wrong(tmp_path: Path, change: str, *words: str) -> list[tuple[str, str]]:
-    """Returns the checks that are not well, with how bad it is."""
+    """Returns the checks that failed or warned, with their level."""
     code, findings = check(tmp_path, change, *words)
     bad = [(one["check"], one["level"]) for one in findings if one["level"] in ("warning", "error")]
     assert code == (ExitCode.FAILED if any(level == "error" for _, level in bad) else ExitCode.DONE)
@@ -385,7 +385,7 @@ def test_a_report_that_cannot_be_written_is_an_error_of_files(tmp_path: Path) ->
     assert done.exit_code == ExitCode.FILES
 
 
-# -- what can be wrong
+# -- problems
 
 
 @pytest.mark.parametrize(
@@ -564,7 +564,7 @@ def test_auto_shows_the_detected_dialect(tmp_path: Path) -> None:
     first = done.stdout.splitlines()[0]
     assert first.startswith("native: yes; synaps: yes; nexo: no;")
     assert first.endswith("plain: yes")
-    assert done.stderr == "no errors: a valid synaps extension\n"  # it announces nothing of our own
+    assert done.stderr == "no errors: a valid synaps extension\n"  # it announces no features
 
 
 def test_plain_is_checked_without_a_handshake(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def is_response(finding: dict[str, str]) -> bool:
     return finding["check"] == "answer" and finding["level"] == "ok"
 
 
-# -- what is found out
+# -- detection
 
 MORPHIR = """
 import json, sys, time
@@ -79,7 +79,7 @@ def serve(message):
 
 CHANGE
 
-for line in sys.stdin:  # and whoever sends something else than JSON finds nobody there any more
+for line in sys.stdin:  # and exits on anything but JSON
     serve(json.loads(line))
 at_end()
 """
@@ -102,11 +102,11 @@ def test_the_dialect_is_detected_and_not_confused_with_similar_ones(tmp_path: Pa
     assert done.stderr == "no errors: a valid morphir extension\n"
 
 
-# -- what is wrong
+# -- problems
 
 
 def wrong(tmp_path: Path, change: str, dialect: str = "morphir", timeout: str = "2") -> list[tuple[str, str, str]]:
-    """Returns the findings that are not well: the check, how bad it is, and what it is."""
+    """Returns the findings that are not ok: the check, the level and the message."""
     path = write(tmp_path, change)
     words = ["check", "--json", "--dialect", dialect, "--timeout", timeout]
     done = here(*words, "--", sys.executable, str(path))

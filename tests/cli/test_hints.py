@@ -58,7 +58,7 @@ def test_the_command_that_gives_consent_names_the_host_in_use(folder: Path, comm
 
     done = becket(*words, folder=folder)
 
-    assert paste(done.stdout + done.stderr, folder, "--yes") == ExitCode.DONE  # nobody is there to be asked
+    assert paste(done.stdout + done.stderr, folder, "--yes") == ExitCode.DONE  # there is no prompt
     received = json.loads(becket("doctor", *roots, *options, "--json", folder=folder).stdout)
     assert (received["would_start"], received["problems"]) == (1, [])
 

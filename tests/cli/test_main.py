@@ -105,7 +105,7 @@ def test_becket_runs_as_a_program_and_as_a_module() -> None:
         assert done.stdout == f"becket {__version__}\n"
 
 
-# -- what it costs
+# -- start cost
 
 
 @pytest.mark.process
@@ -145,7 +145,7 @@ def test_a_usage_error_is_reported_in_two_lines(words: list[str]) -> None:
 
 @pytest.fixture
 def failing() -> CommandGroup:
-    """A command line in which `fail` fails with whatever stands in `FAILURES`."""
+    """A command line in which `fail` fails with the error in `FAILURES`."""
 
     @click.command()
     def fail() -> None:

@@ -27,7 +27,7 @@ HOUR = 3_600_000
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Returns the folder of a host in which two extensions have remembered something."""
+    """Returns the folder of a host in which two extensions have stored records."""
     folder = tmp_path / "data"
     folder.mkdir()
     times = iter([NOW_MS - 30 * HOUR, NOW_MS - HOUR, NOW_MS, NOW_MS])

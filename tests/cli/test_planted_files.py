@@ -25,7 +25,7 @@ IN_ALL_DIALECTS = ("script", "module")
 
 
 def write_code(folder: Path, says: str, seen: Path) -> None:
-    """Writes programs that leave a file which says whose they are."""
+    """Writes programs that leave a file with the name of their owner."""
     (folder / "package").mkdir(parents=True)
     python = f"open('{seen}/{says}', 'w').close()\n"
     node = f"require('fs').writeFileSync('{seen}/{says}', '')\n"

@@ -32,7 +32,7 @@ class Quiet(ExtensionServer):
 if __name__ == "__main__":
     Quiet().run()
 """
-# It needs a permission before anybody has called it.
+# It needs a permission before it is called.
 EAGER = """
 from becket import ExtensionServer
 
@@ -114,7 +114,7 @@ def test_a_second_host_of_the_same_files_is_refused(root: Path, tmp_path: Path) 
 
 
 class Lines:
-    """A `becket` that goes on, without a terminal, and what it writes."""
+    """A `becket` that keeps running without a terminal, and its output."""
 
     def __init__(self, *words: str) -> None:
         self._process = subprocess.Popen(
@@ -345,7 +345,7 @@ def test_a_prompt_during_the_table_is_shown_below_it(tmp_path: Path) -> None:
         assert terminal.end() == ExitCode.INTERRUPTED
 
 
-# -- what is seen
+# -- prompts
 
 
 def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_terminal(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.process
 
 HOST, CHILD = LinkEnd.HOST, LinkEnd.CHILD
 
-# Answers each line of JSON with the same id, in the framing of lines.
+# Responds to each line of JSON with the same id, in the framing of lines.
 ECHO = """
 import json, sys
 for line in sys.stdin:
@@ -382,7 +382,7 @@ def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path, text: str | N
 
 
 def lines_talk(*requested: tuple[int, list[int]]) -> list[TranscriptEntry]:
-    """Returns a conversation with the echo in which each question has its answer."""
+    """Returns a conversation with the echo in which each request has its response."""
     found: list[TranscriptEntry] = []
     for id, params in requested:
         found.append(FrameSent(0.0, CHILD, line(id=id, method="echo", params=params).strip()))

@@ -15,7 +15,7 @@ PATIENCE = 60.0  # seconds until a program counts as silent
 
 
 class Conversation:
-    """Starts a program and speaks with it. Single-threaded: it reads only when asked."""
+    """Starts a program and exchanges messages with it. Single-threaded: it reads only on request."""
 
     def __init__(self, *arguments: str, command: list[str] | None = None) -> None:
         self.framing = arguments[1] if len(arguments) > 1 else "content-length"
@@ -23,7 +23,7 @@ class Conversation:
         self._process = subprocess.Popen(chosen, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self._buffer = b""
 
-    # -- saying
+    # -- sending
 
     def write(self, data: bytes) -> None:
         """Writes these bytes, whatever they are."""
@@ -31,7 +31,7 @@ class Conversation:
         self._process.stdin.write(data)
 
     def send(self, message: object) -> None:
-        """Writes one frame: a text as it stands, any other value as JSON."""
+        """Writes one frame: a text unchanged, any other value as JSON."""
         self.write(self.frame(message))
 
     def frame(self, message: object) -> bytes:
@@ -42,7 +42,7 @@ class Conversation:
             return text + b"\n"
         return b"Content-Length: %d\r\n\r\n%b" % (len(text), text)
 
-    # -- hearing
+    # -- receiving
 
     def receive_raw(self) -> bytes:
         """Returns the bytes of the next frame, header and all."""
@@ -56,12 +56,12 @@ class Conversation:
         return json.loads(self.receive_raw().split(b"\r\n\r\n")[-1])
 
     def call(self, message: object) -> Any:
-        """Says something and returns the next message."""
+        """Sends a message and returns the next one."""
         self.send(message)
         return self.receive()
 
     def is_silent_after(self, message: object) -> bool:
-        """Says something and returns whether the next answer is to another question, asked behind it."""
+        """Sends a message and returns whether the next response belongs to a later request."""
         self.send(message)
         self.send({"jsonrpc": "2.0", "id": "are you there", "method": "echo"})
         return self.receive() == {"jsonrpc": "2.0", "id": "are you there", "result": None}

@@ -15,7 +15,7 @@ PROGRAMS = [(runtime, framing) for runtime in ("asyncio", "blocking") for framin
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=[" ".join(program) for program in PROGRAMS])
 def program(request: pytest.FixtureRequest) -> Iterator[Conversation]:
-    """One program for all tests of this file: whatever it was told before, it must go on."""
+    """One program for all tests of this file: whatever it received before, it must continue."""
     conversation = Conversation(*request.param)
     yield conversation
     assert conversation.close() == 0
@@ -264,7 +264,7 @@ def test_notifications_are_handled_in_order(program: Conversation) -> None:
 
 def test_a_mebibyte_is_returned_whole(program: Conversation) -> None:
     text = 'é\u2028😀\\"' * 100_000
-    import threading  # the pipes hold less than this: somebody must write while we read
+    import threading  # the pipes hold less than this: another thread must write while we read
 
     writer = threading.Thread(
         target=program.send, args=[{"jsonrpc": "2.0", "id": 1, "method": "echo", "params": [text]}]

@@ -25,7 +25,7 @@ every_program = pytest.mark.parametrize("arguments", PROGRAMS, ids=[" ".join(arg
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=[" ".join(arguments) for arguments in PROGRAMS])
 def program(request: pytest.FixtureRequest) -> Iterator[Conversation]:
-    """One program for most tests of this file: whatever it was told before, it must go on."""
+    """One program for most tests of this file: whatever it received before, it must continue."""
     with Conversation(*request.param) as conversation:
         yield conversation
 
@@ -61,7 +61,7 @@ def test_sent_messages_have_the_safe_form_to_the_byte(arguments: tuple[str, str]
     with Conversation(*arguments) as program:
         program.send(request("outer", "talk"))
         for text in wanted:
-            # One header, its name in this spelling, one space; integer ids from 1; no params where there are none.
+            # One header, its name in this form, one space; integer ids from 1; no params where there are none.
             assert program.receive_raw() == program.frame(text)
             if '"id":' in text:
                 program.send(success(int(text.split('"id":')[1][0]), "yes"))
@@ -219,7 +219,7 @@ def test_a_stray_print_does_not_reach_the_wire(program: Conversation) -> None:
     assert program.call(request(2)) == success(2)
 
 
-# -- a host of ours and programs that are not
+# -- our host with foreign programs
 
 
 @pytest.mark.parametrize("framing", [ContentLength, JsonLines])

@@ -98,7 +98,7 @@ Read = Callable[[Raw], object]
 
 
 class Agreement(NamedTuple):
-    """A reader, and the definition that says what it accepts. `made_from` is the type of most of the values tried."""
+    """A reader, and the definition of what it accepts. `made_from` is the type of most of the values tried."""
 
     read: Read
     schema: str
@@ -345,7 +345,7 @@ AGREEMENTS = [
 
 
 def is_integer(checker: object, value: object) -> bool:
-    # JSON Schema counts 1.0 among the integers; the classes do not, and no schema can tell the two apart.
+    # JSON Schema counts 1.0 among the integers; the classes do not, and no schema can distinguish the two.
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -383,7 +383,7 @@ def disagreement(held: Agreement, value: Json) -> str | None:
 
 
 class Words(NamedTuple):
-    """What a schema file speaks of: names of members, and values that mean something in it."""
+    """What a schema file names: members, and values that mean something in it."""
 
     names: list[str]
     values: list[Json]
@@ -483,7 +483,7 @@ def from_info(info: Any) -> st.SearchStrategy[Json]:
 
 @st.composite
 def spoilt(draw: st.DrawFn, good: st.SearchStrategy[Json], words: Words) -> Json:
-    """Changes one place of a value: it gets another value, loses a member or element, or gains one."""
+    """Changes one part of a value: it gets another value, loses a member or element, or gains one."""
     value = draw(good)
     path = draw(st.sampled_from(list(paths(value))))
     other = st.one_of(st.sampled_from(words.values), ANYTHING)

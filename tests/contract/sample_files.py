@@ -1,4 +1,4 @@
-"""The samples that all readers of the schemas are held against: JSON files of good and bad ones for each definition."""
+"""The samples that all readers of the schemas are checked with: JSON files of good and bad ones for each definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells which definition of which schema file describes the params and the result of a method."""
+"""Finds the definition and the schema file of the params and the result of a method."""
 
 from __future__ import annotations
 

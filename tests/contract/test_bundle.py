@@ -1,4 +1,4 @@
-"""The bundle has every type once, in forms that generators accept, and says what the families' files say."""
+"""The bundle has every type once, in forms that generators accept, and matches the files of the families."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def wire(value: object) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-# -- what travels
+# -- the wire form
 
 
 @pytest.mark.parametrize(

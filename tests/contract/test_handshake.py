@@ -50,7 +50,7 @@ def a_provider(**members: Any) -> dict[str, Any]:
     return {"id": "local", "display_name": "Local", "description": "d", "models": [{"id": "small"}]} | members
 
 
-# -- what travels
+# -- the wire form
 
 
 def test_the_first_request_is_that_of_a_synaps_host() -> None:

@@ -144,7 +144,7 @@ def test_another_limit_may_be_set() -> None:
     assert event.tool_output == "x" * 10 + "…[truncated, 11 total bytes]"
 
 
-# -- answers
+# -- results
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def problems_of(call: Any, *arguments: Any) -> dict[str, str]:
     return dict(caught.value.problems)
 
 
-# -- what travels
+# -- the wire form
 
 
 def test_absent_members_are_not_sent() -> None:
@@ -66,7 +66,7 @@ def test_append_needs_the_write_permission_and_query_the_read_permission() -> No
     assert {MEMORY_APPEND.direction, MEMORY_QUERY.direction} == {"to-host"}
 
 
-# -- whose namespace
+# -- namespaces
 
 
 def test_an_extension_stores_and_finds_records_in_its_own_namespace() -> None:

@@ -81,7 +81,7 @@ def test_the_id_of_a_provider_has_few_characters(id: str, is_one: bool) -> None:
     assert is_provider_id(id) is is_one
 
 
-# -- names with an owner
+# -- runtime names
 
 
 def test_runtime_names_include_the_extension() -> None:
@@ -102,7 +102,7 @@ def test_a_model_id_has_exactly_three_parts(id: str) -> None:
         parse_model_id(id)
 
 
-# -- what models see
+# -- names for models
 
 
 @pytest.mark.parametrize(

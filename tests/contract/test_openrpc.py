@@ -1,4 +1,4 @@
-"""The OpenRPC document names every method, is as the code is now, and holds together."""
+"""The OpenRPC document names every method, matches the code, and has no broken references."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ FIELDS = {
 
 
 def find_problems(document: Any) -> Iterator[str]:
-    """Yields what the specification of OpenRPC does not allow, of that part of it that is used here."""
+    """Yields violations of the part of the OpenRPC specification that is used here."""
     yield from unknown(document, "document")
     if not re.fullmatch(r"1\.[0-9]+\.[0-9]+", document["openrpc"]):
         yield "openrpc: is no version"

@@ -96,7 +96,7 @@ def test_a_model_can_be_copied_and_pickled() -> None:
     assert copy.copy(model) == copy.deepcopy(model) == pickle.loads(pickle.dumps(model)) == model
 
 
-# -- asking
+# -- requests
 
 
 def test_a_request_sends_all_members() -> None:
@@ -169,7 +169,7 @@ def test_the_limits_are_the_limits_of_the_contract() -> None:
     assert (PROVIDER_COMPLETE.timeout, PROVIDER_STREAM.timeout, PROVIDER_STREAM.idle_timeout) == (60.0, None, 60.0)
 
 
-# -- the tools of an answer
+# -- the tool calls of a response
 
 
 def test_the_tool_calls_of_a_response_come_in_order() -> None:

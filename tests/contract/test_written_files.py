@@ -125,7 +125,7 @@ def parts_of(schema: Any) -> list[dict[str, Any]]:
     return [schema, *(found for name, part in schema.items() if name != "examples" for found in parts_of(part))]
 
 
-# -- they say what the code says
+# -- schemas match the code
 
 
 def test_every_limit_that_can_be_set_is_a_limit() -> None:

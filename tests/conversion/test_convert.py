@@ -500,7 +500,7 @@ def test_a_default_may_depend_on_other_members() -> None:
     assert convert({"first": 5}, Late).second == 6
 
 
-# -- what cannot be
+# -- types that cannot be converted
 
 
 @pytest.mark.parametrize(
@@ -536,7 +536,7 @@ def test_a_type_that_json_can_become_passes_the_check() -> None:
     check_type(Everything)
 
 
-# -- the way back
+# -- encoding
 
 
 def test_members_are_written_under_their_aliases() -> None:
@@ -658,7 +658,7 @@ def test_a_valid_value_is_accepted_and_encodes_to_the_same(values: st.SearchStra
 
 
 def same(one: object, other: object) -> bool:
-    """Returns whether a value came back with its types; defaults may have joined it, an int have become a float."""
+    """Returns whether a value has kept its types; defaults may be added, and an int may have become a float."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() <= other.keys() and all(same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -94,7 +94,7 @@ class Note:
 
 @attrs.define
 class Shaped:
-    """What msgspec would not build as it asks for it."""
+    """A class that msgspec would not build by its converters."""
 
     words: list[str] = attrs.field(alias="text", converter=sorted)
     at: int = attrs.field(default=0, validator=attrs.validators.ge(0))
@@ -306,7 +306,7 @@ def test_absent_params_are_required_where_no_field_can_be_named(annotation: Any)
     assert caught.value.problems == (("", "params are required"),)
 
 
-# -- what cannot be the type of params
+# -- types that params cannot have
 
 
 @pytest.mark.parametrize("annotation", [int, str, float, bool, bytes, int | None, Literal["a"], Colour, datetime])
@@ -568,7 +568,7 @@ def test_a_raw_result_is_json_all_the_same(text: bytes) -> None:
         get_result_decoder(Raw)(Raw(text))
 
 
-# -- classes that are not msgspec's to build
+# -- attrs classes with converters
 
 
 def test_converters_and_aliases_of_attrs_are_at_work_in_params() -> None:
@@ -639,7 +639,7 @@ def test_where_attrs_was_never_imported_only_types_that_msgspec_refuses_are_insp
         get_result_decoder(7)
 
 
-# -- msgspec decides, we only explain
+# -- same verdict as msgspec
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),

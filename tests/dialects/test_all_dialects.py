@@ -188,7 +188,7 @@ def write(path: Path, text: str) -> Path:
 
 
 class Meeting:
-    """All of so many wait here for each other."""
+    """A barrier for so many tasks."""
 
     def __init__(self, size: int) -> None:
         self._missing = size
@@ -202,7 +202,7 @@ class Meeting:
 
 
 class Load:
-    """Calls one extension again and again, and counts what came of it. In the middle it waits for all others."""
+    """Calls one extension repeatedly, and counts the outcomes. In the middle it waits for all others."""
 
     def __init__(self, extension: Extension, middle: Meeting, *, crashes: bool) -> None:
         self.right = 0
@@ -213,7 +213,7 @@ class Load:
         self._is_cigen = extension.id.startswith("cigen")
 
     async def run(self) -> None:
-        """Makes all calls: a few at a time, but for those that can only be asked one after the other."""
+        """Makes all calls: a few at a time, or one after the other where the dialect requires it."""
         numbers = iter(range(CALLS))
 
         async def work() -> None:
@@ -280,7 +280,7 @@ async def test_extensions_of_all_dialects_run_at_once_and_crashes_affect_no_othe
 
 
 async def check_afterwards(host: Host, id: str, starts_again: bool) -> None:
-    """A crashed extension works again, or says that it does not, as its own system has it."""
+    """A crashed extension works again, or fails with a reason, as in its own system."""
     if starts_again:
         assert await (await host.ready(id)).call_tool("exclaim", {"text": "back"}) == "back!"
         return

@@ -147,7 +147,7 @@ def test_a_dialect_may_bring_a_codec_of_its_own() -> None:
     assert connection.open_call(OutboundCall("m", Waiter()), None).endswith(b'{"jsonrpc":"2.0","id":1,"method":"m"}')
 
 
-# -- what travels with a call
+# -- call meta
 
 
 def test_call_meta_is_read_from_the_params() -> None:

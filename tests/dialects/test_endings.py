@@ -12,7 +12,7 @@ from becket.dialects import find_dialect
 from becket.host.starting.connect import connect_extension
 from becket.host.timeouts import DEFAULT_TIMEOUTS
 
-# Seconds from the goodbye to the kill. Morphir's documents name none.
+# Seconds from shutdown to the kill. Morphir's documents name none.
 SYSTEMS = {"synaps": 1.0, "nexo": 3.0, "roder": 2.0, "cigen": 5.0}
 
 

@@ -24,7 +24,7 @@ STRICT_ABOUT_ERRORS = Dialect(
 
 
 class Wire:
-    """The other end of a link: says what it is told to, or answers what it hears, and keeps that."""
+    """The remote end of a link: sends the given messages, or responds to requests, and records them."""
 
     def __init__(self, answer: bytes = b"") -> None:
         self.written = bytearray()

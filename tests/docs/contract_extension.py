@@ -21,7 +21,7 @@ from becket.stores.in_memory import InMemoryStore
 __all__ = ["Bells", "Notes", "build_store", "options_for", "perform"]
 
 GRANTS = ("tools.register", "providers.register", "tools.intercept", "memory.read", "config.subscribe")
-THEN = 1767225600000  # when all records were kept, in milliseconds
+THEN = 1767225600000  # when all records were stored, in milliseconds
 
 
 class Notes(ExtensionServer):
@@ -97,7 +97,7 @@ def build_store() -> InMemoryStore:
 
 
 def options_for(extension: ExtensionServer, store: InMemoryStore) -> ExtensionOptions:
-    """Returns what the host grants an extension and gives it."""
+    """Returns the grants and settings that the host gives an extension."""
     options: ExtensionOptions = {
         "host": HostInfo("demo", "1.0.0"),
         "grants": GRANTS,
@@ -111,7 +111,7 @@ def options_for(extension: ExtensionServer, store: InMemoryStore) -> ExtensionOp
 
 
 async def perform(host: Extension, store: InMemoryStore, message: dict[str, Any]) -> None:
-    """Does that by which a host sends a message."""
+    """Makes the host send a message."""
     match message:
         case {"method": "tool.call", "params": {"name": name, "input": given}}:
             await host.call_tool(name, given)

@@ -233,7 +233,7 @@ def render_exit_codes() -> str:
 
 
 def render_notes() -> str:
-    """Returns the notes extension without what its file says about itself."""
+    """Returns the notes extension without the docstring of its file."""
     source = (ROOT / "examples" / "extensions" / "notes" / "notes.py").read_text(encoding="utf-8")
     first = ast.parse(source).body[1]
     code = "\n".join(source.splitlines()[first.lineno - 1 :])
@@ -241,7 +241,7 @@ def render_notes() -> str:
 
 
 def render_explanation() -> str:
-    """Returns what the notes extension says where it was started by hand."""
+    """Returns the output of the notes extension when it is started by hand."""
     command = shlex.join([sys.executable, *sys.argv])
     return f"```text\n{usage_text(Notes()).replace(command, 'python notes.py')}\n```\n"
 

@@ -45,7 +45,7 @@ def table(headers: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     return "\n".join([f"| {' | '.join(headers)} |", f"|{'---|' * len(headers)}", *lines, ""])
 
 
-# -- who can do what
+# -- features
 
 
 def can_say(dialect: Dialect, names: Sequence[str]) -> bool:
@@ -133,7 +133,7 @@ def framing_of(dialect: Dialect) -> str:
     return FRAMINGS[type(dialect.framing(DEFAULT_LIMITS))]  # type: ignore[index]
 
 
-# -- habits
+# -- host defaults
 
 
 def render_habits() -> str:

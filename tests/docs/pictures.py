@@ -78,7 +78,7 @@ async def draw_run() -> str:
 
 
 async def work(host: Host) -> None:
-    """Has something done that the table can count."""
+    """Makes calls that the table can count."""
     for number in range(20):
         await host.call_tool("notes_keep", {"text": f"note {number}"})
     await host.complete("eliza:eliza:doctor", messages=[user("I need a holiday")])

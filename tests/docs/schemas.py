@@ -1,4 +1,4 @@
-"""Holds JSON values against the schema files, as a program in any language would."""
+"""Validates JSON values against the schema files, as a program in any language would."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["check_message", "check_value"]
 def check_message(message: dict[str, Any], method: str) -> None:
     """Raises ValidationError for a message that breaks the schema of the envelope, or of its method's params or result.
 
-    Of an answer, `method` is what was asked."""
+    For a response, `method` is that of its request."""
     check_value(message, "envelope")
     if "error" in message:
         return

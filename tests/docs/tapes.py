@@ -16,7 +16,7 @@ __all__ = ["MessageTape", "Tape"]
 
 
 class Tape:
-    """Gives what the test puts, and keeps what was written until the test takes it."""
+    """Delivers the input of the test, and stores the output until the test takes it."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -32,7 +32,7 @@ class Tape:
             while len(self.written) < size:
                 self._change.clear()
                 await self._change.wait()
-            for _ in range(10):  # what must not come gets the time to
+            for _ in range(10):  # time for a message that must not come
                 await anyio.lowlevel.checkpoint()
         written, self.written = self.written, b""
         return written

@@ -22,11 +22,11 @@ from becket.json_schema.validator import preload
 from becket.testing import run_in_virtual_time
 
 PAGE = ROOT / "docs" / "contract.md"
-BY_ITSELF = {"initialize", "info.get"}  # what a host sends at the start without being asked to
+BY_ITSELF = {"initialize", "info.get"}  # what a host sends at the start by itself
 
 
 class Line(NamedTuple):
-    """One message, and whose it is."""
+    """One message and its sender."""
 
     who: str
     message: dict[str, Any]
@@ -108,7 +108,7 @@ def test_an_extension_sends_what_is_shown(kind: type[ExtensionServer], lines: li
                 if who == "<":
                     assert await tape.take_message() == message
                     continue
-                # The kit knows all features, and names them where the host does.
+                # The kit supports all features, and announces them where the host does.
                 tape.put_message(message if announces else without_features(message))
             assert await tape.take_message() is None
 

@@ -30,7 +30,7 @@ samples = pytest.mark.parametrize("sample", SAMPLES, ids=str)
 
 
 class Turn(NamedTuple):
-    """What one side writes before the other does."""
+    """What one peer writes before the other does."""
 
     who: str
     data: bytes
@@ -80,7 +80,7 @@ def build_methods() -> Registry:
     return methods
 
 
-# -- what a sample says
+# -- the form of a sample
 
 
 def read_turns(sample: Block) -> list[Turn]:
@@ -135,7 +135,7 @@ def test_a_sample_is_made_of_whole_frames_that_follow_the_schema(sample: Block) 
 
 
 class Actions:
-    """What a host does of its own accord, so that its peer writes the messages of a sample."""
+    """What a host does by itself, so that its peer writes the messages of a sample."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
@@ -154,7 +154,7 @@ class Actions:
             case {"method": method}:
                 self._peer.notify_nowait(method, message.get("params"))
             case _:
-                pass  # an answer: the handler gives it
+                pass  # a response: the handler returns it
 
     def _begin(self, id: int, work: Coroutine[Any, Any, object]) -> None:
         self._calls[id] = asyncio.create_task(work)
@@ -196,7 +196,7 @@ def test_a_peer_writes_the_bytes_of_its_part(sample: Block, part: str) -> None:
                 assert await tape.take(len(turn.data)) == turn.data
             await actions.end()
 
-    run_in_virtual_time(play)  # so that the milliseconds that travel are those that were asked for
+    run_in_virtual_time(play)  # so that the sent milliseconds are the requested ones
 
 
 @pytest.mark.parametrize(("body", "code", "id"), read_table(WIRE_PAGE, "Invalid messages"), ids=lambda cell: str(cell))

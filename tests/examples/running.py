@@ -43,12 +43,12 @@ def printed_by(name: str, *arguments: str, folder: Path) -> list[str]:
 
 
 def manifest_of(name: str) -> Manifest:
-    """Returns the manifest that stands beside an extension."""
+    """Returns the manifest of an extension."""
     return load_manifest(EXTENSIONS / name / "becket.toml")
 
 
 def started(name: str, **options: Unpack[ExtensionOptions]) -> ExtensionConnector:
-    """Starts an extension as its manifest says, in its folder, with all that it asks for and this Python."""
+    """Starts an extension as its manifest defines, in its folder, with all requested permissions and this Python."""
     manifest = manifest_of(name)
     program, *arguments = manifest.command
     command = [sys.executable if program == "python3" else program, *arguments]

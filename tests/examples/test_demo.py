@@ -36,7 +36,7 @@ COLOUR = re.compile(r"\033\[[0-9;]*m")
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Returns what it prints where nobody watches; it takes a second or two, so it is run once for many tests."""
+    """Returns what it prints without a terminal; it takes a second or two, so it is run once for many tests."""
     return printed_by("demo.py", folder=tmp_path_factory.mktemp("demo"))
 
 
@@ -102,7 +102,7 @@ def shown_on_a_terminal(**variables: str) -> str:
         try:
             while b"2. " not in text and (chunk := screen.read(4096)):
                 text += chunk
-        except OSError:  # how Linux says that the last writer has closed a terminal
+        except OSError:  # how Linux reports that the last writer has closed a terminal
             pass
         demo.terminate()
         demo.wait(PATIENCE)

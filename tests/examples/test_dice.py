@@ -113,7 +113,7 @@ def test_each_message_follows_the_schemas() -> None:
 
 
 def talk(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns all that it says to these messages, sent at once."""
+    """Returns all responses to these messages, sent at once."""
     framing = ContentLength(Limits())
     frames = [framing.encode(msgspec.json.encode({"jsonrpc": "2.0", **message})) for message in messages]
     done = subprocess.run(

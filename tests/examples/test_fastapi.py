@@ -1,4 +1,4 @@
-"""The web application with extensions, in a real server: it shows how they do, calls their tools, and ends them."""
+"""The web application with extensions, in a real server: it shows their state, calls their tools, and ends them."""
 
 from __future__ import annotations
 

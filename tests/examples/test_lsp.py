@@ -36,7 +36,7 @@ def test_a_server_of_pygls_runs_on_becket(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stdout.splitlines() == ["a.md:2:10: warning: `the` stands here twice", "    Paris in the the spring."]
-    assert "Reading" in done.stderr  # the bar, since rich was told that this is a terminal
+    assert "Reading" in done.stderr  # the bar, since rich is set to draw for a terminal
 
 
 def test_the_error_for_a_missing_server_shows_how_to_install_one(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ RUNTIMES = ["loop", "blocking"]
 
 
 def build_initialize(features: Sequence[str] = FEATURES, **changes: Any) -> Initialize:
-    """Returns what a host says first."""
+    """Returns the first request of a host."""
     output: dict[str, Any] = {"plugin_id": "notes", "plugin_root": "/extensions/notes", "config": {"endpoint": "here"}}
     return Initialize(extension_protocol_version=1, **{**output, **changes}, features=tuple(features))
 
 
 @asynccontextmanager
 async def linked(extension: ExtensionServer, runtime: str = "loop") -> AsyncGenerator[Peer, None]:
-    """Yields a host that has not said anything yet; then closes the link."""
+    """Yields a host that has sent nothing yet; then closes the link."""
     with anyio.fail_after(60), ExitStack() as stack:
         if runtime == "loop":
             ours, theirs = memory_transports()
@@ -46,7 +46,7 @@ async def linked(extension: ExtensionServer, runtime: str = "loop") -> AsyncGene
 
 
 async def initialize(peer: Peer, features: Sequence[str] = FEATURES, **changes: Any) -> Initialized:
-    """Does the handshake and returns what the extension has answered."""
+    """Does the handshake and returns the response of the extension."""
     answer = await peer.call(INITIALIZE, build_initialize(features, **changes))
     peer.limit_features(answer.features)
     return answer

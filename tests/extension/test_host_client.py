@@ -42,7 +42,7 @@ PING: Method[None, str] = Method("host/ping", None, str)
 
 
 class HostServices:
-    """What a host keeps in these tests, and what it was told."""
+    """What a host stores in these tests, and the notifications that it received."""
 
     def __init__(self, host: Peer) -> None:
         self.called: list[Any] = []
@@ -243,7 +243,7 @@ def test_the_context_of_a_worker_has_all_that_a_plain_one_has() -> None:
     assert public == {name for name in dir(WorkerContext) if not name.startswith("_")}
 
 
-# -- what would not work says so
+# -- errors for calls that cannot work
 
 
 class Wrong(ExtensionServer):
@@ -412,7 +412,7 @@ async def test_where_the_host_has_no_log_method_the_log_goes_to_stderr(
     )
 
 
-# Without a loop it is chance whether the end of the link or that of the extension is noticed first.
+# Without a loop either the end of the link or that of the extension is noticed first.
 async def test_a_log_message_after_the_end_of_the_link_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     class Late(ExtensionServer):
         id = "notes"

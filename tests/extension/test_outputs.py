@@ -150,7 +150,7 @@ class Plain(ExtensionServer):
 
 
 class Sink:
-    """Takes what is put out, and must not get anything."""
+    """An output that must not get any event."""
 
     async def notify(self, notification: Any, params: object) -> None:
         raise AssertionError(f"{params} was sent")
@@ -289,7 +289,7 @@ async def test_a_task_of_a_cancelled_command_ends_for_all_subscribers() -> None:
 
 
 class LostLink:
-    """Events that reach nobody any more."""
+    """Events after the end of the link."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []

@@ -93,7 +93,7 @@ BYE = request_of(9, "shutdown")
 
 
 def program(runtime: str, *, then: str = "pass", before: str = "") -> list[str]:
-    """Returns the command line of the extension on this face."""
+    """Returns the command line of the extension on this runtime."""
     parts = {"options": "", **RUNTIMES[runtime], "then": then, "before": before}
     return [sys.executable, "-c", PROGRAM.format(**parts)]
 
@@ -109,7 +109,7 @@ def runtime(request: pytest.FixtureRequest) -> str:
 
 
 def converse(command: list[str], *frames: bytes, code: int = EXIT_STOPPED) -> tuple[dict[int, Any], list[str]]:
-    """Says this to a program, frame by frame, closes its stdin, and returns its answers and the lines of its stderr."""
+    """Sends frames to a program, closes its stdin, and returns its messages and the lines of its stderr."""
     answers: dict[int, Any] = {}
     with started(command) as (process, stdin, stderr):
         for frame in frames:
@@ -123,7 +123,7 @@ def converse(command: list[str], *frames: bytes, code: int = EXIT_STOPPED) -> tu
 
 
 def receive(process: subprocess.Popen[bytes]) -> Any:
-    """Returns the next message that a program says. Every byte must belong to it."""
+    """Returns the next message of a program. Every byte must belong to it."""
     assert process.stdout is not None
     head = process.stdout.readline()
     assert head.startswith(b"Content-Length: "), head
@@ -135,7 +135,7 @@ def receive(process: subprocess.Popen[bytes]) -> Any:
 def started(
     command: list[str], *frames: bytes, env: dict[str, str] | None = None
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]]:
-    """Runs a program that has heard all this, and yields it with its stdin and its stderr."""
+    """Runs a program that has received all this, and yields it with its stdin and its stderr."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env) as process:
         assert process.stdin is not None

@@ -1,4 +1,4 @@
-"""Tools, commands, providers, hooks and methods of an extension, as a host meets them, on both faces."""
+"""Tools, commands, providers, hooks and methods of an extension, as a host uses them, on both runtimes."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ class Slow(ExtensionServer):
 
 
 class Waits:
-    """Calls of the extension that the test answers."""
+    """Calls of the extension that the test responds to."""
 
     def __init__(self, host: Peer) -> None:
         self.begun = {"start": anyio.Event(), "stop": anyio.Event()}

@@ -115,7 +115,7 @@ async def test_an_editor_is_closed_by_a_key_or_by_the_host(kind: type[ExtensionS
 
 
 class Chooser(ExtensionServer):
-    """Responds to a value as the key of the field says."""
+    """Responds to a value as the key of the field defines."""
 
     id, version = "chooser", "1"
 

@@ -82,7 +82,7 @@ UNUSED = {
     "becket.framing.json_lines",
     "becket.framing.length_prefixed",
     "heapq",
-    "msgspec._typing_utils",  # as what is postponed of msgspec imports it
+    "msgspec._typing_utils",  # as the postponed parts of msgspec import it
 }
 HELLO = request_of(1, "initialize", json.loads(encode_json(build_initialize())))
 

@@ -13,7 +13,7 @@ SIZE = 4
 
 
 class Good:
-    """Keeps the contract. The parts that the broken ones replace are methods."""
+    """Follows the contract. The parts that the broken ones replace are methods."""
 
     def __init__(self, limits: Limits) -> None:
         self.error: BadFrame | None = None
@@ -123,7 +123,7 @@ class WritesIntoWhatItGaveAway(Good):
 
 
 class CutsRunsInBlocks(Good):
-    """Takes a run of equal frames block by block, and the frame behind a full block for one of the run."""
+    """Reads a run of equal frames block by block, and takes the frame behind a full block for one of the run."""
 
     def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
         whole = SIZE + int.from_bytes(chunk[:SIZE])
@@ -227,7 +227,7 @@ class LosesWhatCameBefore(Good):
 
 
 class Skips(Good):
-    """Keeps the contract too: passes over what is too large, as often as it may."""
+    """Follows the contract too: skips frames that are too large, as often as it may."""
 
     oversize = 0
 
@@ -254,7 +254,7 @@ class Skips(Good):
 
 class ScansNothing(Good):
     def scan_oversize(self, scanner: object) -> None:
-        """Takes the scanner, and goes on as before."""
+        """Takes the scanner, and continues as before."""
 
 
 class SkipsForEver(Skips):
@@ -335,7 +335,7 @@ class ForgetsItsErrorAtTheEnd(Good):
 
 
 class JudgesByTheChunk(Good):
-    """Refuses a length that arrives in one piece, and lets the same one pass that comes in several."""
+    """Refuses a length that arrives in one chunk, and accepts the same one in several."""
 
     def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
         if self.error is None and not self.buffer and chunk[:1] > b"\0" and len(chunk) > 1:

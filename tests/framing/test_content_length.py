@@ -21,7 +21,7 @@ def read(*chunks: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[list[Frame | 
 
 
 def refused(data: bytes, limits: Limits = DEFAULT_LIMITS) -> BadFrame:
-    """Returns the error for this input, having seen that it is the same when it comes byte by byte."""
+    """Returns the error for this input, after checking that it is the same when the input comes byte by byte."""
     found, error = read(data, limits=limits)
     assert found == []
     assert error is not None
@@ -87,7 +87,7 @@ def test_a_frame_of_another_size_behind_a_run_of_equal_ones_is_read(size: int, r
 def test_a_known_shorter_header_at_the_end_of_a_chunk_is_read_as_what_it_is(size: int) -> None:
     framing = ContentLength()
     short, long = framing.encode(b"x" * size), framing.encode(b"y" * 123)
-    assert len(framing.feed(short + long)) == 2  # both widths are known now, the longer one came last
+    assert len(framing.feed(short + long)) == 2  # both widths are cached now, the longer one came last
     header, body = short[: len(short) - size], short[len(short) - size :]
     assert framing.feed(long + header) + framing.feed(body + short) == [b"y" * 123, body, body]
     assert framing.error is None
@@ -270,7 +270,7 @@ def test_a_charset_other_than_utf_8_is_refused(value: bytes) -> None:
     assert error.problem == "charset other than UTF-8"
 
 
-# -- oddities, each with its own words
+# -- bad headers, each with its own message
 
 ODDITIES = {
     "bare LF": (b"Content-Length: 2\n\n{}", "bare LF in a header"),

@@ -40,7 +40,7 @@ def test_an_unclear_beginning_selects_the_framing_with_the_most_precise_error(pr
 
 
 class Sniffed:
-    """Writes one framing and reads what sniffing makes of it."""
+    """Writes one framing and reads with the detected one."""
 
     def __init__(self, written: Known, limits: Limits) -> None:
         self.error: BadFrame | None = None

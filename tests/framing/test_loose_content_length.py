@@ -16,7 +16,7 @@ GOOD = b"Content-Length: 2\r\n\r\n{}"
 
 
 def refused(data: bytes) -> BadFrame:
-    """Returns the error for this input, having seen that it is the same when it comes byte by byte."""
+    """Returns the error for this input, after checking that it is the same when the input comes byte by byte."""
     whole, cut = LOOSE(), LOOSE()
     assert whole.feed(data) == []
     assert [frame for at in range(len(data)) for frame in cut.feed(data[at : at + 1])] == []

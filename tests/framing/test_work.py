@@ -9,7 +9,7 @@ import pytest
 from becket.framing import ContentLength, Framing, FramingFactory, JsonLines, LengthPrefixed
 from becket.limits import KIB, Limits
 
-TIMES = 5  # that a byte may be looked at: found, cut out with others, cut out alone
+TIMES = 5  # that a byte may be scanned: found, cut out with others, cut out alone
 LIMITS = Limits(header=128 * KIB)
 
 
@@ -43,7 +43,7 @@ class Counted(bytes):
 
 
 def look(framing: Framing, data: bytes, size: int) -> int:
-    """Returns how many bytes were looked at while the data came in chunks of this size."""
+    """Returns how many bytes were scanned while the data came in chunks of this size."""
     Counted.looked_at = 0
     for start in range(0, len(data), size):
         framing.feed(Counted(data[start : start + size]))
@@ -65,7 +65,7 @@ SHAPES: dict[str, list[bytes]] = {
 @pytest.mark.parametrize("size", [1, 7, 1_000, 64 * KIB, 10_000_000])
 def test_the_work_grows_with_the_input_and_not_with_its_square(framing: FramingFactory, shape: str, size: int) -> None:
     encode = framing(LIMITS).encode
-    data = b"".join(encode(body) for body in SHAPES[shape])[: size * 20_000]  # so many chunks tell enough
+    data = b"".join(encode(body) for body in SHAPES[shape])[: size * 20_000]  # so many chunks are enough
     assert look(framing(LIMITS), data, size) <= TIMES * len(data)
 
 

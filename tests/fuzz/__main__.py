@@ -13,7 +13,7 @@ from tests.fuzz.target import Target
 
 
 def main(arguments: Sequence[str] | None = None, targets: Sequence[Target] = TARGETS) -> int:
-    """Runs the targets; returns 1 if one of them failed, after telling on which input."""
+    """Runs the targets; returns 1 if one of them failed, after printing the input."""
     names = [target.name for target in targets]
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Feeds mutated inputs to the pure parts.")
     parser.add_argument("--inputs", type=int, default=100_000, help="how many in all, shared among the targets")

@@ -1,6 +1,6 @@
 """The files of other systems as targets: manifests and lists, in TOML, JSON and YAML.
 
-Whatever the bytes are, a reader gives extensions whose ids can name a folder, or says what is wrong; it raises nothing
+Whatever the bytes are, a reader returns extensions whose ids can name a folder, or problems; it raises nothing
 else, and has a hint, or none, for each problem.
 """
 

@@ -44,11 +44,11 @@ PREFIX_TOKENS = [b"\0", b"\0\0\0\0", b"\0\0\0\1", b"\0\0\0\x40", b"\1", b"x" * 6
 
 
 def run(factory: FramingFactory, reference: Reference | None, data: bytes, random: Random) -> Hashable:
-    """Reads the input whole and in pieces, and compares."""
+    """Reads the input whole and in chunks, and compares."""
     whole, cut = factory(LIMITS), factory(LIMITS)
     found = plain(whole.feed(data))
     first, second = int(random.random() * len(data)), int(random.random() * len(data))
-    # Two pieces or three: the third is what finds a state that survives one chunk and not another.
+    # Two chunks or three: the third is what finds a state that survives one chunk and not another.
     parts = [data[:first], data[first:second], data[second:]] if first < second else [data[:first], data[first:]]
     assert plain([frame for part in parts for frame in cut.feed(part)]) == found, f"other frames from {parts}"
     assert type(whole.error) is type(cut.error), f"another error from {parts}: {whole.error!r}, {cut.error!r}"

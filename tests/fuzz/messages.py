@@ -1,6 +1,6 @@
-"""The codec, the connection, params and what travels with them as targets.
+"""The codec, the connection, params and call meta as targets.
 
-Whatever the bytes are, there is a message, an answer or an error that is foreseen; and it is the one that a plain
+Whatever the bytes are, there is a message, a response or an expected error; and it is the one that a plain
 reader of JSON would come to.
 """
 
@@ -84,7 +84,7 @@ def kind_of(message: Any) -> Any:
 
 
 def decode(data: bytes, random: Random) -> Hashable:
-    """Decodes a frame, and compares what it is with what a plain reader takes it for."""
+    """Decodes a frame, and compares its kind with that of a plain reader."""
     message = CODEC.decode(data)
     kind = kind_of(message)
     if data.isascii():  # text that is no UTF-8 is found where it is read
@@ -93,7 +93,7 @@ def decode(data: bytes, random: Random) -> Hashable:
         if value is NOT_JSON:
             assert kind == "parse error" or kind == "too large", f"{kind} and no JSON"
         elif wanted == "too large" and isinstance(message, Malformed):
-            pass  # an answer that is too large fails the call that waits for it
+            pass  # a response that is too large fails its pending call
         else:
             assert unlike(kind, wanted) is None, f"{kind}, and not {wanted}"
     if isinstance(message, Request):
@@ -102,7 +102,7 @@ def decode(data: bytes, random: Random) -> Hashable:
 
 
 def unlike(kind: Any, wanted: Any) -> Any:
-    """Returns where the two differ. An answer with a number of Python's own limits in it may be malformed."""
+    """Returns where the two differ. A response with a number beyond Python's own limits may be malformed."""
     if isinstance(kind, list) and isinstance(wanted, list) and len(kind) == len(wanted):
         return next((pair for pair in zip(kind, wanted, strict=True) if unlike(*pair)), None)
     return None if kind == wanted or (kind, wanted) == ("malformed", "failure") else (kind, wanted)
@@ -119,7 +119,7 @@ class Waiter:
 
 
 def receive(data: bytes, random: Random) -> Hashable:
-    """Feeds lines to a link that has calls open, answers what can be answered, and closes it."""
+    """Feeds lines to a link with pending calls, responds to its requests, and closes it."""
     connection = Connection(
         JsonLines(LIMITS), CODEC, limits=LIMITS, cancellation=CancellationFormat("$/cancelRequest"), ping="$/ping"
     )
@@ -149,7 +149,7 @@ def receive(data: bytes, random: Random) -> Hashable:
 
 
 def check_answers(output: bytes) -> Hashable:
-    """Returns which errors were answered; every answer must be one that any program understands."""
+    """Returns the errors that were sent; every response must be valid JSON-RPC."""
     codes: set[int] = set()
     for line in output.splitlines():
         answers = json.loads(line)
@@ -193,7 +193,7 @@ PARAMS_TOKENS = [*TOKENS, b'"x":', b'"y":', b'"type":', b'"circle"', b'"square"'
 
 
 def convert(data: bytes, random: Random) -> Hashable:
-    """Decodes params into every type: there is a value, or an answer with all problems."""
+    """Decodes params into every type: there is a value, or an error with all problems."""
     message = CODEC.decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":' + data + b"}")
     if not isinstance(message, Request):
         return None
@@ -213,7 +213,7 @@ def convert(data: bytes, random: Random) -> Hashable:
     return tuple(outcomes)
 
 
-# -- what travels with a call
+# -- call meta
 
 METAS = [
     b'{"_meta":{"becket":{"timeout_ms":5,"parent":"a","depth":1,"credit":8,"idem":"k"}}}',
@@ -225,7 +225,7 @@ META_TOKENS = [*TOKENS, b'"_meta":', b'"becket":', b'"depth":', b'"timeout_ms":'
 
 
 def read_meta(data: bytes, random: Random) -> Hashable:
-    """Reads what travels with a call, and writes it into params that are JSON."""
+    """Reads the meta of a call, and writes it into params that are JSON."""
     found, _ = NATIVE.split_meta(Raw(data), NATIVE.features)
     meta = CallMeta(depth=3, idem="null")
     if data.isascii() and isinstance(value := parse(data), dict):

@@ -16,7 +16,7 @@ KEPT = 2_000  # inputs in a corpus
 
 
 class Failure(Exception):
-    """The target let out an exception; `data` is the input that did it."""
+    """The target raised an exception; `data` is the input that caused it."""
 
     def __init__(self, target: str, data: bytes) -> None:
         self.target = target

@@ -1,6 +1,6 @@
 """Reference framings, written to be obviously correct: each takes the whole input and returns its frames.
 
-They are slow, they keep no state, and they tell no error from input that is not over: reading stops there either way.
+They are slow, they keep no state, and they treat an error like incomplete input: reading stops there either way.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ __all__ = ["Target"]
 class Target:
     """One function that must survive every input.
 
-    `run` returns what came of the input, roughly: an input with an outcome that is new joins the corpus. It lets out
+    `run` returns a rough outcome of the input: an input with a new outcome joins the corpus. It raises
     whatever exception the code under test must not raise, and raises AssertionError for a wrong answer.
     """
 

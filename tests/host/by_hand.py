@@ -58,7 +58,7 @@ PROVIDERS = [
 
 
 def serve(requested):
-    """Does what a whole extension of the contract's first days does."""
+    """A full extension of the first version of the contract."""
     params = requested.get("params") or {}
     match requested["method"]:
         case "tool.call":
@@ -80,7 +80,7 @@ def serve(requested):
         case "hook.handle":
             answer(requested, {"action": "block", "reason": params["kind"]})
         case "shutdown":
-            sys.exit(0)  # without an answer, as many do
+            sys.exit(0)  # without a response, as many do
         case _:
             write({"id": requested["id"], "error": {"code": -32601, "message": "method not found"}})
 

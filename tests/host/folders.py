@@ -25,7 +25,7 @@ def write_extension(folder: Path, id: str, more: str = "", *, files: dict[str, s
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """Gives a folder that everybody may look into: those of pytest are its user's alone."""
+    """Gives a folder that every user may read: those of pytest are private."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     try:

@@ -30,7 +30,7 @@ ALL = ("tools.register", "providers.register", "memory.read", "memory.write", "c
 def initialized(
     *, version: object = 1, features: Sequence[str] | None = None, **capabilities: object
 ) -> dict[str, object]:
-    """Returns an answer to `initialize`."""
+    """Returns a response to `initialize`."""
     result: dict[str, object] = {"protocol_version": version, "capabilities": capabilities}
     return result if features is None else {**result, "features": list(features)}
 
@@ -46,7 +46,7 @@ async def hosted(
 ) -> AsyncGenerator[tuple[Extension, Peer], None]:
     """Yields the handle on an extension and the extension itself, a peer whose handlers the test adds.
 
-    Without `features` it is one of old, that knows the words of the contract and no others."""
+    Without `features` it is an old one, which supports only the first version of the contract."""
     ours, theirs = memory_transports()
     is_new = bool(features)
     async with Peer.over(theirs, dialect="native" if is_new else "plain") as child:
@@ -73,7 +73,7 @@ async def hosted(
 
 @asynccontextmanager
 async def played(result: object = None, **options: Any) -> AsyncGenerator[tuple[Extension, Script], None]:
-    """Yields the handle on an extension whose words the test says, after it has shaken hands as one of old."""
+    """Yields the handle on an extension whose messages the test sends, after the handshake of an old one."""
     script = Script()
     options = {"grants": ALL, "timeouts": SOON, "id": "notes"} | options
     async with anyio.create_task_group() as tasks:
@@ -83,7 +83,7 @@ async def played(result: object = None, **options: Any) -> AsyncGenerator[tuple[
 
 
 async def introduce(script: Script, result: object) -> Message:
-    """Answers the first words of the host, and says that it has nothing to tell of its build."""
+    """Responds to `initialize`, and to `info.get` with method not found."""
     called: Message = await script.receive()
     script.send(response(called, result))
     declared = result.get("capabilities") if isinstance(result, dict) else None

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.loops
 
 
 class SlowStore(InMemoryStore):
-    """Tells what became of its records when it is asked to, in a thread of its own."""
+    """Reports the outcome of its records on request, in a thread of its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class SlowStore(InMemoryStore):
 
 
 class Elsewhere:
-    """A store that may wait for a disk, as far as a host knows."""
+    """A store that may wait for a disk, as a host sees it."""
 
     def __init__(self, store: InMemoryStore) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class Elsewhere:
 
 
 async def append_and_wait(async_store: AsyncStore, append: Append) -> Any:
-    """Returns what becomes of a record, as a link sees it."""
+    """Returns the outcome of a record, as a link sees it."""
     has_come, outcomes = anyio.Event(), list[Any]()
     deferred = async_store.append(append)
 

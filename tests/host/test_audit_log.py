@@ -325,7 +325,7 @@ def test_a_crash_between_two_files_loses_nothing(path: Path) -> None:
     assert events_in(path) == [START, GRANT]
     assert verify_audit(path) == []
 
-    write(path)  # opened and closed: what to go on from is not forgotten
+    write(path)  # opened and closed: the position of the chain is preserved
     write(path, PROVIDER_CALL)
 
     assert events_in(path) == [START, GRANT, FileRotated("audit-000000000002.jsonl"), PROVIDER_CALL]
@@ -554,7 +554,7 @@ def test_a_change_of_the_last_line_is_found_now_and_later(path: Path) -> None:
     (found,) = verify_audit(path)
     assert "record 2" in found.problem
 
-    write(path, PROVIDER_CALL)  # a new record does not make it good
+    write(path, PROVIDER_CALL)  # a new record does not hide it
     assert [found.line for found in verify_audit(path)] == [3]
 
 
@@ -595,7 +595,7 @@ def test_an_end_that_was_written_anew_is_found_now_and_later(path: Path) -> None
     first, anchor = lines_of(path)[0], anchor_of(path).read_bytes()
     path.write_bytes(first)
     anchor_of(path).unlink()
-    write(path, PROVIDER_CALL, PROVIDER_CALL, PROVIDER_CALL, PROVIDER_CALL)  # as whoever can compute a chain would
+    write(path, PROVIDER_CALL, PROVIDER_CALL, PROVIDER_CALL, PROVIDER_CALL)  # as an attacker would
     anchor_of(path).write_bytes(anchor)
 
     (found,) = verify_audit(path)

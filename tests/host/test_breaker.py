@@ -183,7 +183,7 @@ def test_a_trial_from_before_the_circuit_opened_again_is_ignored() -> None:
 
 
 def test_the_breaker_of_nexo_can_be_configured() -> None:
-    """Five failures, answers with errors included; all are let through when the time is over; two successes close."""
+    """Five failures, error responses included; all calls are allowed when the time is over; two successes close."""
     breaker = opened(BreakerPolicy(trials=1_000_000, trips_on_application_errors=True))
     tickets = [breaker.admit(10.0) for _ in range(100)]
 
@@ -223,7 +223,7 @@ class Circuit(RuleBasedStateMachine):
         self.breaker = Breaker("notes", self.policy)
         self.now = 0.0
         self.calls: list[Ticket] = []
-        self.trials: list[Ticket] = []  # those of them that are to tell whether an open circuit may close
+        self.trials: list[Ticket] = []  # trial calls, which decide whether an open circuit may close
 
     @rule(seconds=st.floats(0, 5.0))
     def wait(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A variable of the host that nobody has named reaches no child, no log line, no error and no crash report, whatever
+"""A variable of the host that is not listed reaches no child, no log line, no error and no crash report, whatever
 the dialect of an extension.
 """
 
@@ -99,7 +99,7 @@ async def test_a_variable_that_is_not_listed_reaches_no_child_and_no_log(
 
     assert [where for where, text in texts.items() if CANARY in text] == []
     seen = [line for line in texts["log"].splitlines() if "SEEN" in line]
-    assert len(seen) == len(DIALECTS)  # each has told all that it saw
+    assert len(seen) == len(DIALECTS)  # each has reported all that it saw
     assert sum("HEARD b'" in line for line in texts["log"].splitlines()) == len(DIALECTS)
 
 

@@ -163,7 +163,7 @@ async def test_a_model_request_has_every_member_of_the_contract() -> None:
         "max_tokens": 10,
         "thinking_budget": 3,
     }
-    assert called[1].keys() == asdict(ProviderRequest("", "", "", ())).keys()  # all members travel, null or not
+    assert called[1].keys() == asdict(ProviderRequest("", "", "", ())).keys()  # all members are sent, null or not
 
 
 async def test_a_complete_response_has_content() -> None:
@@ -307,7 +307,7 @@ SILENT = (*REQUESTS, "settings.editor.key", "settings.editor.commit", "sidecar.s
 
 
 def timed(action: Any, **options: Any) -> float:
-    """Returns for how long the host waits for an extension that has shaken hands and then says nothing."""
+    """Returns for how long the host waits for an extension that is silent after the handshake."""
     waits: list[float] = []
 
     async def hang(params: dict[str, Any] | None) -> None:

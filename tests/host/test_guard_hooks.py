@@ -1,4 +1,4 @@
-"""Guards of a running host: in the order of the operator, never skipped where they must not be, out when silent."""
+"""Guards of a running host: in the order of the operator, not skipped where required, suspended when silent."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_host_that_was_stalled_gives_the_child_its_time_back(
 
 def test_a_response_that_waited_for_a_stalled_host_counts_as_in_time() -> None:
     heart = Heartbeat(0.0)
-    heart.check(1.0)  # the child answers at 1.001, and the host is away until 50
+    heart.check(1.0)  # the child responds at 1.001, and the host is stalled until 50
 
     assert heart.check(50.0).liveness is ALIVE
     heart.on_receive(50.001)
@@ -157,7 +157,7 @@ POLICIES = st.builds(
 )
 
 
-# How long the child takes to answer, and how long the loop of the host is then blocked by something else.
+# How long the child takes to respond, and how long the loop of the host is then blocked by something else.
 DAYS = st.lists(st.tuples(st.floats(0, 0.09), st.floats(0, 100.0)), max_size=50)
 
 

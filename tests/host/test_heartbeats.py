@@ -21,7 +21,7 @@ POLICY = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=0.1, stalled_af
 
 
 class Heart:
-    """A peer that a test plays, and what its heartbeat has told."""
+    """A peer that a test plays, and the reports of its heartbeat."""
 
     def __init__(self, *, answers: bool = True) -> None:
         self.last_received_at = 0.0

@@ -203,14 +203,14 @@ def test_a_hook_needs_its_permission(kind: HookKind) -> None:
     assert hooks.plan(HookEvent(kind)) == ("guard",)
 
 
-# -- asking
+# -- calling
 
 Outcome = HookResult | Exception | Callable[[HookEvent], HookResult]
 Outcomes = dict[str, Outcome]
 
 
 class Extensions:
-    """Extensions that respond what they are told to, and remember that they were asked, and about what."""
+    """Extensions with given responses, which record the calls that they get."""
 
     def __init__(self, answers: Outcomes) -> None:
         self.answers = answers
@@ -227,12 +227,12 @@ class Extensions:
 
 
 def wanting(event: HookEvent, *extensions: str, required: bool = False) -> Hooks:
-    """Returns a plan in which these extensions want such events."""
+    """Returns a plan in which these extensions have hooks for such events."""
     return planned(*((extension, [HookDeclaration(event.kind, None, required)]) for extension in extensions))
 
 
 def adding(member: str) -> Callable[[HookEvent], HookResult]:
-    """Returns what adds a member to each input."""
+    """Returns a hook that adds a member to each input."""
     return lambda event: Modify({**event.tool_input, member: 1})
 
 
@@ -352,7 +352,7 @@ async def test_a_replaced_output_is_checked_by_the_other_hooks_too() -> None:
     extensions = Extensions({"hides": hide, "shows": Replace("the key is sk-1")})
     verdict = await run_hooks(wanting(AFTER, "hides", "shows"), AFTER, extensions.call)
 
-    # It insists on its own text each time, and the other on hiding what is in it: nobody sees it.
+    # One extension always replaces the text, and the other always hides it: the output is withheld.
     assert isinstance(verdict.result, Replace)
     assert "sk-1" not in verdict.result.output
 

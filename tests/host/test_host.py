@@ -465,7 +465,7 @@ async def test_a_reload_without_consent_leaves_the_running_copy(tmp_path: Path) 
                 await notes.reload()
             assert (await notes.call_tool("which")).startswith("one in")
             assert host.status()[0].pid == pid
-            with pytest.raises(ExtensionRefused):  # what was refused is not asked for again
+            with pytest.raises(ExtensionRefused):  # a refusal is not prompted for again
                 await notes.reload()
             rewrite(folder, "another in", "a third in")
             await notes.reload()
@@ -512,7 +512,7 @@ async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: 
         async with host:
             notes = await host.ready("notes")
             number = 0
-            while not problems():  # the first may come before anybody watches
+            while not problems():  # the first may come before the watcher runs
                 number += 1
                 rewrite(folder, "one in", f"another {number} in")
                 with anyio.move_on_after(1):
@@ -535,11 +535,11 @@ async def test_in_development_the_audit_records_that_changed_files_were_started(
     assert changes == [ChangeRecorded("notes", agreed, digest_folder(root / "notes").digest)]
 
 
-# -- while somebody is asked
+# -- while a prompt is open
 
 
 class Person:
-    """Somebody who answers when the test says so."""
+    """A user who decides when the test lets it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -905,7 +905,7 @@ async def test_a_host_whose_start_was_left_is_closed(
             await host_of(root, data=tmp_path / "data").start()
         assert scope.cancelled_caught
         monkeypatch.undo()
-        async with host_of(root, data=tmp_path / "data") as host:  # nobody holds the store any more
+        async with host_of(root, data=tmp_path / "data") as host:  # no process holds the store any more
             await host.ready("notes")
 
 
@@ -1031,7 +1031,7 @@ async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_
         async with host:
             notes = await host.ready("notes")
             (data / "grants.toml.lock").unlink()
-            (data / "grants.toml.lock").mkdir()  # nobody can lock the file, so nobody can write it
+            (data / "grants.toml.lock").mkdir()  # the file cannot be locked, so it cannot be written
             with pytest.raises(RevocationNotPersistent) as failed:
                 await host.revoke("notes", "memory.write")
             assert (failed.value.id, failed.value.permissions) == ("notes", ("memory.write",))
@@ -1344,7 +1344,7 @@ def add_line(file: Path, line: str) -> None:
 
 
 async def change_until(recorder: EventRecorder, kind: type[HostEvent], file: Path) -> None:
-    """Changes a file, and again until this is told: the first change may come before anybody watches."""
+    """Changes a file, and again until this is reported: the first change may come before the watcher runs."""
     while not recorder.of(kind):
         add_line(file, "# changed")
         with anyio.move_on_after(1):

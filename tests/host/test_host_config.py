@@ -196,7 +196,7 @@ def test_a_denial_alone_grants_nothing() -> None:
     assert ExtensionConfig().grants() is None
 
 
-# -- what holds for one extension
+# -- settings of one extension
 
 
 def test_the_settings_of_an_extension_override_its_manifest(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_the_operator_may_run_a_program_that_a_manifest_may_not(tmp_path: Path) 
     assert isinstance(settled.survey().start_decisions["notes"], StartAllowed)
 
 
-# -- looking only
+# -- surveys
 
 
 def test_a_survey_shows_what_would_start_and_changes_nothing(tmp_path: Path) -> None:

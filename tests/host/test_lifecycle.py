@@ -124,7 +124,7 @@ def test_the_state_determines_the_action_on_an_exit(state: ExtensionState, means
 
 
 class Supervised(RuleBasedStateMachine):
-    """A supervisor that knows nothing but the tables, and is asked and struck in any order."""
+    """A supervisor made of the tables alone, with requests and crashes in any order."""
 
     def __init__(self) -> None:
         super().__init__()

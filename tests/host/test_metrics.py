@@ -1,4 +1,4 @@
-"""The figures of an extension's calls, in made-up time."""
+"""The figures of an extension's calls, in virtual time."""
 
 from __future__ import annotations
 

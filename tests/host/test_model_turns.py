@@ -69,7 +69,7 @@ def host_of(root: Path, **options: Any) -> Host:
 
 
 async def ask_many(host: Host, calls: int, size: int) -> list[dict[str, Any]]:
-    """Has the model make so many tool calls with outputs of this size, and returns what it was told."""
+    """Has the model make so many tool calls with outputs of this size, and returns the results that it got."""
     await host.ready("greedy")
     result = await host.complete("greedy:local:many", messages=[user(f"{calls} {size}")], use_tools=True)
     (received,) = result.content
@@ -78,7 +78,7 @@ async def ask_many(host: Host, calls: int, size: int) -> list[dict[str, Any]]:
 
 
 async def read_endlessly(host: Host, **options: Any) -> None:
-    """Reads an answer that never ends, as fast as it comes, until its time has passed: at either end."""
+    """Reads a response that never ends, as fast as it comes, until its time has passed: at either end."""
     await host.ready("greedy")
     try:
         async with host.stream("greedy:local:endless", messages=[user("go on")], **options) as answer:

@@ -53,7 +53,7 @@ async def denied(peer: Peer, method: str, params: object) -> str:
     return caught.value.message
 
 
-# -- whose connection it is
+# -- identity by connection
 
 
 @pytest.mark.parametrize("method", ["memory.append", "memory.query"])
@@ -163,11 +163,11 @@ async def test_a_prompt_is_one_escaped_line() -> None:
     assert len(question) < 500
 
 
-# -- taking away
+# -- revocation
 
 
 async def ended_by(revoke: Callable[[], object], action: Callable[[], Any]) -> PermissionDenied:
-    """Returns what a call or a stream ends with when a permission is taken away while it runs."""
+    """Returns the error of a call or a stream whose permission is revoked while it runs."""
     errors: list[PermissionDenied] = []
 
     async def run() -> None:
@@ -406,7 +406,7 @@ async def test_a_revocation_ends_host_calls_of_the_extension() -> None:
         notes.gate.revoke("memory.read")
 
 
-# -- what nobody knows, and policies that fail
+# -- unknown methods, and policies that fail
 
 
 async def test_an_unknown_method_and_an_unknown_permission_are_refused() -> None:
@@ -470,7 +470,7 @@ SAVE = ECHO | {"name": "save"}
 
 
 def saves(child: Peer) -> None:
-    """Lets an extension save what its tool is given."""
+    """Has an extension store the input of its tool."""
 
     @child.handle("tool.call")
     async def save(params: Any, ctx: Context) -> str:
@@ -536,7 +536,7 @@ async def test_an_old_extension_without_a_parent_acts_on_its_own_authority_and_t
 
 
 def of_old(child: Peer) -> None:
-    """Lets an extension save something in its tool without a word about for whom."""
+    """Has an extension store something in its tool without naming the parent call."""
 
     @child.handle("tool.call")
     async def save(params: Any) -> str:
@@ -553,7 +553,7 @@ async def test_where_a_parent_is_required_a_call_without_one_is_refused_and_reco
         of_old(b_child)
         async with hosted(id="a", methods=joined(b)) as (_, a_child):
             assert await a_child.call("host/call_b", {}) == "permission denied: it names no parent"
-        assert await b.call_tool("save", {}) == "saved"  # no other caller is there to be taken for it
+        assert await b.call_tool("save", {}) == "saved"  # there is no other caller
         await b_child.call("memory.append", {"namespace": "b", "content": "of its own"})
     appends = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
     assert [(event.allowed, event.handling) for event in appends] == [(False, ("a",)), (True, ()), (True, ())]
@@ -802,7 +802,7 @@ async def test_a_custom_gate_is_used_unchanged() -> None:
     assert [(decision.method, decision.allowed) for decision in decisions] == [("memory.query", False)]
 
 
-# -- what one extension asks for and another may not do
+# -- calls of one extension that another has no permission for
 
 
 async def test_a_permission_error_of_another_extension_is_not_forwarded() -> None:
@@ -820,7 +820,7 @@ async def test_a_permission_error_of_another_extension_is_not_forwarded() -> Non
     assert caught.value.meaning is Meaning.INTERNAL
 
 
-# -- policies that take their time
+# -- slow policies
 
 
 async def test_a_slow_policy_delays_only_the_call_of_the_host_that_it_decides() -> None:

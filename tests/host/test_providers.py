@@ -157,7 +157,7 @@ def asking(*names: str) -> ProviderResult:
 
 
 class Scripted:
-    """A model that answers what it is told to, and remembers what it was asked."""
+    """A model with given responses, which records its requests."""
 
     def __init__(self, *answers: ProviderResult) -> None:
         self.answers = [*answers]
@@ -341,7 +341,7 @@ async def test_without_a_total_time_a_response_may_take_for_ever() -> None:
 
 
 class Calls:
-    """Tools that give what they are told to, and remember with what they were called."""
+    """Tools with given results, which record their calls."""
 
     def __init__(self, output: str | Exception = "sunny") -> None:
         self.output = output

@@ -277,7 +277,7 @@ def test_a_loop_of_crashes_waits_ever_longer_until_it_ends(policy: RestartPolicy
         decision = decide_restart(policy, history, now=now, random=random.random)
         if isinstance(decision, GiveUp):
             break
-        # Each is at least half of twice the one before: chance takes no more than half.
+        # Each is at least half of twice the one before: jitter takes no more than half.
         assert not delays or decision.delay >= min(delays[-1], policy.longest_delay / 2) * (1 - 1e-9)
         delays.append(decision.delay)
         history = decision.history

@@ -126,7 +126,7 @@ class Copy:
 
 
 class Stage:
-    """A supervisor, the copies that it has started, and what it told."""
+    """A supervisor, the copies that it has started, and its events."""
 
     def __init__(self, supervision: SupervisionPolicy, start: Callable[[int], Any] | None, **options: Any) -> None:
         self.copies: list[Copy] = []
@@ -605,7 +605,7 @@ async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_un
             raise RemoteError(method="tool.call", code=1, message="no", data=None, meaning=None)
 
         for _ in range(5):
-            with pytest.raises(RemoteError):  # an answer is a sign of life
+            with pytest.raises(RemoteError):  # a response is a sign of life
                 await stage.supervisor.call(refuse)
         for _ in range(2):
             with pytest.raises(CallTimeout):
@@ -843,7 +843,7 @@ async def test_a_stop_and_a_reload_at_once_both_return_and_the_last_one_holds() 
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, stage.supervisor.stop)
-            tasks.start_soon(ask, stage.supervisor.reload)  # before the owner has heard of the stop
+            tasks.start_soon(ask, stage.supervisor.reload)  # before the owner is notified of the stop
         is_reloaded = called[-1] == stage.supervisor.reload
         assert stage.supervisor.state is (ExtensionState.READY if is_reloaded else ExtensionState.STOPPED)
         assert len(stage.kinds(ExtensionStopped)) == 1
@@ -939,5 +939,5 @@ async def test_an_extension_that_is_slow_for_a_while_recovers() -> None:
         link.answers_pings = False
         await stage.until(lambda: stage.supervisor.state is ExtensionState.DEGRADED)
         link.answers_pings = True
-        link.last_received_at = anyio.current_time()  # what it had to say comes at last
+        link.last_received_at = anyio.current_time()  # its messages arrive at last
         await stage.until(lambda: len(stage.kinds(ExtensionRecovered)) == 1)

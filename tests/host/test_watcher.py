@@ -17,7 +17,7 @@ pytestmark = pytest.mark.loops
 
 
 class Seen:
-    """What a watcher has told so far."""
+    """The reports of a watcher so far."""
 
     def __init__(self) -> None:
         self.changes: list[FolderChanged] = []
@@ -75,7 +75,7 @@ async def test_a_file_that_is_rewritten_with_the_same_content_is_not_a_change(no
     async with watching({"notes": str(notes)}) as seen:
         (notes / "notes.py").write_text("one = 1\n", encoding="utf-8")
         os.utime(notes / "notes.py", (1, 1))
-        (notes / "more.py").write_text("", encoding="utf-8")  # what is told is this one
+        (notes / "more.py").write_text("", encoding="utf-8")  # this one is reported
         await seen.until(lambda: bool(seen.changes))
     assert str(notes / "more.py") in seen.changes[0].paths
     assert len({change.digest for change in seen.changes}) == len(seen.changes)
@@ -90,7 +90,7 @@ async def test_a_file_that_is_gone_is_a_change(notes: Path) -> None:
 
 async def test_a_folder_that_cannot_be_read_is_reported_without_a_digest(notes: Path) -> None:
     async with watching({"notes": str(notes)}) as seen:
-        notes.joinpath(*["folder"] * 70).mkdir(parents=True)  # deeper than anybody digests
+        notes.joinpath(*["folder"] * 70).mkdir(parents=True)  # deeper than the limit of a digest
         await seen.until(lambda: bool(seen.changes) and seen.changes[-1].digest is None)
 
 

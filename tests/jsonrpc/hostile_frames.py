@@ -41,7 +41,7 @@ def string_of(text: bytes) -> bytes:
     return b'["' + text * ((ROOM - 8) // len(text)) + b'"]'
 
 
-# Built when they are asked for: together they would take 100 MiB.
+# Built on request: together they would take 100 MiB.
 FRAMES: dict[str, tuple[Callable[[], bytes], Verdict]] = {
     "empty objects": (lambda: request(full_of(b"{}")), "refused unread"),
     "small objects": (lambda: request(full_of(b'{"a":{}}')), "refused unread"),
@@ -90,7 +90,7 @@ DECODE_PARAMS = get_params_decoder(Any)
 
 
 def judge(frame: bytes) -> Verdict:
-    """Returns what becomes of a frame: all the work that it makes for the loop is done here."""
+    """Returns the verdict on a frame: all the work that it makes for the loop is done here."""
     message = CODEC.decode(frame)
     if not isinstance(message, Request):
         return "refused unread"

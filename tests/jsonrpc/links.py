@@ -44,7 +44,7 @@ def link(
     limits: dict[str, Any] | None = None,
     **options: Any,
 ) -> Connection:
-    """Returns a new connection, with cancellation in the way of LSP unless told otherwise."""
+    """Returns a new connection, with the cancellation of LSP by default."""
     chosen = Limits(**(limits or {}))
     cancelling = None if rule is None else CancellationFormat("$/cancelRequest", member, rule)
     return Connection(framing(chosen), JsonCodec(chosen), limits=chosen, cancellation=cancelling, **options)
@@ -72,7 +72,7 @@ def frame(*values: object) -> bytes:
 
 
 def read(data: bytes) -> list[Any]:
-    """Returns what stands in these frames."""
+    """Returns the messages of these frames."""
     frames = ContentLength().feed(data)
     return [json.loads(bytes(body)) for body in frames if not isinstance(body, SkippedFrame)]
 
@@ -112,10 +112,10 @@ def receive_request(connection: Connection, id: object = 1, **members: object) -
 
 
 def sent_messages(connection: Connection) -> list[Any]:
-    """Returns what the link itself has answered since the last time."""
+    """Returns what the link itself has sent since the last time."""
     return read(connection.data_to_send())
 
 
 def codes(answers: list[Any]) -> list[tuple[object, object]]:
-    """Returns id and error number of each answer."""
+    """Returns id and error number of each response."""
     return [(answer["id"], answer["error"]["code"]) for answer in answers]

@@ -45,7 +45,7 @@ def array_of(element: str, count: int) -> str:
     return "[" + ",".join([element] * count) + "]"
 
 
-NULL = "null as it was sent"  # tells JSON's null from a member that is absent
+NULL = "null as it was sent"  # distinguishes JSON's null from an absent member
 
 
 def show(message: Any) -> Any:
@@ -104,7 +104,7 @@ def test_a_frame_may_be_a_bytearray() -> None:
     assert show(CODEC.decode(bytearray(b" " + frame))) == show(CODEC.decode(frame))
 
 
-# -- the quick way and the careful way
+# -- the fast path and the parser
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 VALUES = st.recursive(
@@ -127,7 +127,7 @@ SPACE = st.text(" \t\r\n", max_size=2)
 
 @st.composite
 def written_messages(draw: Callable[..., Any]) -> tuple[bytes, bytes]:
-    """Draws one message twice: in our own words, and as somebody else might write it."""
+    """Draws one message twice: in our own form, and as another program might write it."""
     members = {"jsonrpc": "2.0", **{name: draw(value) for name, value in draw(st.sampled_from(KINDS)).items()}}
     unknown = draw(st.dictionaries(NAMES.filter(lambda name: name not in KNOWN), VALUES, max_size=2))
     escape = draw(st.booleans())
@@ -146,7 +146,7 @@ KNOWN = {"jsonrpc", "id", "method", "params", "result", "error"}
 @given(written=written_messages())
 def test_order_white_space_escapes_and_unknown_members_change_nothing(written: tuple[bytes, bytes]) -> None:
     ours, theirs = (show(decode(text)) for text in written)
-    # The text of an id is kept, so two ways of writing the same are told apart by it and filed under one key.
+    # The text of an id is preserved, so two forms of one id differ in text and have the same key.
     ours, theirs = (
         tuple(normalize_id(field) if isinstance(field, bytes) else field for field in one) for one in (ours, theirs)
     )
@@ -370,7 +370,7 @@ def test_ids_of_different_types_have_different_keys() -> None:
     assert len({normalize_id(id) for id in (b"1", b"1.0", b'"1"', b"true", b"null", b"10e-1")}) == 6
 
 
-# -- answers that are none
+# -- malformed responses
 
 
 @pytest.mark.parametrize(
@@ -482,7 +482,7 @@ def test_a_batch_that_is_not_json_is_one_parse_error() -> None:
     assert meaning_of('[{"jsonrpc":"2.0","id":1,"method":"m"},{"jsonrpc"]') == PARSE_ERROR
 
 
-# -- how deep and how much
+# -- depth and number of values
 
 
 @pytest.mark.parametrize(
@@ -572,7 +572,7 @@ def test_thousands_of_numbers_that_are_slow_to_read_are_refused(number: str, cou
 @pytest.mark.parametrize("form", ["[%s]", "[-%s]", "[0.%s]", "[1e%s]", '{"a":[1,%s,2]}', '["",%s]'])
 @pytest.mark.parametrize("before", range(0, 130, 13))
 def test_a_number_may_have_so_many_digits_and_no_more(form: str, before: int) -> None:
-    """Wherever in the frame it stands."""
+    """At any position of the frame."""
     params = json.dumps([" " * before])[:-1] + "," + form
     assert meaning_of(request(params % ("7" * 129) + "]")) == (b"1", Meaning.TOO_LARGE)
     assert isinstance(decode(request(params % ("7" * 128) + "]")), Request)

@@ -56,7 +56,7 @@ INVALID = ERROR_CODES[Meaning.INVALID_REQUEST]
 TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]
 
 
-# -- calls of ours
+# -- our calls
 
 
 def test_a_call_is_one_request_and_its_response_one_event() -> None:
@@ -88,7 +88,7 @@ def test_ids_wrap_around_after_the_largest_and_skip_ids_in_use(monkeypatch: pyte
     connection.cancel_call(second)
     receive(connection, success(3))
     assert [call(connection).id for _ in range(2)] == [b"4", b"5"]
-    assert call(connection).id == b"3"  # 1 is open, 2 may still be answered
+    assert call(connection).id == b"3"  # 1 is open, 2 may still get a response
     receive(connection, success(2), success(1))
     assert [call(connection).id for _ in range(2)] == [b"1", b"2"]
     assert third.error is None
@@ -175,7 +175,7 @@ def test_a_call_that_cannot_be_framed_is_not_filed() -> None:
     assert connection.calls == {}
 
 
-# -- replies that nobody asked for
+# -- unexpected responses
 
 
 def test_a_second_response_is_dropped_and_counted() -> None:
@@ -259,7 +259,7 @@ def test_the_first_violation_is_preserved() -> None:
     assert connection.violation is first
 
 
-# -- giving up
+# -- abandoned calls
 
 
 def test_an_abandoned_call_is_cancelled_by_the_method_of_the_dialect() -> None:
@@ -334,7 +334,7 @@ def test_the_next_deadline_is_the_first_of_calls_and_requests() -> None:
     assert connection.find_expired_calls(7.0) == [early, late]
 
 
-# -- requests of theirs
+# -- requests of the remote peer
 
 
 def test_a_request_is_an_event_and_its_response_a_frame() -> None:
@@ -498,7 +498,7 @@ def test_a_refusal_never_responds_to_an_open_request_of_the_same_id(text: str) -
     assert read(connection.respond(served, b"1")) == [success(5, 1)]
 
 
-# -- the window
+# -- the concurrency limit
 
 
 def test_beyond_the_concurrency_limit_a_request_is_busy_at_once() -> None:
@@ -579,7 +579,7 @@ def test_events_come_in_the_order_of_arrival() -> None:
     assert events[2] is opened
 
 
-# -- notifications that belong to somebody
+# -- notifications with a subscriber
 
 
 def tick(n: int) -> dict[str, object]:
@@ -643,7 +643,7 @@ def test_a_link_without_a_clock_is_never_late() -> None:
     assert not connection.should_yield()
 
 
-# -- their cancellations
+# -- cancellations of the remote peer
 
 
 @pytest.mark.parametrize("rule", get_args(CancelResponse))
@@ -786,7 +786,7 @@ def test_an_error_that_belongs_to_no_call_is_an_event() -> None:
     assert isinstance(event, Failure)
 
 
-# -- frames that are none
+# -- bad frames
 
 
 def test_a_bad_frame_ends_the_link_and_what_came_before_is_served() -> None:
@@ -820,7 +820,7 @@ def test_stray_text_is_an_event_and_gets_no_response() -> None:
     assert connection.data_to_send() == b""
 
 
-# -- batches of theirs
+# -- batches of the remote peer
 
 
 def test_a_batch_gets_a_response_in_one_frame_when_the_last_response_is_there() -> None:
@@ -937,7 +937,7 @@ def test_errors_too_large_together_become_one() -> None:
     assert codes(sent_messages(connection)) == [(None, TOO_LARGE)]
 
 
-# -- batches of ours
+# -- our batches
 
 
 def open_batch(connection: Any, count: int) -> list[OutboundCall]:

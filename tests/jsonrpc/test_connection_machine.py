@@ -18,7 +18,7 @@ from becket.jsonrpc.messages import Failure, NotificationMessage
 
 WINDOW = 3
 OWN_CODE = 777  # the number of errors that a handler chose
-REFUSALS = {-32700, -32600, 1002, 1004, 1005}  # what a link answers by itself
+REFUSALS = {-32700, -32600, 1002, 1004, 1005}  # what a link sends by itself
 ENDS = st.sampled_from([0, 1])
 NONSENSE = [
     "{",
@@ -47,18 +47,18 @@ NONSENSE = [
 
 
 class End:
-    """One end, and what the model knows of it."""
+    """One end, and its state in the model."""
 
     def __init__(self, framing: FramingFactory, rule: CancelResponse) -> None:
-        # Nonsense must not end the link here: the limit of stray answers has tests of its own.
+        # Invalid messages must not end the link here: the limit of stray responses has tests of its own.
         self.connection = link(
             framing, rule=rule, limits={"inbound_requests": WINDOW, "stray_replies": 10**9}, ping="ping"
         )
         self.encode = self.connection.framing.encode
-        self.watch = framing(self.connection.limits)  # reads along what this side sends
-        self.sent = b""  # what the other side has not read yet
+        self.watch = framing(self.connection.limits)  # decodes what this end sends
+        self.sent = b""  # what the other end has not read yet
         self.open: dict[int, OutboundCall] = {}
-        self.tokens: dict[int, int] = {}  # what a call asked for, by the call
+        self.tokens: dict[int, int] = {}  # the request of each call
         self.settled: Counter[int] = Counter()
         self.kept: list[OutboundCall] = []  # ids of objects are unique only while they live
         self.serving: list[InboundRequest] = []
@@ -289,14 +289,14 @@ class Links(RuleBasedStateMachine):
         for to in (0, 1, 0, 1):
             self.deliver(to, 10**9)
         self.check_cancellations_have_arrived()
-        for _ in range(3 + sum(len(side.kept) for side in self.sides)):  # a full window may take its turns
+        for _ in range(3 + sum(len(side.kept) for side in self.sides)):  # waiting calls take several turns
             for to in (0, 1):
                 self.deliver(to, 10**9)
                 for request in self.sides[to].serving[:]:
                     self.sides[to].serving.remove(request)
                     self.close_request(self.sides[to], request, "answer")
         if all(side.is_open for side in self.sides):
-            assert [side.open for side in self.sides] == [{}, {}]  # nobody waits for ever
+            assert [side.open for side in self.sides] == [{}, {}]  # no call waits for ever
             assert [side.heard for side in self.sides] == [side.told for side in reversed(self.sides)]
         for at in (0, 1):
             self.close(at)

@@ -58,7 +58,7 @@ def kind_by_codec(value: Json) -> str | None:
 
 
 def mended(value: Json) -> Json:
-    """Returns a message without the habits of others that are read all the same."""
+    """Returns a message without the deviations that are accepted."""
     if isinstance(value, list):
         return [mended(member) for member in value]
     if not isinstance(value, dict):
@@ -68,7 +68,7 @@ def mended(value: Json) -> Json:
         if members.get("params", {}) is None:
             del members["params"]  # null for none
         elif not isinstance(members.get("params", {}), dict | list):
-            members["params"] = {}  # refused by who reads params, as params that do not fit
+            members["params"] = {}  # refused by the decoder of params, as invalid params
         return members
     members.pop("params", None)
     if "result" in members and members.get("error", {}) is None:
@@ -77,7 +77,7 @@ def mended(value: Json) -> Json:
         message = error.get("message")
         members["error"] = {**error, "message": message if isinstance(message, str) else ""}
         if "result" not in members:
-            members.setdefault("id", None)  # they could not tell what they are answering
+            members.setdefault("id", None)  # they do not name their request
     return members
 
 

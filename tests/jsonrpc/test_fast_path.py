@@ -58,7 +58,7 @@ def outcome(text: str) -> tuple[object, ...]:
             case InboundRequest():
                 shown.append(("request", event.id, event.method, None if event.params is None else bytes(event.params)))
             case NotificationMessage() if event.method == "tick":
-                claimed.append(bytes(event.params or b""))  # whoever hands events out finds the same function
+                claimed.append(bytes(event.params or b""))  # the same function receives the events
             case NotificationMessage():
                 shown.append(("told", event.method, None if event.params is None else bytes(event.params)))
             case Failure():

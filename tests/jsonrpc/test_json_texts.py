@@ -25,7 +25,7 @@ def success(result: bytes) -> bytes:
 
 
 def meaning_of(message: Message) -> Meaning | None:
-    """Returns what a request is refused with, None if a handler gets to see its params."""
+    """Returns the error of a request, None if a handler gets its params."""
     if isinstance(message, Invalid):
         return message.meaning
     assert isinstance(message, Request)
@@ -42,7 +42,7 @@ def params_of(frame: bytes) -> Any:
 
 
 def result_of(frame: bytes) -> Any:
-    """Returns a result, or what stands in its place."""
+    """Returns a result, or the error in its place."""
     message = CODEC.decode(frame)
     if not isinstance(message, Success):
         return message

@@ -16,7 +16,7 @@ LIMITS = Limits(id_bytes=32)
 
 
 def scan(message: bytes, size: int = 7) -> Outline | None:
-    """Returns what is found in a message that comes in pieces of this size."""
+    """Returns what is found in a message that comes in chunks of this size."""
     scanner = MessageScanner(LIMITS)
     for start in range(0, len(message), size):
         scanner.feed(message[start : start + size])

@@ -154,7 +154,7 @@ def test_a_descriptor_shows_what_it_is(descriptor: object, shown: str) -> None:
     assert repr(descriptor) == shown
 
 
-# -- what type checkers are told
+# -- types for type checkers
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_the_log_line_cannot_be_forged_by_the_name_of_a_method(caplog: pytest.Lo
 
 
 class Tap(MemoryTransport):
-    """A transport that keeps what has come to it."""
+    """A transport that records what is written to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class Tap(MemoryTransport):
 
 @asynccontextmanager
 async def tapped_pair(**limits: int) -> AsyncIterator[tuple[Peer, Peer, Tap]]:
-    """Yields a caller, a server, and the wire on which the answers come back."""
+    """Yields a caller, a server, and the wire of the responses."""
     left, right = Tap(), Tap()
     left.other, right.other = right, left
     chosen = Limits().but(**limits)

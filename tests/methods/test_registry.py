@@ -28,7 +28,7 @@ def invoke(one: Handler, params: Raw | None, context: object) -> Any:
 
 
 def handler(function: Any, **options: bool) -> Handler:
-    """Returns what a registry makes of a function."""
+    """Returns the handler that a registry builds from a function."""
     registry = Registry()
     registry.handle("m", **options)(function)
     found = registry.get("m")
@@ -372,7 +372,7 @@ RUN: Stream[Add, Count, Any] = Stream("run", Add, Count, events={"tick": EventRe
 
 
 def described(descriptor: Any, function: Any) -> Handler:
-    """Returns what a registry makes of a function for a descriptor."""
+    """Returns the handler that a registry builds from a function and a descriptor."""
     registry = Registry()
     register = registry.on if isinstance(descriptor, Notification) else registry.handle
     register(descriptor)(function)

@@ -25,8 +25,8 @@ Message = dict[str, Any]
 
 
 def frame(message: object) -> bytes:
-    """Returns a message, or a batch of them, as it stands on the wire."""
-    body = json.dumps(message, separators=(",", ":")).encode()  # as we write it: the short way in
+    """Returns a message, or a batch of them, in its wire form."""
+    body = json.dumps(message, separators=(",", ":")).encode()  # as we write it: decoded by the fast path
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
@@ -46,7 +46,7 @@ def refusal(called: Message, code: int, message: str = "no", **more: object) -> 
     return {"jsonrpc": "2.0", "id": called["id"], "error": {"code": code, "message": message, **more}}
 
 
-TURNS = 20  # of the loop; a message in memory needs two or three, and an answer as many
+TURNS = 20  # of the loop; a message in memory needs two or three, and its response as many
 
 
 async def settled() -> None:
@@ -57,7 +57,7 @@ async def settled() -> None:
 
 
 class Script:
-    """A transport whose other end is the test."""
+    """A transport whose remote end is the test."""
 
     def __init__(self) -> None:
         self.queued = 0
@@ -72,7 +72,7 @@ class Script:
     # -- what the test does
 
     def send(self, *messages: object) -> None:
-        """Says these messages, which arrive in one piece."""
+        """Sends these messages, which arrive in one chunk."""
         self._receiver.data_received(b"".join(frame(message) for message in messages))
 
     async def receive(self) -> Any:
@@ -85,17 +85,17 @@ class Script:
         return self._received[self._next - 1]
 
     def unread(self) -> list[Any]:
-        """Returns what the peer has sent and nobody has heard yet."""
+        """Returns what the peer has sent and the test has not received yet."""
         rest, self._next = self._received[self._next :], len(self._received)
         return rest
 
     def make_room(self) -> None:
-        """Takes all that the peer believes to be queued."""
+        """Takes all that the peer has queued."""
         self.queued = 0
         self._receiver.write_queue_drained()
 
     def leave(self) -> None:
-        """Says no more, for ever."""
+        """Sends nothing any more."""
         self._receiver.input_ended(build_remote_close)
 
     # -- what the peer does

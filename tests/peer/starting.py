@@ -19,7 +19,7 @@ QUICK = Limits(stdin_grace=0.05, term_grace=0.05, flush_grace=0.05)
 async def ready_child(
     name: str, *arguments: object, limits: Limits = QUICK, **options: Any
 ) -> AsyncGenerator[tuple[Peer, dict[str, Any]], None]:
-    """Yields a peer of this child and what the child has said of itself, once it has."""
+    """Yields a peer of this child and the child's first notification about itself."""
     output: dict[str, Any] = {}
     is_ready = anyio.Event()
     async with Peer.connect_process(child(name, *arguments), limits=limits, **options) as peer:

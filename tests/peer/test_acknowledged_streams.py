@@ -57,7 +57,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Gathered:
-    """Joins what was said, and holds the last event against it."""
+    """Joins the events, and compares the last one with them."""
 
     def __init__(self, params: Turn) -> None:
         self._stream = params.stream
@@ -132,7 +132,7 @@ async def collect(run: CallStream[Any, Any], seen: list[object]) -> None:
         seen.append(event)
 
 
-# -- how they end well
+# -- results
 
 
 async def test_the_result_is_made_of_the_events_and_the_response_only_acknowledges() -> None:
@@ -268,7 +268,7 @@ async def test_a_stream_whose_response_acknowledges_works_with_marked_events_and
                 assert len([event async for event in run]) == 1001
 
 
-# -- how they fail
+# -- failures
 
 
 async def test_an_error_instead_of_the_acknowledgement_fails_the_stream() -> None:
@@ -419,7 +419,7 @@ async def test_streams_that_end_with_their_link_have_an_error_each() -> None:
     assert errors[0] is not errors[1]
 
 
-# -- giving them up
+# -- abandoned streams
 
 
 @pytest.mark.parametrize("is_acknowledged", [True, False])
@@ -440,7 +440,7 @@ async def test_leaving_a_stream_early_sends_its_cancel_request(is_acknowledged: 
 
 
 async def answered(peer: Any, script: Script) -> object:
-    """Returns what a call is answered with: the link still works."""
+    """Returns the response to a call: the link still works."""
     results: list[object] = []
 
     async def call() -> None:
@@ -604,7 +604,7 @@ async def test_requests_of_the_remote_peer_are_served_while_a_stream_continues()
         assert await run.result() == ""
 
 
-# -- their time
+# -- timeouts
 
 
 @in_virtual_time
@@ -643,7 +643,7 @@ def test_a_stream_that_falls_silent_times_out_and_is_cancelled_with_that_reason(
             cancel = script.unread()[-1]
             assert cancel["params"] == {"stream": "a", "reason": CancelReason.TIMED_OUT}
         await settled()
-        assert script.unread() == []  # leaving it now says no more
+        assert script.unread() == []  # leaving it now sends nothing more
 
     run(main)
 

@@ -20,7 +20,7 @@ HELLO = b'{"jsonrpc":"2.0","method":"hello"}'
 
 
 async def lost(before: bytes, bad: bytes, rest: bytes, framing: FramingFactory) -> ConnectionLost:
-    """Returns how a link ends whose child says hello and then this; its process must be gone, and hello be heard."""
+    """Returns how a link ends whose child sends hello and then this; the process must end, and hello arrive."""
     received: list[Any] = []
     command = child("writes_to_stdout", (before + bad).hex(), rest.hex())
     with anyio.fail_after(60):
@@ -30,7 +30,7 @@ async def lost(before: bytes, bad: bytes, rest: bytes, framing: FramingFactory) 
             with ProcessWatch(peer.process.pid) as process:
                 with pytest.raises(ConnectionLost) as caught:
                     await peer.call("anything")
-                await process.gone()  # nobody has closed the peer
+                await process.gone()  # the peer was not closed
 
     assert len(received) == 1
     assert caught.value.reason is DisconnectReason.REMOTE_VIOLATION

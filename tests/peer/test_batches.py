@@ -34,7 +34,7 @@ class Sum(Struct):
     total: int
 
 
-# -- ours
+# -- sent batches
 
 
 async def test_each_call_of_a_batch_has_its_own_outcome_in_the_order_of_the_calls() -> None:
@@ -204,7 +204,7 @@ async def test_a_batch_waits_for_a_slot_like_any_call_and_frees_it() -> None:
         script.send(response(last))
 
 
-# -- theirs
+# -- received batches
 
 
 async def test_an_incoming_batch_gets_a_response_in_one_frame_when_the_last_handler_is_done() -> None:

@@ -107,7 +107,7 @@ async def test_a_thousand_calls_are_in_flight_at_once() -> None:
     assert results == set(range(1000))
 
 
-# -- errors that the other side answers with
+# -- errors of the remote peer
 
 
 @pytest.mark.parametrize("meaning", list(Meaning))
@@ -342,7 +342,7 @@ async def test_an_error_that_belongs_to_no_call_is_logged_and_ignored(caplog: py
     assert "what was that?" in record.getMessage()
 
 
-# -- the window of calls
+# -- the concurrency limit of calls
 
 
 async def test_calls_beyond_the_concurrency_limit_wait_for_a_slot_and_leave_in_order() -> None:
@@ -456,7 +456,7 @@ async def test_a_call_that_is_cancelled_when_it_has_just_got_its_slot_hands_it_o
         tasks.start_soon(peer.call, "third")
         await settled()
         script.send(response(called))
-        scope.cancel()  # before the one that was woken could go on
+        scope.cancel()  # before the one that was woken could continue
 
         while (messages := await script.receive())["method"] != "third":
             assert messages["method"] in ("given up", "$/cancelRequest")  # on trio it may have left already
@@ -544,7 +544,7 @@ async def test_both_peers_call_each_other_at_once() -> None:
             @peer.handle("meet")
             async def meet() -> str:
                 meeting[mine].set()
-                await meeting[theirs].wait()  # neither answers before both were asked
+                await meeting[theirs].wait()  # neither responds before both got a request
                 return mine
 
         serve(left, "left", "right")
@@ -577,7 +577,7 @@ async def test_a_handler_may_call_back_and_be_called_back_again() -> None:
             assert await left.call("down", [20]) == list(range(20, -1, -1))
 
 
-# -- telling
+# -- notifications
 
 
 async def test_a_notification_is_handled_and_never_gets_a_response() -> None:
@@ -709,7 +709,7 @@ async def test_a_ping_to_a_peer_that_does_not_read_times_out() -> None:
             await peer.ping(timeout=0.01)
 
 
-# -- how a call is written down
+# -- arguments of a call
 
 
 async def test_the_error_for_an_unknown_dialect_lists_the_known_ones() -> None:

@@ -108,7 +108,7 @@ async def test_the_late_response_to_a_cancelled_call_is_not_counted_as_a_violati
             script.send(response(called, "too late"))
 
         assert not peer.is_closed
-        script.send(response({"id": 4711}))  # to nothing that was ever asked
+        script.send(response({"id": 4711}))  # to no request
         assert peer.is_closed
 
 
@@ -255,7 +255,7 @@ async def test_a_handler_that_swallows_the_cancellation_responds_normally() -> N
 
 
 class Steps:
-    """How far a handler has come, and what lets it go on."""
+    """The progress of a handler, and the event that lets it continue."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -431,7 +431,7 @@ async def lose(peer: Peer) -> None:
         await peer.call("work")
 
 
-# -- what names nothing
+# -- cancellations without a request
 
 
 @pytest.mark.parametrize(
@@ -613,7 +613,7 @@ async def test_a_cancelled_caller_gets_only_its_cancellation() -> None:
             tasks.cancel_scope.cancel()
 
         assert isinstance(outcome[0], anyio.get_cancelled_exc_class())
-        with pytest.raises(RemoteError) as caught:  # whereas one that is still wanted is told
+        with pytest.raises(RemoteError) as caught:  # whereas a caller that still waits gets the error
             await responds_with_cancelled(left, right)
 
     assert caught.value.meaning is Meaning.CANCELLED

@@ -47,7 +47,7 @@ WAYS: dict[str, Way] = {
 }
 
 
-# -- calls of ours
+# -- our calls
 
 
 @pytest.mark.parametrize("way", list(WAYS.values()), ids=list(WAYS))
@@ -146,7 +146,7 @@ async def test_cancelled_waits_for_the_end_leave_nothing_behind() -> None:
         assert len(gc.get_objects()) - before < 500
 
 
-# -- requests of theirs
+# -- requests of the remote peer
 
 
 async def test_closing_cancels_every_handler_whose_clean_up_runs() -> None:
@@ -379,7 +379,7 @@ def test_a_peer_whose_loop_has_ended_fails_at_once_and_never_hangs(backend: str,
 
 
 class Stuck(Script):
-    """An end of a link that takes nothing."""
+    """An end of a link that reads nothing."""
 
     def write(self, data: bytes) -> None:
         super().write(data)

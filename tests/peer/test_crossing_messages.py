@@ -34,7 +34,7 @@ async def test_a_response_that_came_before_the_pipe_broke_is_delivered() -> None
                 theirs.recv(1000)
                 theirs.send(b'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":42}')
                 theirs.close()
-                peer.notify_nowait("tell", ["x" * 100_000])  # breaks before the answer was read
+                peer.notify_nowait("tell", ["x" * 100_000])  # breaks before the response was read
     assert answers == [42]
 
 

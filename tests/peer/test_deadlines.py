@@ -86,7 +86,7 @@ async def test_a_deadline_shrinks_through_nested_calls_and_never_grows() -> None
             async def down(params: dict[str, int], ctx: Context) -> None:
                 seen.append(ctx.remaining())
                 if params["levels"]:
-                    # It asks for far more time than the caller has given it.
+                    # It sets a far longer timeout than the caller has given it.
                     await ctx.call("down", {"levels": params["levels"] - 1}, timeout=1000)
 
         serve(left)
@@ -179,7 +179,7 @@ async def test_a_nonsensical_deadline_is_ignored() -> None:
             assert (received["id"], "result" in received or received["error"]["code"] == -32602) == (id, True)
         for id, timeout in enumerate([0, -5, -(10**30), 10**400], start=100):
             script.send(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
-            assert (await script.receive())["id"] == id  # refused or served, but answered
+            assert (await script.receive())["id"] == id  # refused or served, but with a response
         script.send(request(200, "x"))
         assert (await script.receive())["result"] == "served"
 
@@ -299,7 +299,7 @@ async def test_calls_within_calls_are_refused_beyond_the_limit_and_work_at_every
             with pytest.raises(RemoteError) as caught:
                 await left.call("down", {"levels": limit + 1})
 
-        assert caught.value.meaning in (Meaning.BUSY, Meaning.INTERNAL)  # the innermost is busy; what it breaks, is not
+        assert caught.value.meaning in (Meaning.BUSY, Meaning.INTERNAL)  # busy for the innermost call only
         assert await left.call("down", {"levels": 1}) == 1
 
 

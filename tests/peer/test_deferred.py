@@ -1,4 +1,4 @@
-"""A plain handler may return a result that is settled later: the response is sent then, and nothing is kept."""
+"""A plain handler may return a result that is settled later: the response is sent then, and nothing is left."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.loops
 
 
 def result_of(received: Any) -> Any:
-    """Returns what a request was answered with."""
+    """Returns the response to a request."""
     return received["result"]
 
 
@@ -223,7 +223,7 @@ async def test_events_after_the_response_are_not_held_back_by_credit(dialect: st
         @right.handle("work")
         async def work(params: Any, ctx: Context) -> None:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(send, ctx, 300)  # one that waits for credit by the time of the answer
+                tasks.start_soon(send, ctx, 300)  # one that waits for credit when the response is sent
                 await settled()
                 ctx.respond("accepted")
             await send(ctx, 300)
@@ -246,7 +246,7 @@ async def test_events_after_the_response_are_not_held_back_by_credit(dialect: st
     assert [*taken, *late] == [{"n": number} for number in range(300)] * 2
 
 
-# -- what becomes of the rest
+# -- after the response
 
 
 @pytest.mark.parametrize("error", [RpcError(Meaning.BUSY, "no"), ValueError("no")])
@@ -329,7 +329,7 @@ async def test_the_id_of_a_finished_request_may_be_used_again_while_its_function
         may_end.set()
         await settled()
         assert sorted(ended) == [1, 2]
-        assert script.unread() == []  # they answered nothing in the name of the one that waits
+        assert script.unread() == []  # they sent no response for the pending request
         script.send(notification("$/cancelRequest", {"id": 7}))
         assert (await script.receive())["error"]["code"] == -32800
 

@@ -92,7 +92,7 @@ async def test_a_marked_event_reaches_its_call_and_the_handler_and_gives_its_cre
 
         @right.handle("count")
         async def count(_: Any, ctx: Context) -> str:
-            for number in range(5_000):  # many times the window of credit
+            for number in range(5_000):  # many times the credit
                 await ctx.notify("tick", {"n": number})
             return "counted"
 

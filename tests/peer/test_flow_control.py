@@ -29,7 +29,7 @@ SMALL = QUICK.but(send_queue=128 * KIB, send_high=64 * KIB)
 
 @asynccontextmanager
 async def measured_child(name: str, *, limits: Limits) -> AsyncGenerator[tuple[Peer, ChildTransport], None]:
-    """Yields a peer of this child together with its transport, which knows how much is queued."""
+    """Yields a peer of this child together with its transport, which has the size of the queue."""
     transport = ChildTransport(*open_child(child(name), limits=limits), limits)
     async with Peer.over(transport, limits=limits) as peer:
         yield peer, transport
@@ -55,7 +55,7 @@ async def test_calls_to_a_child_that_never_reads_end_busy_or_timed_out_and_the_q
             most = transport.queued
 
     assert len(outcomes) == 100
-    assert set(outcomes) == {NotSent, CallTimeout}  # those that left wait for an answer, the others never left
+    assert set(outcomes) == {NotSent, CallTimeout}  # sent calls wait for a response, the others were never sent
     assert 0 < most <= SMALL.send_queue + 20 * KIB
 
 
@@ -64,7 +64,7 @@ async def test_a_call_that_was_never_sent_sends_no_cancellation() -> None:
         async with measured_child("never_reads", limits=SMALL) as (peer, transport):
             with pytest.raises(CallTimeout):
                 await peer.call("x", ["y" * 300 * KIB], timeout=0.05)
-            await anyio.wait_all_tasks_blocked()  # this one left, and its cancellation follows it
+            await anyio.wait_all_tasks_blocked()  # this one was sent, and its cancellation follows it
             queued = transport.queued
             with pytest.raises(Busy):
                 await peer.call("x", ["y"], timeout=0.05)
@@ -93,7 +93,7 @@ async def test_a_notification_waits_for_a_child_that_does_not_read_and_gives_up_
 
 
 class Stuck(Script):
-    """Takes nothing of what is written."""
+    """Reads nothing of what is written."""
 
     def write(self, data: bytes) -> None:
         self.queued += len(data)
@@ -101,7 +101,7 @@ class Stuck(Script):
 
 @pytest.mark.parametrize("most", [1_000, 20 * KIB, 200 * KIB])
 async def test_the_limits_of_the_queue_are_exact_however_small_they_are(most: int) -> None:
-    """To a frame, though all that is told in one turn of the loop could leave together."""
+    """To a frame, though all notifications of one turn of the loop could be sent together."""
     stuck = Stuck()
     async with Peer.over(stuck, limits=Limits(send_high=most // 2, send_queue=most)) as peer:
         for _ in range(most // 100):
@@ -292,7 +292,7 @@ async def test_senders_in_one_turn_all_wait_while_nothing_is_read() -> None:
 
 async def test_responses_are_sent_together_while_the_rest_of_a_chunk_is_processed() -> None:
     script = Script()
-    left: list[int] = []  # how many answers, between one request and the next
+    left: list[int] = []  # responses between one request and the next
 
     async with Peer.over(script, limits=Limits(turn_seconds=60)) as peer:  # all of it in one turn
 

@@ -353,7 +353,7 @@ async def test_a_result_that_is_changed_after_it_was_returned_was_sent_as_it_was
     assert results == [[1], [1]]
 
 
-# -- requests and notifications are two things
+# -- requests and notifications
 
 
 async def test_a_notification_never_gets_a_response_whatever_its_outcome(caplog: pytest.LogCaptureFixture) -> None:
@@ -478,7 +478,7 @@ async def test_a_function_in_a_thread_may_call_back_and_report_through_the_loop(
 
 
 def leave(error: BaseException) -> dict[str, Callable[[], Any]]:
-    """Returns handlers of each kind that let this out."""
+    """Returns handlers of each kind that raise this."""
 
     def plain() -> None:
         raise error

@@ -166,7 +166,7 @@ def test_a_peer_that_is_dropped_is_warned_of_and_its_child_ends(run: object) -> 
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
 def test_a_loop_that_ends_while_a_peer_is_closing_ends_the_child_at_once(loop: str) -> None:
     processes: list[ChildProcess] = []
-    patient = Limits(stdin_grace=3600, term_grace=3600)  # nobody waits for that
+    patient = Limits(stdin_grace=3600, term_grace=3600)  # nothing waits for that
 
     async def main() -> None:
         peer = await Peer.connect_process(child("ignores_sigterm"), limits=patient)

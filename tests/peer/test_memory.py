@@ -19,7 +19,7 @@ from becket.testing import memory_pair
 pytestmark = pytest.mark.loops
 
 ROUNDS = 25
-MOST = 256  # bytes that a round may leave: the list of the last ids that were given up is such a thing
+MOST = 256  # bytes that a round may leave, such as the list of the last abandoned ids
 
 
 async def growth_of(round: Callable[[], Awaitable[object]]) -> float:
@@ -70,13 +70,13 @@ async def call(peer: Peer, method: str, timeout: float = 5) -> None:
 
 async def call_and_time_out(peer: Peer) -> None:
     await call(peer, "never", timeout=0.0001)
-    await peer.call("echo")  # the other side has seen that it was given up
+    await peer.call("echo")  # the remote peer has seen the cancellation
 
 
 async def call_and_leave(peer: Peer) -> None:
     with anyio.move_on_after(0):
         await peer.call("never")
-    await peer.call("echo")  # the other side has seen all of it then
+    await peer.call("echo")  # the remote peer has seen all of it then
 
 
 async def stream(peer: Peer) -> None:

@@ -26,7 +26,7 @@ async def interleave(steps: list[str], name: str) -> None:
 
 
 async def test_requests_run_at_once_where_notifications_would_wait_for_each_other() -> None:
-    """The steps of the same function interleave when it is asked for, and stay whole when it is told."""
+    """The steps of the same function interleave as request handlers, and do not as notification handlers."""
     called: list[str] = []
     told: list[str] = []
     async with memory_pair() as (left, right):
@@ -175,7 +175,7 @@ async def test_a_notification_handler_that_is_cancelled_does_not_stop_later_ones
             if is_asyncio():
                 task = asyncio.ensure_future(anyio.sleep_forever())
                 task.cancel()
-                await task  # raises the cancellation of somebody else, as only asyncio does
+                await task  # raises the cancellation of another task, as only asyncio does
 
         script.send(*[notification("tell", [number]) for number in range(5)])
         with anyio.fail_after(60):
@@ -232,7 +232,7 @@ async def test_the_bytes_of_notifications_that_were_handled_do_not_count_any_mor
 
 async def test_a_response_behind_the_notification_that_ends_the_link_still_settles_its_call() -> None:
     outcomes: list[object] = []
-    limits = Limits(notifications=10, turn_seconds=0.0)  # so that one piece takes many turns
+    limits = Limits(notifications=10, turn_seconds=0.0)  # so that one chunk takes many turns
     async with scripted(limits=limits) as (peer, script):
 
         @peer.on("tell")

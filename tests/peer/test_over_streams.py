@@ -131,7 +131,7 @@ async def test_closing_a_peer_closes_its_stream() -> None:
     await other.aclose()
 
 
-# -- who waits for whom
+# -- backpressure
 
 
 async def test_bytes_that_a_slow_stream_has_not_taken_are_counted_and_sent_before_the_end() -> None:

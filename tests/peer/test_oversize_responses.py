@@ -1,4 +1,4 @@
-"""A response above the frame limit fails its own call; the link and all other calls go on."""
+"""A response above the frame limit fails its own call; the link and all other calls continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.process]
 
 LIMITS = QUICK.but(frame=64 * 1024, skipped_bytes=512 * 1024)
 
-# Reads requests in one framing. `large` is answered with as many bytes as it says, `later` after the next `large`.
+# Reads requests in one framing. The response to `large` has as many bytes as requested, that to `later` follows it.
 CHILD = """
 import json, struct, sys
 framing = sys.argv[1]

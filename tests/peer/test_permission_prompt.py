@@ -120,7 +120,7 @@ async def test_a_notification_with_permission_is_handled() -> None:
     assert received == [Note("x")]
 
 
-# -- asking
+# -- prompts
 
 
 async def test_the_prompt_is_used_for_permissions_that_are_neither_granted_nor_denied() -> None:
@@ -182,7 +182,7 @@ async def test_a_decision_that_is_not_true_denies(response: Any, is_plain: bool)
 
 @pytest.mark.parametrize("policy", [None, lambda decision: True], ids=["no policy", "a policy"])
 async def test_consent_for_an_extension_is_not_consent_for_the_caller_that_it_acts_for(policy: Policy | None) -> None:
-    """The person is asked about the extension alone; its caller may have lost the permission meanwhile."""
+    """The prompt is about the extension alone; its caller may have lost the permission meanwhile."""
     decisions: list[Decision] = []
     strong = Gate("strong", Grants.of([]), asks=True, audit=decisions.append, policy=policy)
     weak = Gate("weak", Grants.of(["memory.write"]))
@@ -426,7 +426,7 @@ async def test_an_extension_that_acts_for_a_caller_has_no_more_permissions_than_
 
         with anyio.fail_after(60):
             assert await to_strong.call("save", {}) is True  # of its own
-            assert "internal error" in await weak_side.call("ask strong")  # the denial stays with whom it was said to
+            assert "internal error" in await weak_side.call("ask strong")  # without the denial
     assert [(decision.allowed, decision.on_behalf_of) for decision in decisions] == [(True, ()), (False, ("weak",))]
 
 

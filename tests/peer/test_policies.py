@@ -35,7 +35,7 @@ def gate(policy: Policy, **options: Any) -> Gate:
 
 
 class Slow:
-    """A policy that takes its time for one method, as a plain function or as a coroutine function."""
+    """A policy that is slow for one method, as a plain function or as a coroutine function."""
 
     def __init__(self, method: str, *, is_async: bool) -> None:
         self.began, self.release = anyio.Event(), anyio.Event()

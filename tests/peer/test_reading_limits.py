@@ -227,7 +227,7 @@ def test_busy_links_leave_one_share_to_links_that_are_not_busy() -> None:
 def test_time_while_preempted_does_not_reduce_the_used_share() -> None:
     one, other = accounts(2)
     one.charge(0.010, 0.010, 1.0)
-    other.charge(0.001, 5.0, 6.0)  # preempted all that time: nobody could have used the loop
+    other.charge(0.001, 5.0, 6.0)  # preempted all that time: no link could have used the loop
 
     assert one.charge(0.0, 0.0, 6.0) > 0.0
 

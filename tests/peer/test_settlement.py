@@ -71,7 +71,7 @@ class Sleep(Struct, frozen=True):
 
 
 class Release(Struct, frozen=True):
-    """Lets the handlers go on that wait."""
+    """Lets waiting handlers continue."""
 
 
 STEPS = st.one_of(
@@ -96,7 +96,7 @@ CUTS = st.one_of(
 
 
 class Record:
-    """One call and what became of it."""
+    """One call and its outcome."""
 
     def __init__(self, number: int, ask: Call) -> None:
         self.number = number
@@ -137,7 +137,7 @@ class Record:
                 return await peer.call(method, params, timeout=timeout)
 
     def check(self) -> None:
-        """Raises unless it has settled once, with something that may be."""
+        """Raises unless it has settled once, with an allowed outcome."""
         [outcome] = self.outcomes
         match outcome:
             case RemoteError(meaning=meaning):
@@ -193,7 +193,7 @@ def serve(peer: Peer, released: Callable[[], anyio.Event]) -> None:
 async def play(
     steps: list[Any], left: Fault | None, right: Fault | None, dialect: str, *, may_end: bool
 ) -> list[Record]:
-    """Does what the steps say, and returns the calls that were made when all of them have settled."""
+    """Runs the steps, and returns the calls that were made when all of them have settled."""
     records: list[Record] = []
     event = anyio.Event()
 
@@ -239,8 +239,8 @@ async def play(
 
 
 async def check_that_nothing_is_left(peers: tuple[Peer, Peer]) -> None:
-    """Fills the window of calls in both directions: what had stayed in a table would take a place there."""
-    await anyio.sleep(100)  # handlers of calls that were given up come to their end
+    """Uses all slots for calls in both directions: a leftover in a table would take a slot."""
+    await anyio.sleep(100)  # handlers of abandoned calls end
 
     async def call(peer: Peer, number: int) -> None:
         assert await peer.call("echo", {"n": number}, timeout=50) == {"n": number}

@@ -21,7 +21,7 @@ TICK = {"tick": Any}
 
 
 async def numbers_of(run: CallStream[Any]) -> list[Any]:
-    """Returns what a stream brings to its end: the number of each event, and how many each gap has dropped."""
+    """Returns the events of a stream: the number of each, and how many each gap has dropped."""
     return [f"{event.dropped} dropped" if isinstance(event, Gap) else event["n"] async for event in run]
 
 
@@ -35,7 +35,7 @@ async def test_a_stream_that_is_not_read_in_time_ends_with_an_error_and_the_link
     with anyio.fail_after(60):
         async with Peer.connect_process(child("ticks", 50), limits=limits) as peer:
             async with peer.stream("x", events=TICK) as run:
-                await peer.call("y")  # answered after the stream's events: all of them are there and none was taken
+                await peer.call("y")  # after the stream's events: all of them are there and none was read
                 with pytest.raises(StreamOverrun) as caught:
                     await collect(run, seen)
                 with pytest.raises(StreamOverrun):
@@ -43,7 +43,7 @@ async def test_a_stream_that_is_not_read_in_time_ends_with_an_error_and_the_link
             assert await peer.call("y") == 50
 
     assert caught.value.limit == 10
-    assert seen == list(range(len(seen)))  # what was kept is the beginning, without a hole
+    assert seen == list(range(len(seen)))  # the beginning is left, without a gap
     assert 10 <= len(seen) <= 11
 
 
@@ -274,10 +274,10 @@ async def test_events_for_a_consumer_that_has_left_are_dropped() -> None:
             await right.notify("tick", {"n": 2})
             await right.call("seen")
 
-    assert late == [{"n": 2}]  # claimed by no call, it is a notification like any other
+    assert late == [{"n": 2}]  # without a subscription it is a notification like any other
 
 
-# -- a producer that dies, or talks too long
+# -- a producer that dies, or sends too long
 
 
 @pytest.mark.process
@@ -315,7 +315,7 @@ async def test_events_that_come_after_the_response_do_not_reach_the_stream() -> 
 
 
 async def test_an_event_after_the_end_of_its_call_does_not_go_to_the_next_call() -> None:
-    """No number in the events tells it: what belongs to a call bears the call's id, and an id is used once."""
+    """Events belong to a call by its id alone, and an id is used once."""
     async with scripted(dialect="native") as (peer, script):
         for number in range(3):
             async with peer.stream("x", events=TICK, progress=Any) as run:
@@ -334,7 +334,7 @@ def late(id: int, number: int) -> dict[str, Any]:
 
 
 async def test_events_of_many_senders_arrive_in_the_order_in_which_they_were_sent() -> None:
-    """One writer for a link, whole frames, and a pipe that keeps its order: nothing can come out of it."""
+    """One writer for a link, whole frames and a pipe keep the order of events."""
     sent: list[int] = []
     async with memory_pair() as (left, right):
 
@@ -445,7 +445,7 @@ async def test_tasks_that_wait_for_events_and_for_the_result_of_one_stream_all_c
                 tasks.start_soon(wait, run)
 
     assert results == ["done", "done"]
-    assert seen == sorted(seen)  # whoever waits for the result drops what was not taken by then
+    assert seen == sorted(seen)  # waiting for the result drops the events that were not read
 
 
 async def test_a_result_that_is_awaited_without_taking_the_events_does_not_starve_a_producer_that_counts() -> None:

@@ -48,7 +48,7 @@ def progress(called: Message, value: object) -> Message:
 
 
 class Hasty(Script):
-    """Answers within the very write that asks, as the quickest of all peers would."""
+    """Responds within the write of the request, as the quickest possible peer."""
 
     def write(self, data: bytes) -> None:
         super().write(data)
@@ -57,7 +57,7 @@ class Hasty(Script):
                 self.send(tick(0), progress(called, "p0"), tick(1), progress(called, "p1"), response(called, "done"))
 
 
-# -- claimed in time
+# -- events right after the request
 
 
 async def test_events_that_come_with_the_response_before_the_call_has_returned_are_not_missed() -> None:
@@ -84,7 +84,7 @@ async def test_no_event_of_a_child_that_responds_at_once_is_missed() -> None:
                     assert await run.result() == 50
 
 
-# -- taking them
+# -- reading events
 
 
 async def test_a_stream_gives_typed_events_in_order_and_then_the_result() -> None:
@@ -430,7 +430,7 @@ async def test_a_call_with_callbacks_times_out_like_any_other() -> None:
             assert (await script.receive())["method"] == "$/cancelRequest"
 
 
-# -- whom they belong to
+# -- the call of an event
 
 
 async def test_two_subscriptions_to_the_same_notification_both_get_it() -> None:
@@ -588,7 +588,7 @@ async def test_credit_delays_a_producer_until_its_events_are_read() -> None:
                 await settled()
                 held = sent
                 assert 0 < held < 2000
-                # Nobody takes its events, and neither a call nor another stream feels it.
+                # Its events are not read, and this affects neither a call nor another stream.
                 assert await left.call("echo", {"a": 1}) == {"a": 1}
                 async with left.stream("count") as other:
                     assert [event async for event in other] == list(range(2000))

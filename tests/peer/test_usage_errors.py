@@ -17,7 +17,7 @@ from becket.testing import child, memory_pair, memory_transports
 pytestmark = pytest.mark.loops
 
 
-# -- a stream that nobody has opened
+# -- a stream that was not opened
 
 
 async def iterate(run: Any) -> None:
@@ -45,7 +45,7 @@ def test_using_a_blocking_stream_that_was_not_opened_raises_instead_of_hanging(u
             use(run)
 
 
-# -- a link that the other side breaks
+# -- a link that the remote peer breaks
 
 
 async def test_a_link_that_breaks_without_a_pending_call_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -88,7 +88,7 @@ async def test_the_error_for_a_program_in_the_current_folder_shows_how_to_name_i
         await Peer.connect_process([Path("./tool")])  # pathlib takes the "./" off
 
 
-# -- what the other side says
+# -- text of the remote peer
 
 
 def test_the_text_of_a_remote_error_is_one_escaped_line() -> None:
@@ -97,7 +97,7 @@ def test_the_text_of_a_remote_error_is_one_escaped_line() -> None:
     assert str(error).isprintable()
 
 
-# -- a time that never comes
+# -- invalid timeouts
 
 NAN = float("nan")
 

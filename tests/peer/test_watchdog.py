@@ -108,7 +108,7 @@ def test_processes_that_the_program_has_started_in_its_own_session_end_with_it()
         process.stdin.flush()
         assert process.stderr.readline() == b"busy\n"
         process.stdin.close()
-        assert b"killed" in process.stderr.read()  # which ends when nobody holds stderr any more
+        assert b"killed" in process.stderr.read()  # which ends when no process holds stderr any more
         process.wait(60)
 
 

@@ -1,7 +1,7 @@
 """Deny by default: each method of a host with each set of grants, and the faults of a decision.
 
-A gate is all that decides. What it says is held against tables here, and against the rules that no history of grants,
-revocations, answers and chains of callers may break.
+Only a gate decides. Its decisions are compared with tables here, and with the rules that no history of grants,
+revocations, prompts and chains of callers may break.
 """
 
 from __future__ import annotations
@@ -403,7 +403,7 @@ def test_a_revocation_holds_before_subscribers_are_notified() -> None:
     gate.subscribe(lambda permission: seen.append((permission, gate.decide("memory.query", permission).allowed)))
 
     gate.revoke("memory.read")
-    gate.revoke("memory.read")  # there is nothing left to take away
+    gate.revoke("memory.read")  # there is nothing left to revoke
 
     assert seen == [("memory.read", False)]
     assert gate.grants == Grants.of([], ["memory.read"])
@@ -481,7 +481,7 @@ def test_a_gate_shows_the_held_permissions() -> None:
     assert repr(held) == "<Gate of notes: memory.read, memory.write granted>"
 
 
-# -- questions
+# -- prompts
 
 
 def test_a_missing_permission_is_prompted_for_once_however_often_it_is_needed() -> None:
@@ -560,7 +560,7 @@ def test_the_number_of_prompts_is_bounded() -> None:
     asked = [name for name in names if gate.begin_prompt(name)]
 
     assert asked == names[:MAX_PROMPTS]
-    assert gate.decide("x", names[0]).allowed is None  # an open question is still to be answered
+    assert gate.decide("x", names[0]).allowed is None  # an open prompt still waits for a decision
     assert gate.decide("x", names[MAX_PROMPTS]).allowed is False
 
 
@@ -577,7 +577,7 @@ def test_without_a_prompt_a_missing_permission_is_denied() -> None:
         Gate("notes", Grants(), asks=True).check("memory.query", "memory.read")
 
 
-# -- what a person reads
+# -- the text of a prompt
 
 
 def asked(extension: str = "notes", method: str = "memory.query", on_behalf_of: tuple[str, ...] = ()) -> str:
@@ -624,7 +624,7 @@ def test_a_long_name_is_cut_and_shows_that_it_was() -> None:
     assert "`…`" in asked("\x1b[0m" * MAX_NAME_LENGTH + "x")
 
 
-# -- what no history may break
+# -- invariants
 
 names = st.sampled_from(ALL)
 grant_data = st.builds(Grants, st.frozensets(names), st.frozensets(names))

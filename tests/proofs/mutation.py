@@ -67,7 +67,7 @@ use_git_change_detection = false
 
 
 class Mutant(Struct, frozen=True):
-    """One change, as its lines say it."""
+    """One change, as its old and new lines."""
 
     function: str
     was: str
@@ -88,7 +88,7 @@ class Equivalent(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Score(Struct, frozen=True):
-    """What came of the mutants of one module."""
+    """The outcome of the mutants of one module."""
 
     noticed: int
     survived: int
@@ -137,7 +137,7 @@ def score_all(scores: Iterable[Score]) -> Score:
 
 
 def run_mutants(area: Area, at_once: int) -> tuple[dict[str, str], dict[str, Mutant]]:
-    """Returns what came of each mutant, and the changes that no test has noticed; these are printed as well."""
+    """Returns the outcome of each mutant, and the changes that no test has noticed; these are printed as well."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy_project(Path(folder), area)
         with open(Path(folder) / "run.log", "w+b") as log:
@@ -172,7 +172,7 @@ def run_tool(folder: str, *arguments: str) -> str:
     return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
 
 
-# -- what mutmut says
+# -- the output of mutmut
 
 
 def parse_results(text: str) -> dict[str, str]:

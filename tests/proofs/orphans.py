@@ -20,7 +20,7 @@ from tests.proofs.proof import Proof
 __all__ = ["CASES", "ENDS", "LOOPS", "Killed", "kill_host", "prove_no_orphans"]
 
 BOUND = 3.0  # seconds after the end of the host
-START = 60.0  # seconds for all children to be as busy as they will be
+START = 60.0  # seconds for all children to be busy
 LOOPS = ("asyncio", "trio", "uvloop")
 ENDS = {
     "SIGKILL": signal.SIGKILL,
@@ -46,14 +46,14 @@ GUARDIAN = "guardian"
 
 
 class Killed(Struct, frozen=True):
-    """What came of one kill: the cases with a process that still ran, and when the last process was gone."""
+    """The outcome of one kill: the cases with a process that still ran, and when the last process was gone."""
 
     survivors: tuple[str, ...]
     seconds: float
 
 
 def kill_host(end: str, loop: str, *, bound: float = BOUND, cases: tuple[str, ...] = tuple(CASES)) -> Killed:
-    """Starts a host with a child for each case, ends it when all of them are busy, and looks after them."""
+    """Starts a host with a child for each case, ends it when all of them are busy, and watches its processes."""
     with tempfile.TemporaryDirectory() as folder:
         fifo = os.path.join(folder, "report")
         os.mkfifo(fifo)

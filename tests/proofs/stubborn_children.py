@@ -89,7 +89,7 @@ def run_extension(case: str) -> None:
 
 
 def serve_deaf(case: str) -> None:
-    """Says what a host must hear of an extension, and never reads again."""
+    """Sends what a host requires of an extension, and never reads again."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     length = 0
     while line := sys.stdin.buffer.readline().strip():

@@ -1,4 +1,4 @@
-"""Stores that break the contract, each in one way, which `check_store` must see. Else they are the one in memory."""
+"""Stores that break the contract, each in one way, which `check_store` must find. All else is the store in memory."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ class GivesTheRevisionOfTheExtension(InMemoryStore):
 
 
 class MergesChanges(InMemoryStore):
-    """Tells only the last change of each key."""
+    """Reports only the last change of each key."""
 
     def read_changes(
         self, extension: str, since: int, keys: tuple[str, ...] | None = None
@@ -272,7 +272,7 @@ class RepeatsTheLastChange(InMemoryStore):
 
 
 class LeavesGaps(InMemoryStore):
-    """Tells what it remembers as if that were all."""
+    """Reports the changes that it still has as if they were all."""
 
     def read_changes(
         self, extension: str, since: int, keys: tuple[str, ...] | None = None
@@ -324,7 +324,7 @@ class NeverStopsWaking(InMemoryStore):
 
 
 class LosesUpdates(InMemoryStore):
-    """Says of every fortieth change that it was kept, as one that does not lock does now and then."""
+    """Acknowledges every fortieth change without storing it, as a store without locks may."""
 
     changes = 0
 
@@ -355,7 +355,7 @@ class IsNeverClosed(InMemoryStore):
 
 
 class ForgetsARecord(InMemoryStore):
-    """Loses a record when it has eleven: only a long conversation shows it."""
+    """Loses a record when it has eleven: only many calls show it."""
 
     def append(self, append: Append) -> Appended:
         answer = super().append(append)
@@ -471,7 +471,7 @@ class EchoesForEver(InMemoryStore):
 
 
 class CriesWolf(InMemoryStore):
-    """Takes what was forgotten for lost."""
+    """Reports forgotten records as lost."""
 
     def verify(self) -> list[Damage]:
         kept = sum(len(memory.records) for memory in self._memories.values())
@@ -479,7 +479,7 @@ class CriesWolf(InMemoryStore):
 
 
 class ClosesTooSoon(InMemoryStore):
-    """Forgets what was just handed over when it is closed."""
+    """Drops the latest records when it is closed."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         super().__init__(limits, clock)

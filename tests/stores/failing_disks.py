@@ -17,12 +17,12 @@ MOUNT = 'mount -t tmpfs -o size=$0 tmpfs "$1" && shift && exec "$@"'
 
 
 def run_on_small_disk(program: str, folder: Path, size: str) -> Any:
-    """Returns what a program tells that has `folder` as a disk of this size, which nobody else sees."""
+    """Returns the output of a program that has `folder` as a private disk of this size."""
     return run([*with_small_disk(folder, size), sys.executable, str(PROGRAMS / program), str(folder)])
 
 
 def with_small_disk(folder: Path, size: str) -> list[str]:
-    """Returns what stands in front of a command that has `folder` as a disk of this size, which nobody else sees."""
+    """Returns the prefix of a command that has `folder` as a private disk of this size."""
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     command = [*unshare, "sh", "-c", MOUNT, size, str(folder)]
     if shutil.which("unshare") is None or subprocess.run([*command, "true"], check=False, stderr=-3).returncode != 0:
@@ -31,7 +31,7 @@ def with_small_disk(folder: Path, size: str) -> list[str]:
 
 
 def run_with_failing_syncs(program: str, which: str, *arguments: object) -> Any:
-    """Returns what a program tells, some of whose syncs fail: `3` for the third of each thread, `3+` from it on."""
+    """Returns the output of a program, some of whose syncs fail: `3` for the third of each thread, `3+` from it on."""
     inject = f"inject=fdatasync,fsync:error=EIO:when={which}"
     command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=fdatasync,fsync", "-e", inject]
     if shutil.which("strace") is None or subprocess.run([*command, "true"], check=False, stderr=-3).returncode != 0:

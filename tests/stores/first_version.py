@@ -69,5 +69,5 @@ def make_first_version(path: Path) -> None:
 
 
 def version_of(path: Path) -> int:
-    """Returns the version that the header of a file tells, which is where an older becket looks."""
+    """Returns the version in the header of a file, which is what an older becket checks."""
     return int.from_bytes(path.read_bytes()[60:64], "big")

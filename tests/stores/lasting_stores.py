@@ -19,7 +19,7 @@ STATE = ("_memories", "_configs", "_last_id", "_revision")
 
 
 class PickleStore(InMemoryStore):
-    """Writes all that it has after each change, beside the file, and then puts it into its place."""
+    """Writes all data after each change to a second file, and then renames it."""
 
     def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
         super().__init__(limits, clock)
@@ -101,7 +101,7 @@ class ForgetsSharesWhenItIsClosed(PickleStore):
 
 
 class LosesTheOldestWhenItIsClosed(PickleStore):
-    """Loses a record when it has many: only a long conversation shows it."""
+    """Loses a record when it has many: only many calls show it."""
 
     def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
         super().__init__(path, limits, clock)
@@ -111,7 +111,7 @@ class LosesTheOldestWhenItIsClosed(PickleStore):
 
 
 class WritesWhenItIsClosed(PickleStore):
-    """Answers at once, and writes every tenth time and in the end."""
+    """Acknowledges at once, and writes every tenth time and at the end."""
 
     changes = 0
 
@@ -127,7 +127,7 @@ class WritesWhenItIsClosed(PickleStore):
 
 
 class StoresTwice(PickleStore):
-    """Knows no key that was kept before the last tenth write, and so keeps its record again."""
+    """Forgets keys from before the last tenth write, and so stores their records again."""
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "_memories": {name: without_keys(one) for name, one in self._memories.items()}}

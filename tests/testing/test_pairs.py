@@ -30,7 +30,7 @@ HARMLESS: dict[str, Fault] = {
 
 
 def serve(peer: Peer) -> list[int]:
-    """Lets a peer echo, and returns the numbers that it will have been told."""
+    """Lets a peer echo, and returns the list of the numbers that it receives."""
     received: list[int] = []
     peer.handle("echo")(lambda params: params)
     peer.on("tell")(lambda params: received.extend(params))

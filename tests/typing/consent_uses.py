@@ -14,7 +14,7 @@ def ask(question: str, request: ConsentRequest) -> bool:
 
 
 async def ask_later(question: str, request: ConsentRequest) -> bool | None:
-    """May have no answer."""
+    """May have no decision."""
     return None if request.is_start else request.permissions == ("memory.read",)
 
 

@@ -45,7 +45,7 @@ def read_tock(raw: Raw) -> Tock:
 
 
 class Total:
-    """Gathers more kinds of events than the stream has, and gives what the stream asks for."""
+    """Gathers more kinds of events than the stream has, and returns the result type of the stream."""
 
     def __init__(self, params: Point) -> None:
         self.total = params.x

@@ -31,7 +31,7 @@ HELLO = bytes.fromhex("08011205302e322e30")
 
 
 class Waits:
-    """Stands for whoever waits for a call."""
+    """Stands for the caller of a pending call."""
 
     def done(self) -> bool:
         return False
@@ -44,7 +44,7 @@ def call(method: str) -> OutboundCall:
 
 
 def send_request(core: Connection, method: str, params: bytes | None = None) -> bytes:
-    """Returns the body of the frame that asks this."""
+    """Returns the body of the frame of this request."""
     return core.open_call(call(method), params)[4:]
 
 
@@ -65,7 +65,7 @@ def plugin() -> Connection:
 def converse(
     core: Connection, plugin: Connection, method: str, result: bytes = b"{}"
 ) -> tuple[InboundRequest, OutboundCall]:
-    """Asks one thing and answers it; returns both as their side got them."""
+    """Sends a request and a response; returns both as they were received."""
     (request,) = plugin.receive(core.open_call(call(method), b"{}"))
     assert isinstance(request, InboundRequest)
     (answered,) = core.receive(plugin.respond(request, result))
@@ -73,7 +73,7 @@ def converse(
     return request, answered
 
 
-# -- both sides
+# -- both peers
 
 
 def test_after_the_hello_plan_and_generate_take_turns(core: Connection, plugin: Connection) -> None:
@@ -278,7 +278,7 @@ def test_no_request_is_sent_on_a_link_that_has_ended(core: Connection) -> None:
 
 
 class Taken:
-    """An inbox that keeps what it is given."""
+    """An inbox that stores its items."""
 
     def __init__(self) -> None:
         self.messages: list[Any] = []

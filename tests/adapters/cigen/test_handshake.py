@@ -21,7 +21,7 @@ INTRODUCTION = HandshakeContext(
 
 
 def shake_hands(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
-    """Returns what the core says, and what comes of the plugin's answer."""
+    """Returns the request of the core, and the outcome of the plugin's response."""
     greeting = MAPPING.client_handshake(introduction)
     request = next(greeting)
     assert isinstance(request, WireRequest)

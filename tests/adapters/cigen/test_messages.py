@@ -83,7 +83,7 @@ def test_the_names_of_every_enum_stand_in_the_order_of_their_numbers(
         assert [prefix + one for one in names] == theirs[name]
 
 
-# -- what they tell besides
+# -- values derived from messages
 
 
 @pytest.mark.parametrize(("name", "target"), [("provider/github", "github"), ("github", "github"), ("", "")])

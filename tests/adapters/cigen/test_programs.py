@@ -58,7 +58,7 @@ def start(*command: str | Path, **options: Any) -> ExtensionConnector:
 
 
 def script(*answers: bytes, then: str = "", **options: Any) -> ExtensionConnector:
-    """Starts a plugin that gives these answers, frame for frame, and then does something else."""
+    """Starts a plugin that sends these responses, frame for frame, and then does something else."""
     code = f"""
 import sys
 def read():
@@ -89,7 +89,7 @@ async def test_a_plugin_in_plain_python_is_hosted() -> None:
         assert plugin.about is not None
         assert plugin.about.build is not None
         assert (plugin.about.build.backend, plugin.about.build.version) == ("provider/make", "0.1.0")
-        for _ in range(2):  # the two take turns for as long as anybody likes
+        for _ in range(2):  # plan and generate may alternate any number of times
             plan = await plugin.peer.call(PLAN, PlanRequest(schema=SCHEMA))
             assert plan.resources == (
                 CigenResource("job:build", ResourceType.JOB),
@@ -143,7 +143,7 @@ async def test_generate_before_plan_is_refused_and_nothing_was_sent() -> None:
             await plugin.peer.call(GENERATE, GenerateRequest())
         with pytest.raises(NotSupported, match="detect"):
             await plugin.peer.call("detect")
-        assert await plugin.info() == plugin.about  # nothing else can be asked
+        assert await plugin.info() == plugin.about  # no other request is possible
         plan = await plugin.peer.call(PLAN, PlanRequest())
         assert [error.code for error in plan.errors] == ["MAKE_001"]
 

@@ -1,4 +1,4 @@
-"""Recorded conversations are held anew by our host and by our extension, byte for byte."""
+"""Recorded conversations are reproduced by our host and by our extension, byte for byte."""
 
 from __future__ import annotations
 

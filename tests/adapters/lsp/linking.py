@@ -17,7 +17,7 @@ C = TypeVar("C", bound=lsp.LanguageClient)
 
 
 class Recorder:
-    """What a server was told and asked of its life, in order."""
+    """The notifications and requests that a server received, in order."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -31,7 +31,7 @@ class Recorder:
 async def linked(
     client: C, capabilities: types.ServerCapabilities | None = None
 ) -> AsyncGenerator[tuple[C, Peer, Recorder], None]:
-    """Yields a client that has shaken hands, its server, and what that was told."""
+    """Yields a client after its handshake, its server, and what the server received."""
     ours, theirs = memory_transports()
     received = Recorder()
     async with Peer.over(theirs, dialect=LSP, limits=LSP_LIMITS, name="client") as server:

@@ -11,7 +11,7 @@ from pygls.lsp.server import LanguageServer
 
 
 class Counting(LanguageServer):
-    """A server that keeps count of what happened to it."""
+    """A server that records the events of its lifecycle."""
 
     def __init__(self) -> None:
         super().__init__("counting", "1.0")
@@ -97,7 +97,7 @@ def build() -> Counting:
 
     @server.feature("own/give up")
     async def give_up(ls: Counting, params: Any) -> str:
-        """Asks the client something, and stops waiting for the answer."""
+        """Calls the client, and stops waiting for the response."""
         pending = ls.workspace_configuration_async(types.ConfigurationParams([types.ConfigurationItem(section="slow")]))
         try:
             await asyncio.wait_for(pending, 0.02)
@@ -107,7 +107,7 @@ def build() -> Counting:
 
     @server.feature("own/burst")
     def burst(ls: Counting, params: Any) -> None:
-        """Asks and tells without waiting for anything."""
+        """Sends requests and notifications without waiting for anything."""
         for number in (1, 2):
             ls.protocol.send_request("demo/asked", {"n": number})
             ls.protocol.notify("demo/told", {"n": number})

@@ -33,7 +33,7 @@ def write_server(root: Path) -> None:
 
 
 class Editor(lsp.LanguageClient):
-    """A client that knows what it was asked."""
+    """A client that records the requests of its server."""
 
     def __init__(self) -> None:
         super().__init__(settings={"depth": 3})
@@ -76,7 +76,7 @@ async def test_open_documents_are_sent_again_to_a_restarted_server(tmp_path: Pat
                 assert first.process is not None
                 os.kill(first.process.pid, signal.SIGKILL)
                 await first.wait_closed()
-                await document.change("three\n")  # there is nobody to tell it to
+                await document.change("three\n")  # there is no server to notify
                 assert [found.message for found in await document.diagnostics()] == ["opened"]
                 assert await editor.call(lsp.TEXT_DOCUMENT_HOVER, place) == types.Hover("three")
                 assert server.restarts == 1

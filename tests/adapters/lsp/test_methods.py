@@ -91,7 +91,7 @@ def test_a_descriptor_has_its_direction() -> None:
 def test_all_types_that_are_sent_can_be_converted() -> None:
     envelopes = {one for row in types.METHOD_TO_TYPES.values() for one in row[:2] if one is not None}
     classes = [kind for kind in types.ALL_TYPES_MAP.values() if isinstance(kind, type) and attrs.has(kind)]
-    # Options of dynamic registration travel as any value; nobody but their sender looks into them.
+    # Options of dynamic registration are sent as any value; only their sender reads them.
     untyped = {types.DidChangeConfigurationRegistrationOptions}
 
     for kind in set(classes) - envelopes - untyped:

@@ -55,7 +55,7 @@ def outlive(params):
     os.kill(params.process_id, 9)
     try:
         while True:
-            os.kill(params.process_id, 0)  # until whoever has started it has seen it go
+            os.kill(params.process_id, 0)  # until its parent has reaped it
     except ProcessLookupError:
         pass
 
@@ -109,7 +109,7 @@ async def test_a_server_ends_when_its_client_dies_before_the_response() -> None:
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(editor.wait)
-        with suppress(ConnectionLost):  # the answer may be lost with the link
+        with suppress(ConnectionLost):  # the response may be lost with the link
             await server.call("initialize", {**INITIALIZE, "processId": editor.pid})
         assert await exit_code_of(server) == 1
 

@@ -25,7 +25,7 @@ PLACE = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}
 
 
 class Editor(lsp.LanguageClient):
-    """A client that answers otherwise than by default."""
+    """A client with other responses than the default ones."""
 
     async def apply_edit(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
         return types.ApplyWorkspaceEditResult(applied=True)
@@ -52,7 +52,7 @@ async def served(server: Counting | None = None) -> AsyncGenerator[tuple[lsp.Lan
 
 @asynccontextmanager
 async def served_raw() -> AsyncGenerator[tuple[Peer, asyncio.Future[int]], None]:
-    """Yields a peer that has said nothing yet to a server in this program."""
+    """Yields a peer of a server in this program that has sent nothing yet."""
     ours, theirs = memory_transports()
     serving = asyncio.ensure_future(lsp.serve(build(), theirs))
     async with Peer.over(ours, dialect=LSP) as peer:
@@ -205,7 +205,7 @@ async def test_a_cancelled_request_gets_a_response_once() -> None:
         pending = asyncio.ensure_future(peer.call("textDocument/definition", PLACE))
         await anyio.lowlevel.checkpoint()  # it has the id 2 then
         assert (await peer.call("own/events"))["events"] == ["begun"]
-        await peer.notify("$/cancelRequest", {"id": 2})  # as a client would that goes on waiting
+        await peer.notify("$/cancelRequest", {"id": 2})  # as a client does that continues to wait
         with pytest.raises(RemoteError) as caught:
             await pending
         assert caught.value.code == -32800

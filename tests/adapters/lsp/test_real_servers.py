@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(60)]
 
 
 class Editor(lsp.LanguageClient):
-    """A client that writes down what it was asked, and makes edits in the documents that are open."""
+    """A client that records the requests of its server, and applies edits to open documents."""
 
     def __init__(self, root: Path, **options: Any) -> None:
         super().__init__(root=root, **options)
@@ -88,7 +88,7 @@ def at(document: lsp.TextDocument, what: str) -> tuple[types.TextDocumentIdentif
 
 @needs_servers
 async def test_python_lsp_server_reports_its_progress_and_what_it_finds(tmp_path: Path) -> None:
-    text = PYTHON.replace("\U0001d4b3", "milk")  # it takes all characters for one unit, whatever was agreed on
+    text = PYTHON.replace("\U0001d4b3", "milk")  # it counts each character as one unit in any encoding
     async with editing(command("pylsp"), tmp_path, "a.py", text) as (editor, document), editor.progress() as feed:
         await document.change(document.text + "\n")
         found = {one.message for one in await document.diagnostics()}
@@ -172,7 +172,7 @@ async def test_typescript_language_server_requests_edits(tmp_path: Path) -> None
         async with editor.published_diagnostics() as feed:
             await document.change(document.text + "\n")
             found = await anext(feed)
-            while not found.diagnostics:  # it looks at the syntax first
+            while not found.diagnostics:  # it checks the syntax first
                 found = await anext(feed)
         assert "Type 'string' is not assignable" in found.diagnostics[0].message
 

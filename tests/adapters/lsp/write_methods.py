@@ -75,7 +75,7 @@ def source(kind: Any) -> str:
 
 
 def path() -> Path:
-    """Returns where the module stands."""
+    """Returns the path of the module."""
     return Path(lsp.__file__).with_name("methods.py")
 
 

@@ -30,7 +30,7 @@ from becket.peer.context import Context
 
 
 class Notebook(ExtensionServer):
-    """Notes that are kept as long as the program runs."""
+    """Notes that are stored as long as the program runs."""
 
     id = "notebook"
     version = "2.1.0"

@@ -49,7 +49,7 @@ async def drive(command: list[str], mode: str) -> dict[str, Any]:
     ) as client:
         report["version"] = client.protocol_version
         report["server"] = plain(client.server_info)
-        if mode == "auto":  # how the two found to each other is all that differs
+        if mode == "auto":  # only the handshake differs
             report["find"] = plain(await client.call_tool("find", {"text": "milk"}))
             return report
         report["capabilities"] = plain(client.server_capabilities)

@@ -48,7 +48,7 @@ def reference_server(name: str, *arguments: str) -> list[str]:
 
 
 def initialized_by(version: str = LATEST_VERSION, **offers: Any) -> Registry:
-    """Returns the methods of a server that shakes hands and offers this."""
+    """Returns the methods of a server that completes the handshake and offers this."""
     methods = Registry()
 
     @methods.handle(INITIALIZE.name)

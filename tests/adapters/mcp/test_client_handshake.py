@@ -22,7 +22,7 @@ HOST = HostInfo("host", "1.2")
 
 
 class Script:
-    """A server that answers by method: with a value, with one after the other, or with an error."""
+    """A server with responses by method: a value, several values in turn, or an error."""
 
     def __init__(self, **answers: Any) -> None:
         self.asked: list[tuple[str, Any]] = []
@@ -66,7 +66,7 @@ def tool(name: str, **members: Any) -> dict[str, Any]:
     return {"name": name, "description": "Does it.", "inputSchema": {"type": "object"}, **members}
 
 
-# -- the first words
+# -- initialize
 
 
 def test_the_host_sends_its_newest_version_its_identity_and_capabilities_and_then_initialized() -> None:
@@ -191,7 +191,7 @@ def test_a_server_without_a_prompt_list_is_still_usable() -> None:
     assert Script(initialize=offering("prompts"), prompts_list={"prompts": 1}).greeted().extra.prompts == {}
 
 
-# -- tools that fit
+# -- tools adapted to the contract
 
 
 def declared_of(*tools: dict[str, Any]) -> tuple[HandshakeResult, list[str]]:

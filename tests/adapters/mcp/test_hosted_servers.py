@@ -365,6 +365,6 @@ async def test_the_reference_server_is_an_extension_like_any_other(tmp_path: Pat
         tools = Tools(host)
         await host.ready("everything")
         assert await host.call_tool("everything_echo", {"message": "hi"}) == "Echo: hi"
-        # It offers this one only to a client with roots, and says so when it has started.
+        # It offers this one only to a client with roots, and announces it after the start.
         await tools.wait_for("everything:get-roots-list")
         assert "/work" in await host.call_tool("everything_get-roots-list")

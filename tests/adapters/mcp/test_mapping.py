@@ -288,7 +288,7 @@ def test_the_progress_of_a_task_is_sent() -> None:
     assert notification == WireNotification("notifications/progress", Progress(5, 3, 10, "files"))
 
 
-# -- the first exchange of a server
+# -- the handshake of a server
 
 
 def test_a_client_becomes_the_host_of_the_extension() -> None:

@@ -127,7 +127,7 @@ def test_a_message_of_a_model_has_its_role() -> None:
     }
 
 
-# -- what is understood
+# -- what is accepted
 
 
 def all_structs() -> Iterable[type[Struct]]:

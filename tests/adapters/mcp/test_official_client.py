@@ -38,7 +38,7 @@ def test_the_official_client_uses_all_that_an_extension_offers() -> None:
     assert {tool["name"] for tool in report["tools"]} >= {"add", "find", "count"}
     assert report["add"]["structuredContent"] == {"notes": 2}
     assert text_of(report["find"]) == "call Ada"
-    assert report["find"]["structuredContent"] == {"result": "call Ada"}  # the kit holds it against the schema
+    assert report["find"]["structuredContent"] == {"result": "call Ada"}  # the kit validates it against the schema
     schemas = {tool["name"]: tool.get("outputSchema") for tool in report["tools"]}
     assert schemas["add"] == {"type": "object", "additionalProperties": {"type": "integer"}}
     assert schemas["find"]["properties"] == {"result": {"type": "string"}}

@@ -32,7 +32,7 @@ HI = SamplingMessage("user", TextContent("hi"))
 
 
 class Models:
-    """The models of a host, and what they were asked."""
+    """The models of a host, and the requests to them."""
 
     def __init__(self, models: Sequence[str] = MODELS, stop_reason: str | None = None) -> None:
         self.models = models

@@ -80,7 +80,7 @@ INPUTS = {"find": {"name": "Bonn"}}
 
 
 async def check_client(client: McpClient, prefix: str = "") -> None:
-    """Proves that each result is structured as the schema of its tool says."""
+    """Proves that each structured result matches the schema of its tool."""
     schemas = {each.name.removeprefix(prefix): each.output_schema for each in await client.list_tools()}
     for name, expected in EXPECTED.items():
         result = await client.call_tool(prefix + name, INPUTS.get(name, {}))

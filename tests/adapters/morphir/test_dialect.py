@@ -17,7 +17,7 @@ from becket.limits import DEFAULT_LIMITS
 
 
 class Waits:
-    """Stands for whoever waits for a call."""
+    """Stands for the caller of a pending call."""
 
     def done(self) -> bool:
         return False
@@ -40,7 +40,7 @@ def extension() -> Connection:
 
 
 def answer(host: Connection, line: bytes) -> OutboundCall:
-    """Asks something and returns the call with this answer, whose id is 0."""
+    """Sends a request and returns the call with this response, whose id is 0."""
     requested = call("transform")
     host.open_call(requested, b"{}")
     host.receive(line + b"\n")
@@ -148,7 +148,7 @@ def test_responses_in_another_order_go_to_their_own_calls(host: Connection) -> N
         b"17",
         b'{"result":1}',
         b'{"id":{},"result":1}',
-        b'{"id":7,"method":"ask","params":{}}',  # extensions ask their host nothing
+        b'{"id":7,"method":"ask","params":{}}',  # extensions send their host no requests
         b"\xff\xfe",
     ],
 )
@@ -198,7 +198,7 @@ def test_an_extension_passes_over_lines_that_it_cannot_read(extension: Connectio
     assert extension.data_to_send() == b""
 
 
-# -- who speaks it
+# -- detection
 
 
 @pytest.mark.parametrize(

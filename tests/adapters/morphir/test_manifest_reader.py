@@ -28,7 +28,7 @@ def entry(text: str) -> str:
     return f"[[extensions]]\n{text}\n"
 
 
-# -- what is understood
+# -- what is read
 
 
 def test_every_member_of_an_entry_is_read() -> None:

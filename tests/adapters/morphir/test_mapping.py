@@ -34,7 +34,7 @@ TOOLS = Capabilities((Tool("transform", "Transforms.", {"type": "object"}),))
 def shake_hands(
     answer: bytes, introduction: HandshakeContext = INTRODUCTION
 ) -> tuple[list[WireRequest], HandshakeResult]:
-    """Returns what the host says, and what comes of this answer to the question for capabilities."""
+    """Returns the requests of the host, and the outcome of this response to the request for capabilities."""
     greeting = MAPPING.client_handshake(introduction)
     sayings = [next(greeting), greeting.send(Raw(b'{"status":"ready"}'))]
     with pytest.raises(StopIteration) as stopped:
@@ -42,7 +42,7 @@ def shake_hands(
     return [request for request in sayings if isinstance(request, WireRequest)], stopped.value.value
 
 
-# -- the first exchanges
+# -- the handshake
 
 
 def test_the_host_sends_the_configuration_and_requests_the_capabilities() -> None:

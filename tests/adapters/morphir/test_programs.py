@@ -31,7 +31,7 @@ def start(*command: str | Path, **options: Any) -> ExtensionConnector:
 
 
 def script(text: str, **options: Any) -> ExtensionConnector:
-    """Starts a small extension of Morphir: `answers` gives its answers by method, raw lines too."""
+    """Starts a small extension of Morphir: `answers` has its responses by method, raw lines too."""
     code = f"""
 import json, sys
 def say(line): print(line if isinstance(line, str) else json.dumps(line), flush=True)

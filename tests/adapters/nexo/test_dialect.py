@@ -31,7 +31,7 @@ HELLO = b'{"jsonrpc":"2.0","method":"initialize","params":{"agent_version":"0.1.
 
 
 class Waiter:
-    """Nobody: the answers are looked at here."""
+    """A caller that does nothing: the tests look at the responses."""
 
     def done(self) -> bool:
         return False
@@ -230,7 +230,7 @@ def test_other_errors_are_unchanged() -> None:
     assert encode_error(error) is error
 
 
-# -- how a host of that system is known
+# -- detection
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ HOST = HostInfo("ana", "0.1.0")
 
 
 def shake_hands(answer: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResult]:
-    """Returns what a host says first, and what it makes of the answer."""
+    """Returns the first request of a host, and what it reads from the response."""
     steps = MAPPING.client_handshake(HandshakeContext(extension="weather", host=HOST, extra=extra))
     output = next(steps)
     assert isinstance(output, WireRequest)
@@ -91,7 +91,7 @@ def test_a_response_that_cannot_be_read_fails_the_handshake(answer: bytes) -> No
     assert "undecodable" in caught.value.because
 
 
-# -- from the side of an extension
+# -- as an extension
 
 
 def test_the_id_of_an_extension_is_sent_to_it() -> None:
@@ -146,7 +146,7 @@ def test_a_list_of_tools_may_be_bare(answer: bytes) -> None:
     assert to_tools(listed) == (Tool("get", "", {}),)
 
 
-# -- the goodbye
+# -- shutdown
 
 
 def test_shutdown_has_a_reason() -> None:

@@ -40,14 +40,14 @@ def as_json(value: Any) -> Any:
 
 
 def decode_hook(kind: HookKind, params: dict[str, Any]) -> tuple[WireRequest, HookEvent]:
-    """Returns a request of a host, and the event that an extension hears in it."""
+    """Returns a request of a host, and the event that an extension receives."""
     method = HOOK_METHODS[kind]
     request = WireRequest(method, msgspec.convert(params, method.params))
     event: HookEvent = HOOKS.decode_request(request, STATE)
     return request, event
 
 
-# -- a host asks
+# -- requests of a host
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_responses_are_mapped_to_the_contract(
     assert HOOKS.decode_result(answer, HOOKS.encode_request(event, STATE), STATE) == result
 
 
-# -- an extension is asked
+# -- requests to an extension
 
 
 def test_an_extension_gets_events_of_the_contract() -> None:

@@ -81,7 +81,7 @@ async def test_an_extension_of_becket_is_hosted_by_becket_in_nexo(capfd: pytest.
 
 
 class Censor(ExtensionServer):
-    """Ends the turn of a message that it does not like."""
+    """Ends the turn of a message that it refuses."""
 
     id, version = "censor", "1.0.0"
 

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.process
 
 
 def host_methods() -> Registry:
-    """Returns what an extension may ask for."""
+    """Returns what an extension may request."""
     methods = Registry()
 
     @methods.handle(AGENTS_LIST)
@@ -237,7 +237,7 @@ async def test_a_host_finds_and_runs_programs_of_nexo_unchanged(
         "version": becket.__version__,
         "has_state": True,
         "folder": "weather",
-        "secrets": [],  # neither is asked for
+        "secrets": [],  # neither is requested
     }
     assert (verdict.result, verdict.by) == (Block("never open one indoors"), "weather")
 

@@ -22,7 +22,7 @@ OTHERS = [LinkState("weather"), LinkState("weather", extra=NexoExtra(agent_id="a
 
 
 def sealed(input: dict[str, Any], meta: dict[str, Any] | None, state: LinkState) -> dict[str, Any]:
-    """Returns the arguments as they travel."""
+    """Returns the arguments as they are sent."""
     assert MAPPING.add_call_metadata is not None
     return MAPPING.add_call_metadata(ToolCall("get", input), meta, state).input
 
@@ -68,7 +68,7 @@ def test_the_rest_of_the_contract_is_not_supported() -> None:
             MAPPING.get_method(method)
 
 
-# -- what is said of the session
+# -- session data
 
 
 def test_the_session_members_come_first_and_cannot_be_forged() -> None:

@@ -1,4 +1,4 @@
-"""Conversations of nexo, held anew with our host and with our extension, byte for byte."""
+"""Conversations of nexo, reproduced with our host and with our extension, byte for byte."""
 
 from __future__ import annotations
 

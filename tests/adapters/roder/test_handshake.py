@@ -92,7 +92,7 @@ def raw(value: object) -> Raw:
 def hold(
     answers: list[object], output: list[WireRequest] | None = None, introduced: HandshakeContext | None = None
 ) -> HandshakeResult:
-    """Drives a greeting with these answers; errors are thrown into it."""
+    """Drives a handshake with these responses; errors are thrown into it."""
     steps: Generator[Any, Any, HandshakeResult] = client_handshake(introduced or introduction())
     step = next(steps)
     try:
@@ -106,7 +106,7 @@ def hold(
     raise AssertionError(f"it asks for more: {step}")
 
 
-# -- the host's side
+# -- the host
 
 
 def test_the_host_sends_its_versions_the_manifest_and_the_configuration() -> None:
@@ -276,7 +276,7 @@ def test_without_a_manifest_the_version_counts_all_the_same() -> None:
         hold([echo(protocolVersion="9")], introduced=introduction(None))
 
 
-# -- names that fit
+# -- adapted names
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_two_engines_and_two_tools_of_one_name_stay_distinct() -> None:
     assert handshake_result.extra.models == {("one", "m"): ("One", "m"), ("one_2", "m"): ("one", "m")}
 
 
-# -- the extension's side
+# -- the extension
 
 PARAMS = InitializeParams(
     protocol_version="0.2.0",

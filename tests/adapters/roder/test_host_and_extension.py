@@ -34,7 +34,7 @@ GRANTS = ["tools.register", "providers.register"]
 
 @pytest.fixture(autouse=True)
 def no_manifest(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets nobody find a manifest."""
+    """Hides every manifest."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RODER_EXTENSION_MANIFEST", raising=False)
 
@@ -217,7 +217,7 @@ async def test_an_extension_cannot_use_what_its_host_does_not_offer() -> None:
                 await notes.host.memory.append("a")
 
 
-# -- before the first exchange
+# -- before the handshake
 
 
 @pytest.mark.loops

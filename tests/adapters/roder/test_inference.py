@@ -1,4 +1,4 @@
-"""Models, requests, transcripts and events of Roder as they travel, and how a turn is gathered."""
+"""Models, requests, transcripts and events of Roder as they are sent, and how a turn is gathered."""
 
 from __future__ import annotations
 

@@ -366,7 +366,7 @@ def test_the_extensions_that_a_package_names_are_found(package: Path) -> None:
     [candidate] = discover(package.parent, depth=1).candidates
 
     assert (candidate.id, candidate.folder) == ("hello", str(package / "extensions" / "hello"))
-    assert not candidate.is_listed  # its folder is its own, and what was agreed to can run from a copy
+    assert not candidate.is_listed  # its folder is its own, and the approved files can run from a copy
     assert candidate.manifest.command == ("python3", "main.py")
 
 

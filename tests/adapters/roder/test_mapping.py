@@ -145,7 +145,7 @@ def test_a_call_is_decoded_as_in_the_contract() -> None:
     assert TOOL.decode_request(called(), extension_state()) == ToolCall("count it", {"a": 1})
     assert TOOL.decode_request(called("any", "any"), LinkState("demo")) == ToolCall(
         "any", {"a": 1}
-    )  # before the first exchange
+    )  # before the handshake
 
 
 @pytest.mark.parametrize("wire_request", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
@@ -238,7 +238,7 @@ def test_an_error_that_the_response_continues_after_does_not_end_it() -> None:
     assert params == '{"streamId":"s-1","event":{"ProviderMetadata":{"error":{"message":"slow"}}}}'
 
 
-# -- what an author serves himself
+# -- methods of the author
 
 
 def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:

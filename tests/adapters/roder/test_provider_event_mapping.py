@@ -111,7 +111,7 @@ def test_events_of_other_turns_are_ignored(raw: Raw, is_ours: bool) -> None:
     assert is_mapped_event_of(raw, TURN) is is_ours
 
 
-# -- putting an answer together
+# -- joining a response
 
 
 def gathered(*events: ProviderEvent) -> Any:

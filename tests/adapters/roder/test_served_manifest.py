@@ -120,7 +120,7 @@ def test_a_file_of_another_shape_is_refused_with_all_its_problems(tmp_path: Path
     assert {"/id", "/name"} <= {pointer for pointer, _ in caught.value.problems}
 
 
-# -- what the class comes to
+# -- the services of the class
 
 
 def test_a_class_is_described_as_services_of_all_types() -> None:
@@ -141,7 +141,7 @@ def test_a_class_that_offers_nothing_has_no_services() -> None:
     assert build_default_manifest(state(with_all=False)).manifest.provides == ()
 
 
-# -- whether they agree
+# -- whether class and manifest match
 
 ALL: tuple[Service, ...] = (
     ToolProvider("t", (ToolSpec("count", "other words", SCHEMA),)),

@@ -1,4 +1,4 @@
-"""Agents, tasks, tools and events of Roder as they travel; how work is gathered, and given up."""
+"""Agents, tasks, tools and events of Roder as they are sent; how work is gathered and cancelled."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_the_acknowledgement_of_other_work_is_refused(stream: Any, call: Any, wh
         stream.gather(call).on_response(Raw(b'{"dispatchId":"other","executionId":"other"}'))
 
 
-# -- giving up
+# -- cancelling
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_dispatch_may_take_half_an_hour_or_the_time_of_its_request() -> None:
     assert get_dispatch_timeout(hurried) == 5.0
 
 
-# -- what extensions tell of themselves
+# -- events of extensions
 
 
 def own_event(number: int) -> RoderExtensionEvent:

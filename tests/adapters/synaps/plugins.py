@@ -50,7 +50,7 @@ TOOL = {"name": "t", "description": "d", "input_schema": {"type": "object"}}
 
 
 def write_plugin(root: Path, id: str, program: str, permissions: Sequence[str] = (), **more: Any) -> Path:
-    """Makes a plugin whose program goes on after `PROGRAM`, and returns its folder; `more` are members of its
+    """Makes a plugin whose program continues after `PROGRAM`, and returns its folder; `more` are members of its
     manifest's `extension`."""
     folder = root / id
     (folder / ".synaps-plugin").mkdir(parents=True)

@@ -56,7 +56,7 @@ async def test_a_guard_that_crashes_before_it_responds_ends_in_its_verdict(tmp_p
             verdict = await host.run_hooks(BEFORE)
 
             assert (verdict.result, verdict.by) == (Block("no"), "guard")
-            (problem,) = verdict.problems  # that it has crashed is no secret
+            (problem,) = verdict.problems  # the crash is reported
             assert problem.extension == "guard"
             assert "PeerCrashed" in problem.problem
             assert host["guard"].restarts == 1

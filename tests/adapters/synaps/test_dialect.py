@@ -28,7 +28,7 @@ from becket.limits import DEFAULT_LIMITS
 
 
 class Waiter:
-    """Nobody: the answers are looked at here."""
+    """A caller that does nothing: the tests look at the responses."""
 
     def done(self) -> bool:
         return False
@@ -169,7 +169,7 @@ def test_the_number_and_the_text_of_an_error_determine_its_meaning(
     assert call.error.meaning is meaning
 
 
-# -- habits
+# -- host defaults
 
 
 def test_hosts_send_one_request_at_a_time_with_the_timeouts_of_synaps() -> None:

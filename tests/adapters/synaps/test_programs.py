@@ -37,7 +37,7 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is no
 
 
 def start(name: str, **options: Unpack[ExtensionOptions]) -> ExtensionConnector:
-    """Starts a plugin as its own manifest says, with all that it asks for."""
+    """Starts a plugin as its manifest defines, with all requested permissions."""
     path = PROGRAMS / name / ".synaps-plugin" / "plugin.json"
     found = READER.read(path.read_bytes(), str(path))
     assert found is not None
@@ -150,7 +150,7 @@ async def test_an_extension_in_node_is_hosted() -> None:
         with pytest.raises(RemoteError) as failed:
             await clock.call_tool("split", {"seconds": -1})
         assert failed.value.message == "time does not run backwards"
-        assert await clock.call_tool("split", {"seconds": 1}) == "0d 0h 0m 1s"  # the same process, which lives on
+        assert await clock.call_tool("split", {"seconds": 1}) == "0d 0h 0m 1s"  # the same process, which still runs
 
 
 @needs_node
@@ -274,7 +274,7 @@ async def test_a_tool_that_is_not_allowed_ends_the_program() -> None:
         await connect_extension([sys.executable, "-c", ANSWER + "receive()"], id="hostile", dialect="synaps")
 
 
-# -- our extension, and a host that is not ours
+# -- our extension with a foreign host
 
 
 def test_a_host_of_synaps_drives_an_extension_of_becket() -> None:

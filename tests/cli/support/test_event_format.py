@@ -96,7 +96,7 @@ def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) 
     assert set(event.__struct_fields__) <= set(received)
 
 
-# -- how they do
+# -- rows of the table
 
 
 def test_a_row_shows_the_state_and_the_figures_of_an_extension() -> None:

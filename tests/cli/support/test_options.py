@@ -60,7 +60,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def arguments(*words: str, roots: Any = "argument") -> dict[str, Any]:
-    """Returns what a host would be started with."""
+    """Returns the arguments of the host that would be started."""
     found: list[HostOptions] = []
 
     @click.command()
@@ -181,7 +181,7 @@ def test_all_problems_of_an_unusable_file_are_reported_and_nothing_is_started(tm
     assert {line.partition(": ")[2].partition(": ")[2][:6] for line in done.stderr.splitlines()} == {"/rots:", "/watch"}
 
 
-# -- places
+# -- data directories
 
 
 def test_options_file_and_name_determine_the_data_directory(config: Path, tmp_path: Path) -> None:

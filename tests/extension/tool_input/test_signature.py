@@ -240,7 +240,7 @@ class Documented:
 
 @dataclass
 class Undocumented:
-    """Is built by cattrs, since it has what is not its caller's."""
+    """Is built by cattrs, since it has a member that callers do not send."""
 
     width: int = 3
     area: int = field(init=False, default=9)
@@ -382,7 +382,7 @@ class Pair(Struct, array_like=True):
 
 @attrs.define
 class Holder:
-    """Is built by cattrs, and holds what is not."""
+    """Is built by cattrs, and holds a class that is not."""
 
     at: Point = attrs.field(validator=attrs.validators.instance_of(Point))
 

@@ -1,4 +1,4 @@
-"""An extension that wants it holds the inputs of its tools against their schemas itself, before they run."""
+"""An extension may validate the inputs of its tools against their schemas itself, before they run."""
 
 from __future__ import annotations
 

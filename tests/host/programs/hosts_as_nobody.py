@@ -1,7 +1,7 @@
 """Hosts the extensions of a folder as a user to whom modes apply, and prints in which folders each has written.
 
-Started by root it becomes nobody, after a first run that loads all modules: nobody may be unable to read them. For
-the same reason it is given an interpreter that nobody can run."""
+Started by root it becomes the user `nobody`, after a first run that loads all modules: that user may not read them. For
+the same reason it is given an interpreter that this user can run."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.loops
 
 
 class ThreadedStore:
-    """A store that may wait for a disk, as far as the host knows; it notes the threads that it was used in."""
+    """A store that may wait for a disk, as the host sees it; it records the threads that use it."""
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
         self.inner = InMemoryStore(limits)
@@ -237,7 +237,7 @@ async def test_two_extensions_on_one_store_have_separate_data() -> None:
 
 
 class Changes:
-    """The changes that an extension was told."""
+    """The change notifications that an extension received."""
 
     def __init__(self, peer: Peer) -> None:
         self.changes: list[ConfigChanged] = []
@@ -397,7 +397,7 @@ async def test_changes_dropped_from_the_history_before_delivery_are_sent_as_a_sn
         messages = Changes(child)
         store.set_config("notes", ConfigSet("gone", "x"))
         await child.call("config.subscribe", {})
-        for number in range(20):  # all before the loop gets to tell one
+        for number in range(20):  # all before the loop can send one
             store.set_config("notes", ConfigSet(f"k{number % 4}", str(number)))
         store.remove_config("notes", "gone")
         changes = await messages.until(5)
@@ -507,7 +507,7 @@ async def test_a_store_that_fails_during_delivery_ends_only_the_delivery(
         assert await messages.until(2) == [ConfigChanged("a", "1", 1), ConfigChanged("a", "2", 2)]
 
 
-# -- errors that a dialect finds in the form that it needs
+# -- errors by class, as dialects need them
 
 
 async def test_refusals_have_their_class_and_the_message_of_the_contract() -> None:

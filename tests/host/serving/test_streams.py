@@ -34,7 +34,7 @@ EMPTY: dict[str, Any] = {"content": []}
 
 
 def output(called: Message, **event: Any) -> Message:
-    """Returns a piece of output of the command that was asked for."""
+    """Returns an output event of the invoked command."""
     return notification("command.output", {"request_id": called["params"]["request_id"], "event": event})
 
 
@@ -166,7 +166,7 @@ async def test_leaving_a_command_sends_a_cancellation() -> None:
             await run.result()
 
 
-# -- what precedes and what trails
+# -- output before and after the response
 
 
 async def test_output_may_come_before_anything_was_awaited() -> None:
@@ -264,7 +264,7 @@ async def test_a_run_that_was_left_receives_nothing() -> None:
         assert run.batch_nowait() == []
 
 
-# -- answers of models
+# -- responses of models
 
 
 async def test_the_deltas_of_a_response_come_as_classes_in_all_their_forms() -> None:
@@ -382,7 +382,7 @@ async def test_an_abandoned_response_is_waited_for_so_that_its_events_are_not_mi
             assert await anext(left) == TextDelta("a")
         with pytest.raises(LocalProtocolError):
             await left.result()
-        assert script.unread() == []  # no cancellation: it would not be understood
+        assert script.unread() == []  # no cancellation: the extension does not support it
         events: list[Any] = []
 
         async def take() -> None:
@@ -476,7 +476,7 @@ async def test_a_reader_that_stalls_holds_back_its_own_stream_and_nothing_else()
                         if count % 100 == 0:
                             assert await notes.call_tool("echo") == "quick"
                 assert count == 5_000
-                assert 0 < held == sent["slow"] < 1_000  # it was let ahead a little, and not further
+                assert 0 < held == sent["slow"] < 1_000  # it may be a little ahead, and not more
                 assert len([event async for event in slow]) == 5_000
 
 

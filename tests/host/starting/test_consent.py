@@ -41,7 +41,7 @@ BOTH = 'permissions = ["memory.read", "memory.write"]\n'
 
 
 class ConsentSetup:
-    """A doorkeeper, whom it asks, and what it told."""
+    """A consent controller, its prompts, and its events."""
 
     def __init__(
         self,
@@ -505,7 +505,7 @@ async def test_the_operator_may_let_a_folder_run_in_place_which_is_compared_befo
         assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
         assert not (data / "copies").exists()
         change(root)
-        with pytest.raises(ExtensionRefused):  # it is found again without the operator's word
+        with pytest.raises(ExtensionRefused):  # it is found again without the operator's setting
             await setup.controller.resolve_launch(extension)
 
 
@@ -558,7 +558,7 @@ async def test_in_development_changed_files_start_and_the_audit_records_it(root:
         assert load_grants(data / "grants.toml")["notes"].digest == agreed
 
 
-# -- asking
+# -- prompts
 
 
 async def test_consent_is_recorded_and_reported_with_its_source(root: Path, data: Path) -> None:
@@ -704,7 +704,7 @@ async def test_a_refusal_that_cannot_be_stored_is_reported_and_prompted_for_agai
         assert len(setup.prompts) == 2
 
 
-# -- what a person is asked
+# -- the text of a prompt
 
 
 async def test_the_callback_gets_the_request_as_fields(tmp_path: Path, data: Path) -> None:
@@ -927,7 +927,7 @@ async def test_the_number_of_prompts_about_changing_files_is_bounded(root: Path,
         assert len(setup.prompts) == MAX_PROMPTS
 
 
-# -- what another program writes down
+# -- changes by another program
 
 
 def deny(data: Path, *names: str) -> None:
@@ -960,7 +960,7 @@ async def test_grants_and_revocations_of_another_program_take_effect(tmp_path: P
         allow(data, "memory.write", "audio.input")
         await setup.controller.apply_grant_changes()
         assert extension.gate.allows("memory.write")
-        assert not extension.gate.allows("audio.input")  # which it does not ask for
+        assert not extension.gate.allows("audio.input")  # which it does not request
         assert setup.events_seen[-1] == PermissionGranted("notes", "memory.write", "grants.toml")
 
 

@@ -207,7 +207,7 @@ def test_pruning_retains_exactly_the_folders_without_an_extension_above(folders:
     assert prune_nested(folders, set(owned)) == expected
 
 
-# -- twins
+# -- duplicates
 
 
 def test_of_two_extensions_with_one_id_the_later_root_wins_and_the_other_is_reported(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_in_one_root_the_first_path_is_used(tmp_path: Path, later_root_wins: boo
     assert [note.path for note in report.diagnostics] == [str(tmp_path / name / "becket.toml") for name in "bc"]
 
 
-# -- who may be there
+# -- allowed and disabled extensions
 
 
 def test_disabled_extensions_are_counted_and_noted(tmp_path: Path) -> None:
@@ -489,7 +489,7 @@ def test_a_search_ends_at_its_limit_and_reports_it(tmp_path: Path) -> None:
     assert only_note(report).severity is Severity.ERROR
 
 
-# -- changes while it looks
+# -- changes during the search
 
 
 class Meddler(BecketToml):
@@ -770,7 +770,7 @@ def test_a_list_disables_extensions_of_its_own_dialect_alone(tmp_path: Path) -> 
     }
 
 
-# -- programs that are known by their names
+# -- programs that are found by their names
 
 
 def test_only_what_can_be_run_is_a_program(tmp_path: Path) -> None:

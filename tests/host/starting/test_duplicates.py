@@ -1,4 +1,4 @@
-"""Of several extensions with one id that one is taken which their own system takes."""
+"""Of several extensions with one id, the one that their own system would use is used."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_other_names_are_not_dangerous(name: str) -> None:
     assert not is_dangerous_name(name)
 
 
-# -- what is taken over
+# -- what is inherited
 
 
 def test_only_the_names_that_all_programs_need_are_inherited() -> None:

@@ -303,7 +303,7 @@ def test_the_wait_for_a_lock_that_another_program_holds_is_bounded(path: Path, m
     assert edit_grants(path, "notes", lambda entry: entry.with_grants(["audio.input"])) is not None
 
 
-# -- what people wrote
+# -- comments and layout
 
 
 def test_comments_stay_where_they_are() -> None:

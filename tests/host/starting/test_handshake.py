@@ -37,7 +37,7 @@ HELD = [*ALL, "audio.input"]
 
 @asynccontextmanager
 async def connecting(**options: Any) -> AsyncGenerator[tuple[Script, list[BecketError]], None]:
-    """Yields the test's end of a link on which a host is about to shake hands, and what it will fail with."""
+    """Yields the test's end of a link on which a host begins a handshake, and the error that it fails with."""
     script = Script()
     failures: list[BecketError] = []
 
@@ -55,7 +55,7 @@ async def connecting(**options: Any) -> AsyncGenerator[tuple[Script, list[Becket
 
 
 async def refused(result: object, **options: Any) -> BecketError:
-    """Returns what the host fails with when an extension gives this answer."""
+    """Returns the error of the host when an extension sends this response."""
     async with connecting(**options) as (script, failures):
         script.send(response(await script.receive(), result))
     (error,) = failures
@@ -63,7 +63,7 @@ async def refused(result: object, **options: Any) -> BecketError:
     return error
 
 
-# -- what the host says
+# -- what the host sends
 
 
 async def test_the_host_sends_its_identity_as_the_contract_defines_it() -> None:
@@ -102,7 +102,7 @@ async def test_only_messages_of_the_contract_are_sent_before_the_response() -> N
     async with connecting(limits=Limits(handshake=0.05)) as (script, failures):
         called = await script.receive()
         assert "_meta" not in called["params"]
-    assert script.unread() == []  # no cancellation either, which an extension of old would not understand
+    assert script.unread() == []  # no cancellation either, which an old extension does not support
     assert isinstance(failures[0], HandshakeFailed)
 
 
@@ -120,7 +120,7 @@ async def test_granted_methods_can_be_called_while_the_response_is_pending() -> 
     assert failures == []
 
 
-# -- what is agreed
+# -- negotiated features
 
 
 async def test_features_that_both_peers_have_announced_are_used() -> None:
@@ -336,7 +336,7 @@ async def test_a_broken_rule_is_reported_with_the_message_of_the_contract(
     async with connecting() as (script, failures):
         script.send(response(await script.receive(), initialized(**declared)))
         goodbye = await script.receive()
-        assert goodbye["method"] == "shutdown"  # it is well, and is asked to end before it is made to
+        assert goodbye["method"] == "shutdown"  # it works, and gets a shutdown before it is killed
         script.send(response(goodbye))
     (error,) = failures
     assert isinstance(error, BadCapabilities)
@@ -423,7 +423,7 @@ async def test_a_response_that_cannot_be_read_is_refused_with_pointers(result: o
     assert all(text.startswith("Invalid initialize response from extension 'demo': ") for _, text in error.problems)
 
 
-# -- no answer at all
+# -- no response
 
 
 async def test_an_extension_that_never_responds_times_out_with_a_hint() -> None:
@@ -517,7 +517,7 @@ async def test_schemas_are_not_checked_if_checking_is_off(caplog: pytest.LogCapt
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-# -- what the program that connects has got wrong
+# -- mistakes of the connecting program
 
 
 @pytest.mark.parametrize("id", ["", "a b", "a:b", "a/b", "a\\b", "..", "x" * 65, "a\x1b"])

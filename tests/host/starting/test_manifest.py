@@ -175,7 +175,7 @@ def test_a_file_that_is_not_toml_is_a_manifest_error() -> None:
     assert caught.value.problems[0][1].startswith("is not TOML")
 
 
-# -- what it asks of the host
+# -- requested limits
 
 
 def test_requested_limits_override_those_of_the_host_up_to_the_maximum() -> None:

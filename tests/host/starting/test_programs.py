@@ -19,7 +19,7 @@ ECHO = "#!/bin/sh\necho {}\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of an extension, beside one of the system's programs and one of somebody else."""
+    """The folder of an extension, a folder of the system's programs, and a foreign one."""
     for place in ("system", "notes", "outside"):
         (tmp_path / place / "bin").mkdir(parents=True)
         for name in ("tool", "bin/run"):

@@ -133,7 +133,7 @@ def test_secrets_in_a_store_are_moved_out_and_none_of_their_bytes_stay(path: Pat
         assert CANARY.encode() not in bytes_of(tmp_path)
         assert move_secrets(store, secrets, "notes", ["token", "removed", "unset"]) == ()
     assert CANARY.encode() not in bytes_of(tmp_path)
-    with SqliteStore(tmp_path / "store.sqlite") as store:  # its shares are still right
+    with SqliteStore(tmp_path / "store.sqlite") as store:  # its quotas are still right
         assert store.get_config("notes", "token").value == "***"
         assert store.verify() == []
 

@@ -226,7 +226,7 @@ def test_a_configuration_that_lacks_a_value_is_a_problem(tmp_path: Path) -> None
 
 
 class Particulars(Struct):
-    """What the manifest of a foreign system says besides."""
+    """The additional settings of a foreign manifest."""
 
     setup: str | None = None
     host_commands: tuple[PluginCommand, ...] = ()
@@ -297,7 +297,7 @@ def test_a_program_anywhere_is_for_the_operator_and_for_lists_of_this_machine(
     assert (allowed.problems, allowed.command) == ((), (str(program),))
 
 
-# -- what nobody can make possible
+# -- requirements that cannot be met
 
 
 def test_a_disabled_extension_is_skipped() -> None:
@@ -637,7 +637,7 @@ def test_in_development_changed_files_start_and_this_is_reported() -> None:
 
     assert admission.grants == Grants.of(["memory.read"], ["memory.write"])
     assert admission.approved_digest == OTHERS
-    assert admission.entry == entry  # without development these files are asked about again
+    assert admission.entry == entry  # outside of development these files need consent again
 
 
 @pytest.mark.parametrize("in_development", [False, True])
@@ -717,7 +717,7 @@ def test_grants_of_the_host_hold_for_any_files() -> None:
 def test_an_extension_is_bound_to_its_files_where_a_permission_depends_on_consent_to_them(
     entry: GrantEntry | None, host: Grants | None, in_development: bool, bound_to: str
 ) -> None:
-    # Where somebody can be asked, what is undecided keeps nothing that was agreed to from starting.
+    # With a prompt, undecided permissions do not keep an approved extension from starting.
     can_ask = host is not None or entry is None or bool(entry.allow or entry.digest)
     admission = decide_start(REQUESTING, FOUND, entry=entry, given=host, in_development=in_development, can_ask=can_ask)
 
@@ -779,7 +779,7 @@ def test_only_requested_granted_and_undenied_permissions_are_held(
             pytest.fail("nothing was wrong with it")
 
 
-# -- what a person is asked
+# -- the text of a prompt
 
 
 def test_the_prompt_shows_the_whole_command_escaped() -> None:

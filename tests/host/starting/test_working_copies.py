@@ -118,7 +118,7 @@ def test_a_directory_that_cannot_be_written_to_is_named(working: Path, approved:
     assert str(working) in caught.value.path
 
 
-# -- what becomes of it
+# -- its lifetime
 
 
 def test_written_files_are_discarded_at_the_next_start(
@@ -129,7 +129,7 @@ def test_written_files_are_discarded_at_the_next_start(
     (first / "lib" / "a.py").write_text("a = 2\n", encoding="utf-8")
     opened[0].release()
     opened[0].release()
-    assert (first / "state").exists()  # until then somebody may look at it
+    assert (first / "state").exists()  # until then it can be inspected
 
     assert open_one(working, approved, opened) == first
     assert digest_folder(first).digest == approved.digest

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "dialects"
 PROGRAM = Path(__file__).parents[1] / "programs" / "hosts_as_nobody.py"
-# Begins as a program does that keeps its state beside itself, and goes on as the example.
+# Begins as a program that stores its state in its own folder, and continues as the example.
 WRITING = """
 import os, runpy
 folder = os.path.dirname(os.path.abspath(__file__))
@@ -129,7 +129,7 @@ def write_listed(project: Path, folder: str) -> Path:
 
 
 async def start_workshop(project: Path, data: Path) -> list[str]:
-    """Returns what a host has asked for to start the workshop."""
+    """Returns the prompts of a host that starts the workshop."""
     questions: list[str] = []
 
     def agree_and_note(question: str, decision: Decision) -> bool:

@@ -202,7 +202,7 @@ async def test_a_task_woken_by_a_callback_that_then_raised_runs_in_the_next_iter
     def run() -> None:
         with pytest.raises(SystemExit):
             wakeups.run_callback(callback)
-        assert log == ["after it"]  # what waits to be sent leaves, should the loop never run again
+        assert log == ["after it"]  # queued frames are sent, should the loop never run again
 
     await in_callback(run)
     await asyncio.sleep(0)
@@ -456,7 +456,7 @@ async def test_a_caller_resumes_in_the_turn_that_brings_its_response(monkeypatch
 
 
 def messages(data: bytes) -> list[Any]:
-    """Returns what stands in these bytes, each message on its own."""
+    """Returns the messages in these bytes."""
     found: list[Any] = []
     while data:
         head, _, rest = data.partition(b"\r\n\r\n")
@@ -538,7 +538,7 @@ def test_messages_after_a_handler_that_exits_the_program_are_not_lost(
         loop.run_until_complete(peer.aclose())
     loop.close()
     gc.collect()
-    internal_errors.clear()  # asyncio tells of what a task has raised that nobody waits for
+    internal_errors.clear()  # asyncio reports the exception of a task that is never awaited
 
 
 async def test_an_environment_variable_selects_plain_futures_of_asyncio(
@@ -552,7 +552,7 @@ async def test_an_environment_variable_selects_plain_futures_of_asyncio(
 
     def callback() -> None:
         waiter.set_result(None)
-        waiter.set_result(None)  # means nothing
+        waiter.set_result(None)  # has no effect
         ours.call_after_wakeups(lambda: log.append("after it"))
         log.append("callback")
 

@@ -26,7 +26,7 @@ async def crash_of(command: list[str], method: str = "x", params: object = None,
     return caught.value
 
 
-# -- what is learnt
+# -- the exit cause
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 255])
@@ -72,7 +72,7 @@ async def test_the_process_of_a_peer_has_its_exit_cause() -> None:
     assert (peer.process.has_exited, peer.process.exit_code, peer.process.signal) == (True, 9, None)
 
 
-# -- what becomes of calls
+# -- pending calls
 
 
 async def test_every_call_in_flight_settles_with_the_reason_and_an_error_of_its_own() -> None:
@@ -144,7 +144,7 @@ async def test_text_on_stdout_before_the_exit_is_a_violation_and_not_a_crash() -
     assert caught.value.reason is DisconnectReason.REMOTE_VIOLATION
 
 
-# -- whom it leaves behind
+# -- grandchildren
 
 
 async def test_an_exit_is_noticed_although_a_grandchild_holds_the_pipes() -> None:

@@ -1,6 +1,6 @@
 """Where the system has kqueue and no pidfds, children are watched by that.
 
-Elsewhere a stand-in plays it, whose descriptor becomes readable and whose events bear the status as those of kqueue do.
+Elsewhere a stand-in plays it, whose descriptor becomes readable and whose events have the status as in kqueue.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROC, TIMER = -5, -7
 
 
 class Queue:
-    """kqueue, as far as it tells of the end of processes; made of what Linux has."""
+    """kqueue, as far as it reports the end of processes; made of what Linux has."""
 
     def __init__(self) -> None:
         self._ready = select.epoll()
@@ -116,7 +116,7 @@ def test_the_exit_of_a_process_that_ended_before_it_was_watched_is_reported_at_o
     try:
         assert select.select([exit.fd], [], [], 5)[0] == [exit.fd]
         assert (exit.poll(), exit.is_unreaped()) == (7, False)
-        exit.signal_group(signal.SIGKILL)  # its pid may be another's by now: nobody is signalled
+        exit.signal_group(signal.SIGKILL)  # its pid may belong to another process by now: no signal is sent
     finally:
         exit.close()
         ended.returncode = 7

@@ -69,7 +69,7 @@ def watched_by(pid: int) -> int:
 
 async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(60):
-        while not condition():  # noqa: ASYNC110 - another process does not tell
+        while not condition():  # noqa: ASYNC110 - another process sends no event
             await anyio.sleep(0.005)
 
 
@@ -202,7 +202,7 @@ async def test_a_session_that_has_ended_in_order_is_removed() -> None:
 
 
 def test_a_reused_process_id_is_not_killed() -> None:
-    """A session whose leader was reaped, and whose number is that of a process that runs, is somebody else's."""
+    """A session whose leader was reaped, and whose id is that of a running process, belongs to another program."""
     other = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     gone = subprocess.Popen(["true"], start_new_session=True)
     pidfds = [os.pidfd_open(gone.pid), os.pidfd_open(other.pid)]

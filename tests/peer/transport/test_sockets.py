@@ -359,7 +359,7 @@ async def test_a_server_without_descriptors_left_continues_when_there_are_some(
                 assert not server.peers
                 while not server.peers:
                     await settled()
-    # It says so, and not in every turn of the loop.
+    # It is logged, and not in every turn of the loop.
     assert 1 <= len(internal_errors) < 10
     internal_errors.clear()
 
@@ -444,7 +444,7 @@ async def test_connecting_waits_until_a_unix_socket_has_room_for_one_more(tmp_pa
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(connect)
-            await anyio.sleep(0.02)  # those that found no room have asked again, in vain
+            await anyio.sleep(0.02)  # connections without room have been retried, without success
             assert 0 < connected < 5
             while connected < 5:
                 try:

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.loops, pytest.mark.process]
 
 
 async def describe(**options: Any) -> dict[str, Any]:
-    """Returns what a child finds that is started with these options."""
+    """Returns the environment that a child reports when it is started with these options."""
     with anyio.fail_after(60):
         async with Peer.connect_process(child("describes_itself"), **options) as peer:
             found: dict[str, Any] = await peer.call("describe")
@@ -36,7 +36,7 @@ def write_program(path: Path, text: str, mode: int = 0o755) -> Path:
     return path
 
 
-# -- what it is given
+# -- descriptors and environment
 
 
 async def test_a_child_gets_three_descriptors_and_no_other() -> None:
@@ -97,7 +97,7 @@ def test_only_names_on_the_list_and_locales_are_inherited(monkeypatch: pytest.Mo
     assert build_environment({"A": "2"}, inherit=False) == {"PATH": "1", "HOME": "1", "LC_ALL": "1", "A": "2"}
 
 
-# -- where its program is looked for
+# -- program lookup
 
 
 async def test_arguments_reach_a_child_unchanged_and_without_a_shell() -> None:
@@ -232,7 +232,7 @@ async def test_a_framing_that_cannot_be_made_leaves_no_process() -> None:
 
 @contextmanager
 def free_descriptors(count: int) -> Iterator[None]:
-    """Leaves this process exactly so many descriptors."""
+    """Leaves this process exactly so many free descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = (fd for fd in range(soft) if not is_open(fd))
     for _ in range(count):

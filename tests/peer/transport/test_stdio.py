@@ -91,7 +91,7 @@ def register(peer):
 
 @pytest.fixture(params=list(RUNTIMES))
 def command(request: pytest.FixtureRequest) -> list[str]:
-    """Returns the command line of a program on each face of becket."""
+    """Returns the command line of a program on each runtime."""
     return [sys.executable, "-c", HANDLERS + RUNTIMES[request.param]]
 
 
@@ -229,7 +229,7 @@ def test_sockets_serve_as_stdin_and_stdout(command: list[str]) -> None:
     assert results_in(received) == {1: [1]}
 
 
-# -- whoever else holds them
+# -- other processes that hold them
 
 
 def test_pipes_stay_blocking_for_the_other_processes_that_hold_them(command: list[str]) -> None:

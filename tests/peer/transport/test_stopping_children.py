@@ -134,14 +134,14 @@ async def test_a_child_that_cannot_be_killed_is_abandoned_and_reaped_later(
 
     with watch:
         assert (stuck.is_abandoned, stuck.has_exited, watch.is_alive) == (True, False, True)
-        os.kill(stuck.pid, signal.SIGKILL)  # the kernel lets go
+        os.kill(stuck.pid, signal.SIGKILL)  # the kernel releases it
         with anyio.fail_after(60):
             await watch.gone()
             async with Peer.connect_process(child("echoes")) as other:  # the next start reaps it
                 assert await other.call("x", [1]) == [1]
 
 
-# -- the family
+# -- child processes of the child
 
 
 async def test_nothing_of_the_session_is_left_whatever_group_it_moved_to() -> None:
@@ -154,7 +154,7 @@ async def test_nothing_of_the_session_is_left_whatever_group_it_moved_to() -> No
             with member:
                 await member.gone()
 
-    # It ended by itself when its stdin did, and still its family had to go.
+    # It ended by itself when its stdin did, and its own children had to be killed.
     assert process_of(peer).exit_code == 0
 
 
@@ -166,7 +166,7 @@ async def test_nothing_of_the_session_is_left_when_a_child_crashes() -> None:
             assert isinstance(await peer.wait_closed(), PeerCrashed)
             for member in family:
                 with member:
-                    await member.gone()  # without waiting for anybody to close the peer
+                    await member.gone()  # without waiting for the peer to be closed
 
 
 async def test_a_fork_of_this_program_that_holds_the_pipes_does_not_prolong_the_life_of_a_child() -> None:
@@ -182,10 +182,10 @@ async def test_a_fork_of_this_program_that_holds_the_pipes_does_not_prolong_the_
             await peer.aclose()
             assert process_of(peer).has_exited
             os.close(write)
-            os.waitpid(fork, 0)  # noqa: ASYNC222 - it has been told to end
+            os.waitpid(fork, 0)  # noqa: ASYNC222 - it has been signalled
 
 
-# -- nobody else
+# -- no other process
 
 
 async def test_no_signal_is_sent_once_a_child_is_reaped(monkeypatch: pytest.MonkeyPatch) -> None:

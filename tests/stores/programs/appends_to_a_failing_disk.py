@@ -1,6 +1,6 @@
 """Appends records to the store at a path, so many times, and prints the outcome of each.
 
-What fails is arranged from outside. The last line tells what it finds in the end."""
+What fails is arranged from outside. The last line has the records at the end."""
 
 import json
 import logging

@@ -1,6 +1,6 @@
 """Appends to a store until its disk is full, and then does what is still possible: `python fills_a_disk.py FOLDER`.
 
-Prints as one line of JSON what came of it."""
+Prints the outcome as one line of JSON."""
 
 import json
 import logging
@@ -33,7 +33,7 @@ def kept(store: SqliteStore) -> int:
     return len(store.query(Query("notes", limit=1_000)))
 
 
-(folder / "other").write_bytes(bytes(12 << 20))  # what somebody else has on the same disk
+(folder / "other").write_bytes(bytes(12 << 20))  # data of another program on the same disk
 store = SqliteStore(folder / "store", ballast=6 << 20)
 store.set_config("notes", ConfigSet("mode", "dark"))
 acknowledged = []
@@ -57,7 +57,7 @@ told["forget more"] = store.forget("notes", up_to=110)
 rest = os.open(folder / "rest", os.O_WRONLY | os.O_CREAT)
 try:
     while True:
-        os.write(rest, bytes(4096))  # somebody else takes all that is left
+        os.write(rest, bytes(4096))  # another program uses all that is left
 except OSError:
     os.close(rest)
 told["after forget"] = [

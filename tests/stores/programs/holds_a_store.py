@@ -11,7 +11,7 @@ path, how = sys.argv[1:]
 store = SqliteStore(path, ballast=0)
 store.append(Append("notes", "of another program", idem="k"))
 if how == "dies":
-    os.kill(os.getpid(), signal.SIGKILL)  # the record is kept, and nobody was told
+    os.kill(os.getpid(), signal.SIGKILL)  # the record is stored, and not acknowledged
 print("kept", flush=True)
 sys.stdin.read()
 store.close()

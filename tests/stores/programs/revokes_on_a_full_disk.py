@@ -1,6 +1,6 @@
 """Revokes a permission in a host whose disk is full: `python revokes_on_a_full_disk.py FOLDER`.
 
-Prints as one line of JSON what came of it."""
+Prints the outcome as one line of JSON."""
 
 import json
 import logging

@@ -274,7 +274,7 @@ def test_lost_acknowledged_records_are_reported_with_their_range(folder: Path) -
         assert store.damage == (seen,)
         assert seen.what == "records 1 to 121 and configuration changes 1 to 121"
         assert "commits 1 to" in seen.problem
-        assert store.append(Append("notes", "new")).id == 122  # no id that was told is told again
+        assert store.append(Append("notes", "new")).id == 122  # no acknowledged id is used again
         assert store.set_config("notes", ConfigSet("mode", "dark")).revision == 122
         assert store.verify() == [seen]
     with open_light(path) as store:

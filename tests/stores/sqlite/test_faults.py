@@ -80,7 +80,7 @@ def test_the_check_finds_a_store_that_does_not_sync(folder: Path) -> None:
     assert "acknowledged" in str(caught.value)
 
 
-# -- children that come, go and ask again
+# -- children that restart and retry
 
 
 @pytest.mark.process

@@ -71,7 +71,7 @@ def test_acknowledged_records_survive_reopening_and_kill(folder: Path) -> None:
 
 
 class HeldClock:
-    """A clock that stops whoever reads it, until it is let go."""
+    """A clock that blocks its readers until it is released."""
 
     def __init__(self) -> None:
         self.is_read = Event()
@@ -84,7 +84,7 @@ class HeldClock:
 
 
 class Outcomes(list[object]):
-    """What `done` was told, and a way to wait for all of it."""
+    """The arguments of `done`, and a way to wait for all calls."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
@@ -235,7 +235,7 @@ def test_a_failure_other_than_of_the_disk_is_reported_and_the_store_continues(
     assert any(caught.value.incident in record.getMessage() for record in caplog.records)
 
 
-# -- in its time
+# -- time limits
 
 
 def test_a_query_that_only_sqlite_works_on_ends_in_its_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,7 +378,7 @@ def test_the_index_is_never_far_behind_while_records_arrive(folder: Path, monkey
             assert notes.index_backlog <= 22
 
 
-# -- copies and onlookers
+# -- copies and read-only stores
 
 
 def test_a_copy_is_a_store_of_the_moment_in_which_it_was_made(notes: SqliteStore, folder: Path) -> None:

@@ -93,7 +93,7 @@ def test_an_sqlite_without_trigrams_is_recognised(monkeypatch: pytest.MonkeyPatc
 
 
 class Shelf:
-    """A store's file with its ledger and its readers, in which the index goes forward when a test says so."""
+    """A store's file with its ledger and its readers, whose index is advanced by the test."""
 
     def __init__(self, path: Path) -> None:
         create_store_file(path)

@@ -76,14 +76,14 @@ def shake_hands(declared: dict[str, Any], features: list[str], offered: list[str
 
 
 def describe_at_once() -> list[dict[str, Any]]:
-    """Returns a handshake in which an extension tells what it is before it is asked."""
+    """Returns a handshake in which an extension sends its info without a request."""
     hello, response, *_ = shake_hands({"tools": [TOOL]}, FEATURES)
     response["frame"]["result"]["info"] = {"build": {"backend": "cpu", "version": "2.0"}}
     return [hello, response]
 
 
 def meta(timeout: int, features: list[str] = FEATURES, **params: Any) -> dict[str, Any]:
-    """Returns params as they travel with what belongs to the link."""
+    """Returns params as they are sent, with the meta of the link."""
     mark = {"no_params": True} if "no_params" in features and not params else {}
     members = {"_meta": {"becket": {"timeout_ms": timeout, **mark}}, **params} if features else params
     return {"params": members} if members else {}
@@ -141,7 +141,7 @@ async def test_the_time_that_a_busy_machine_takes_is_not_a_difference(monkeypatc
     looks = count()
     for module, name in ((asyncio_loop, "monotonic"), (trio, "current_time")):
         clock = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda clock=clock: clock() + 0.002 * next(looks))  # 2 ms between two looks
+        monkeypatch.setattr(module, name, lambda clock=clock: clock() + 0.002 * next(looks))  # 2 ms between two checks
 
     await check_dialect("native", [TOOLS])
 
@@ -247,7 +247,7 @@ async def test_streams_and_all_other_methods_of_the_contract_are_checked(ours: s
     await check_dialect(NATIVE, [conversation(*opening, *STREAMS, ours=[ours])])
 
 
-# -- a dialect with words of its own
+# -- a dialect with its own methods
 
 
 def sketched(*lines: dict[str, Any], **head: Any) -> Transcript:
@@ -438,7 +438,7 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
 async def test_a_response_that_no_extension_would_send_is_reported(
     printed: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conformance, "MESSAGE_TIMEOUT", 2.0)  # the second answer never comes
+    monkeypatch.setattr(conformance, "MESSAGE_TIMEOUT", 2.0)  # the second response never comes
     called = to_child(id=3, method="dig", params={"hole": 1})
 
     problem = await problems_of(DIGGING, sketched(*HANDSHAKE, called, *printed, ours=["child"]))
@@ -456,7 +456,7 @@ async def test_an_event_of_a_contract_method_that_no_reader_takes_is_reported() 
     assert "entry 8: our extension cannot send this" in problem
 
 
-# -- what a transcript may say besides
+# -- other entries of a transcript
 
 
 def opening(you: str = "demo", **more: Any) -> dict[str, Any]:

@@ -26,13 +26,13 @@ def to_host(**members: Any) -> FrameSent:
 
 
 def play(replay: Replay, *came: bytes) -> list[bytes]:
-    """Returns what is sent after this has come."""
+    """Returns the messages that are sent after this one."""
     for one in came:
         replay.receive(one)
     return replay.advance()
 
 
-# A tool call within which the child asks its host for something.
+# A tool call within which the child calls its host.
 MILK = {"content": "milk"}
 NESTED: list[TranscriptEntry] = [
     to_child(id=1, method="tool.call", params={"name": "keep"}),
@@ -108,7 +108,7 @@ def test_a_missing_message_is_reported_and_its_response_is_not_sent() -> None:
 
     replay.skip_expected("it did not come within 5 s")
 
-    assert play(replay) == []  # nobody has asked for what was answered
+    assert play(replay) == []  # there is no request for this response
     assert replay.expected == "the answer to 1"
     assert replay.differences == [
         Difference(2, "the call memory.append", "it did not come within 5 s", expected=NESTED[1].body.decode())  # type: ignore[union-attr]

@@ -21,13 +21,13 @@ from becket.testing.pairs import memory_transports
 pytestmark = pytest.mark.loops
 
 
-# -- its life
+# -- lifecycle
 
 
 async def test_initialize_initialized_shutdown_and_exit_are_sent_in_order() -> None:
     async with linked(lsp.LanguageClient()) as (client, _, received):
         assert client.server_info == types.ServerInfo("scripted", "1")
-        await client.call(lsp.INITIALIZE, client.build_initialize())  # an answer: all before it was heard
+        await client.call(lsp.INITIALIZE, client.build_initialize())  # a response: all earlier messages were received
     assert received.words == ["initialize", "initialized", "initialize", "shutdown", "exit"]
 
 
@@ -93,7 +93,7 @@ async def test_a_server_that_does_not_respond_to_shutdown_is_closed() -> None:
     assert client.peer.is_closed
 
 
-# -- what the server asks
+# -- requests of the server
 
 
 async def test_a_configuration_request_gets_the_settings_by_section() -> None:
@@ -132,7 +132,7 @@ async def test_every_request_of_a_server_has_a_response(tmp_path: Path) -> None:
 
 
 class Editor(lsp.LanguageClient):
-    """A client that does what its server asks."""
+    """A client that carries out the requests of its server."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -366,7 +366,7 @@ async def test_an_error_of_the_protocol_is_raised() -> None:
         assert caught.value.code == -32601
 
 
-# -- what the server tells
+# -- notifications of the server
 
 
 async def test_notifications_of_the_server_reach_all_subscribers_in_order() -> None:
@@ -440,7 +440,7 @@ async def test_any_mcp_peer_sends_and_receives_progress() -> None:
         assert [(one["progress"], one["total"]) for one in received] == [(1, 2), (2, 2)]
         async with left.stream("work", {}, progress=Progress) as run:
             assert [(one.progress, one.total) async for one in run if isinstance(one, Progress)] == [(1, 2), (2, 2)]
-        assert await left.call("work", {}) == "done"  # nobody asked, and nothing is told
+        assert await left.call("work", {}) == "done"  # no progress was requested, and none is sent
         assert len(received) == 2
 
 
