@@ -117,8 +117,8 @@ def test_a_row_shows_the_state_and_the_figures_of_an_extension() -> None:
         "calls/s": "3.2",
         "latency": "4.2 ms",
         "95 %": "1.5 s",
-        "asked": "40",
-        "asked/s": "6.0",
+        "inbound": "40",
+        "inbound/s": "6.0",
         "restarts": "2",
         "note": "why",
     }

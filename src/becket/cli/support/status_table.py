@@ -22,8 +22,8 @@ HEADERS: Final = (
     "calls/s",
     "latency",
     "95 %",
-    "asked",
-    "asked/s",
+    "inbound",
+    "inbound/s",
     "restarts",
     "note",
 )
