@@ -30,7 +30,7 @@ def count_all(params: Titles, ctx: BlockingContext) -> int:
         try:
             text: str = ctx.call("library/read", {"title": title}, returns=str)
         except RemoteError as error:
-            # Uncaught, it would be answered with a fixed sentence: what the caller may know is said on purpose.
+            # Uncaught, the caller would get a fixed sentence: the text for the caller is chosen on purpose.
             raise RpcError(Meaning.INVALID_PARAMS, f"cannot count {title}: {error.message}") from error
         total += len(text.split())
         ctx.progress(title)

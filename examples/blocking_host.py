@@ -1,6 +1,6 @@
 """A host without an event loop, and a child that counts words for it: `python blocking_host.py`.
 
-The child has no files. It asks the host for each text in the middle of its own call, and reports as it goes.
+The child has no files. It requests each text from the host in the middle of its own call, and reports progress.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Title(Struct):
 def main() -> None:
     with connect_process([sys.executable, CHILD]) as peer:
 
-        @peer.handle("library/read")  # runs while this thread waits for an answer, and between its calls
+        @peer.handle("library/read")  # runs while this thread waits for a response, and between its calls
         def read(params: Title) -> str:
             if params.title not in LIBRARY:
                 raise RpcError(Meaning.INVALID_PARAMS, f"no such title: {params.title}")

@@ -1,4 +1,4 @@
-"""What becket does, in a few seconds: `make demo`. Exits with 0 only if all of it happened as promised.
+"""What becket does, in a few seconds: `make demo`. Exits with 0 only if every check has passed.
 
 Colours on a terminal, plain text elsewhere and where NO_COLOR is set.
 """
@@ -41,31 +41,31 @@ class Page(Struct):
 
 
 async def show_calls(screen: Screen, peer: Peer) -> None:
-    screen.section("Calls in both directions", "The child cannot add. It asks the host, in the middle of a call.")
+    screen.section("Calls in both directions", "The child cannot add. It calls the host, in the middle of a call.")
     additions: list[Pair] = []
 
     @peer.handle("host/add")
     def add(params: Pair) -> int:
         additions.append(params)
-        screen.line("child", f"asks: what is {params.a} + {params.b}?")
+        screen.line("child", f"calls: what is {params.a} + {params.b}?")
         return params.a + params.b
 
-    screen.line("host", "asks: what is the total of 1, 2, 3 and 4?")
+    screen.line("host", "calls: what is the total of 1, 2, 3 and 4?")
     total = await peer.call("total", {"numbers": [1, 2, 3, 4]}, returns=int)
-    screen.line("child", f"answers: {total}")
+    screen.line("child", f"responds: {total}")
     screen.check(total == 10 and len(additions) == 4, "One call went out, and four came back while it was open.")
 
 
 async def show_stream(screen: Screen, peer: Peer) -> None:
-    screen.section("A stream", "A long call reports as it goes. The host reads its events, then its answer.")
+    screen.section("A stream", "A long call reports as it goes. The host reads its events, then its result.")
     pages: list[int] = []
     async with peer.stream("print", {"pages": 5}, events={"page": Page}) as run:
         async for event in run:
             if isinstance(event, Page):
                 pages.append(event.page)
                 screen.line("child", f"page {event.page} of {event.of}  {bar(event.page, event.of)}")
-        screen.line("child", f"answers: {await run.result()}")
-    screen.check(pages == [1, 2, 3, 4, 5], "Five events came, in order, and the answer came last.")
+        screen.line("child", f"responds: {await run.result()}")
+    screen.check(pages == [1, 2, 3, 4, 5], "Five events came, in order, and the result came last.")
 
 
 async def show_cancellation(screen: Screen, peer: Peer) -> None:
@@ -82,16 +82,16 @@ async def show_cancellation(screen: Screen, peer: Peer) -> None:
             if len(str(digits)) == 5:
                 break
     screen.line("host", "has enough digits, and leaves the call")
-    screen.line("child", f"says: {await heard}")
+    screen.line("child", f"notifies: {await heard}")
     screen.check("cancelled" in heard.result(), "The cancellation crossed the pipe and reached the handler.")
 
 
 async def show_stray_prints(screen: Screen, peer: Peer) -> None:
-    screen.section("Stray prints", "The child writes to its stdout, where the wire was. Nothing of it gets there.")
+    screen.section("Stray prints", "The child writes to its stdout, where the wire was. None of it gets there.")
     lines = await peer.call("chatter", returns=int)
     for _ in range(lines):
         screen.line("stderr", await screen.stderr.get())
-    screen.check(lines == 3 and not peer.is_closed, "Three lines ended up on stderr, and the link took no harm.")
+    screen.check(lines == 3 and not peer.is_closed, "Three lines ended up on stderr, and the link still works.")
 
 
 async def show_crash(screen: Screen, peer: Peer) -> None:
@@ -132,7 +132,7 @@ def main() -> int:
     except (Broken, BecketError, TimeoutError) as error:
         print(f"\n{screen.paint('FAILED', 'FAILED')}: {str(error) or 'it took too long'}")
         return 1
-    print("\nAll of it happened as promised. To read on: README.md. To try it yourself: examples/.")
+    print("\nEvery check has passed. To read on: README.md. To try it yourself: examples/.")
     return 0
 
 

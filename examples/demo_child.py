@@ -1,4 +1,4 @@
-"""The child of demo.py. Every handler here does one thing that the host wants to see."""
+"""The child of demo.py. Every handler here does one thing that the host shows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def think(params: None, ctx: Context) -> None:
             await asyncio.sleep(PACE)
             await ctx.progress(PI[:length])
     except asyncio.CancelledError:
-        ctx.peer.notify_nowait("host/hear", {"text": "I was cancelled in the middle of it, and have tidied up"})
+        ctx.peer.notify_nowait("host/hear", {"text": "cancelled in the middle of the call, and cleaned up"})
         raise
 
 

@@ -29,13 +29,13 @@ PLUGIN = "cigen-provider-make"
 def open_host() -> Host:
     ids = [*TOOLS, PLUGIN]
     roots = sorted(folder for folder in DIALECTS.iterdir() if folder.is_dir())
-    # Each gets what it asks for, and nothing else.
+    # Each gets what it requests, and nothing else.
     settings = {"journal": ExtensionConfig(allow_variables=("JOURNAL_TOKEN",))}
     return Host(roots, data=None, only=ids, grants=dict.fromkeys(ids, sorted(PERMISSIONS)), extensions=settings)
 
 
 async def show_dialects(screen: Screen) -> None:
-    """Shows extensions of five systems side by side. None of these programs knows of becket."""
+    """Shows extensions of five systems side by side. None of these programs uses becket."""
     screen.section("Five other systems", "Programs that were written for others, unchanged, side by side in one host.")
     logging.getLogger("becket").addHandler(logging.NullHandler())  # one of them prints, another has an odd hook
     answers: dict[str, str] = {}
@@ -57,4 +57,4 @@ async def show_dialects(screen: Screen) -> None:
             tasks.start_soon(plan)
         for status in host.status():
             screen.line(status.dialect, f"{status.id}: {answers[status.id]}")
-    screen.check(len(answers) == 5, "Each was found by its own kind of manifest, and spoken to in its own words.")
+    screen.check(len(answers) == 5, "Each was found by its own kind of manifest, and called in its own dialect.")

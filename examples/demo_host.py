@@ -1,4 +1,4 @@
-"""The second half of the demonstration: a host on the folder `extensions`, with everything that it keeps on disk."""
+"""The second half of the demonstration: a host on the folder `extensions`, with a data directory."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ GRANTS = {
 
 
 def open_host(data: Path) -> Host:
-    # `dice` is written in JavaScript, and not everybody has Node.
+    # `dice` is written in JavaScript, and needs Node.
     return Host([EXTENSIONS], grants=GRANTS, data=data, only=list(GRANTS))
 
 
 async def show_host(screen: Screen, data: Path) -> None:
-    """Shows what a host does with four extensions; `data` is an empty folder for what it keeps."""
+    """Shows what a host does with four extensions; `data` is an empty folder for its data."""
     logging.getLogger("becket.ext").addHandler(logging.NullHandler())  # what they write to stderr is not shown here
     logging.getLogger("becket.ext").propagate = False
     async with open_host(data) as host:
@@ -47,16 +47,16 @@ async def show_host(screen: Screen, data: Path) -> None:
 
 
 async def show_start(screen: Screen, host: Host) -> None:
-    screen.section("A host and its extensions", "Four programs in a folder: found, admitted, started, each on its own.")
+    screen.section("A host and its extensions", "Four programs in a folder: found, approved and started.")
     for id in host:
         await host.ready(id)
     for status in host.status():
         screen.line("host", f"{status.id:8} {status.version}  {status.state}, {status.tools} tools")
-    screen.check(len(host.status()) == 4, "All four run. What they may do stands in their grants, and nothing else.")
+    screen.check(len(host.status()) == 4, "All four run, with the permissions of their grants and no others.")
 
 
 async def show_tools(screen: Screen, host: Host) -> None:
-    screen.section("Tools and memory", "`notes` keeps what a model tells it, in the store of the host.")
+    screen.section("Tools and memory", "`notes` stores texts in the store of the host.")
     for text in ("buy milk", "call Ada", "milk the cow"):
         screen.line("notes", await host.call_tool("notes_keep", {"text": text}))
     found = await host.call_tool("notes_find", {"text": "MILK"})
@@ -66,7 +66,7 @@ async def show_tools(screen: Screen, host: Host) -> None:
 
 
 async def show_answer(screen: Screen, host: Host) -> None:
-    screen.section("A streamed answer", "`eliza` is a provider of models. Her words come one by one.")
+    screen.section("A streamed response", "`eliza` is a provider of models. Its words come one by one.")
     words: list[str] = []
     async with host.stream("eliza:eliza:doctor", messages=[user("I need a holiday")]) as answer:
         async for event in answer:
@@ -75,13 +75,13 @@ async def show_answer(screen: Screen, host: Host) -> None:
                 screen.line("eliza", "".join(words))
     screen.check(
         (await answer.result()).text == "Why do you need a holiday?" and len(words) > 3,
-        "The pieces came as typed events, and the whole answer at the end.",
+        "The words came as typed events, and the whole response at the end.",
     )
 
 
 async def show_command(screen: Screen, host: Host) -> None:
     screen.section(
-        "A command with a progress bar", "`census` counts the lines of these examples, and tells how far it is."
+        "A command with a progress bar", "`census` counts the lines of these examples, and reports progress."
     )
     seen = 0
     tables: list[Table] = []
@@ -104,30 +104,30 @@ async def show_command(screen: Screen, host: Host) -> None:
 
 
 async def show_guard(screen: Screen, host: Host) -> None:
-    screen.section("A hook that says no", "`guard` is asked before a model runs a command.")
-    screen.line("host", "a model wants to run: rm -rf /")
+    screen.section("A hook that blocks", "`guard` is called before a model runs a command.")
+    screen.line("host", "a model calls bash: rm -rf /")
     verdict = await host.run_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
-    screen.line("guard", f"answers: {type(verdict.result).__name__}")
-    screen.check(isinstance(verdict.result, Block) and verdict.by == "guard", "It was blocked, and one knows by whom.")
+    screen.line("guard", f"responds: {type(verdict.result).__name__}")
+    screen.check(isinstance(verdict.result, Block) and verdict.by == "guard", "It was blocked; the verdict names it.")
 
 
 async def show_denial(screen: Screen, host: Host, data: Path) -> None:
-    screen.section("A permission that is taken away", "From one moment to the next `notes` may not write any more.")
+    screen.section("A permission that is revoked", "`notes` may not write any more, from this moment on.")
     await host.revoke("notes", "memory.write")
     try:
         await host.call_tool("notes_keep", {"text": "a secret"})
     except RemoteError:
-        screen.line("notes", "fails, and says no more than that")
+        screen.line("notes", "fails, without internal details")
     await host.grant("notes", "memory.write")
     events = (record.event for record in read_audit(data / "audit.jsonl"))
     denials = [event for event in events if isinstance(event, CallDecided) and not event.allowed]
     for denial in denials:
         screen.line("audit", f"{denial.extension} may not call {denial.method}: {denial.permission} required")
-    screen.check(len(denials) == 1, "The host said no before it looked at the note, and wrote that down in its audit.")
+    screen.check(len(denials) == 1, "The host refused the call before it read the note, and the audit has a record.")
 
 
 async def show_recovery(screen: Screen, host: Host) -> None:
-    screen.section("A crash and its recovery", "The process of `notes` is killed. Nobody has to start it again.")
+    screen.section("A crash and its recovery", "The process of `notes` is killed. The host starts it again.")
     restarted: asyncio.Future[float] = asyncio.get_running_loop().create_future()
     host.on(ExtensionRestarted)(lambda event: restarted.set_result(event.seconds))
     notes = await host.ready("notes")
@@ -137,7 +137,7 @@ async def show_recovery(screen: Screen, host: Host) -> None:
     try:
         await notes.call_tool("count")
     except PeerCrashed as error:
-        screen.line("host", f"learns: the process was killed by {error.signal}")
+        screen.line("host", f"reports: the process was killed by {error.signal}")
     screen.line("host", f"has it running again after {await restarted:.2f} seconds")
     screen.line("notes", f"counts {await notes.call_tool('count')} notes")
     screen.check(notes.restarts == 1, "The same handle works with the new process.")

@@ -56,4 +56,4 @@ async def show_languages(screen: Screen) -> None:
                 greeting = await host.call_tool(f"{language}_greet", {"name": "Ada"})
         screen.line(language, greeting)
         answers.append(greeting)
-    screen.check(set(answers) <= {"Hello, Ada!"}, "Each answers like any other extension.")
+    screen.check(set(answers) <= {"Hello, Ada!"}, "Each responds like any other extension.")

@@ -10,7 +10,7 @@ COLOURS = {"title": "1", "host": "36", "child": "35", "stderr": "33", "ok": "32"
 
 
 class Broken(Exception):
-    """Something did not happen as promised."""
+    """A check has failed."""
 
 
 class Screen:

@@ -10,7 +10,7 @@ from becket.framing import Frame, SkippedFrame
 from becket.limits import DEFAULT_LIMITS
 from becket.testing import check_framing, memory_pair
 
-MOST_DIGITS = 10  # of a length: whoever sends more means something else
+MOST_DIGITS = 10  # of a length: more digits are no length
 
 
 class Netstrings:

@@ -16,7 +16,7 @@ from becket.testing import connected
 
 
 class Loan(BaseModel):
-    """What a reader asks for."""
+    """A search for books."""
 
     title: str = Field(min_length=1)
     days: int = Field(default=14, ge=1, le=60)

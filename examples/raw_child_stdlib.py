@@ -1,4 +1,4 @@
-"""The other half of raw_peer.py in plain Python. It knows nothing of becket: a frame is a header and a JSON text."""
+"""The other half of raw_peer.py in plain Python. It uses nothing of becket: a frame is a header and a JSON text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 Message = dict[str, Any]
 
 ids = numbers_from(1)
-set_aside: deque[Message] = deque()  # came while this program waited for an answer
+set_aside: deque[Message] = deque()  # came while this program waited for a response
 sleeping: set[object] = set()
 cancelled: set[object] = set()
 
@@ -57,7 +57,7 @@ def answer(request: Message) -> None:
                 send({"method": "$/progress", "params": {"token": id, "value": number}})
             send({"id": id, "result": "done"})
         case "sleep":
-            sleeping.add(id)  # answered when it is cancelled
+            sleeping.add(id)  # gets a response when it is cancelled
         case "wasCancelled":
             send({"id": id, "result": bool(cancelled)})
         case "crash":

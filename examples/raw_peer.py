@@ -1,6 +1,6 @@
 """A host and a child process that call each other: `python examples/raw_peer.py [CHILD]`.
 
-CHILD is raw_child.py (the default), raw_child_stdlib.py or raw_child.js. The host cannot tell which of them answers.
+CHILD is raw_child.py (the default), raw_child_stdlib.py or raw_child.js. The host sees no difference.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def main(child: Path) -> None:
         try:
             await peer.call("crash")
         except PeerCrashed as error:
-            print(f"crash ended the child with exit code {error.exit_code}; it said: {error.stderr_tail.strip()}")
+            print(f"crash ended the child with exit code {error.exit_code}; stderr: {error.stderr_tail.strip()}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A server and two clients over TCP, in one program: `python tcp_server.py`. Each connection is a peer like any other.
 
-The server answers calls, and tells all other clients what one of them said.
+The server responds to calls, and forwards each message to all other clients.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ async def main() -> None:
         print(f"The server has {present} clients.")
 
         reached = await ada.call("say", Line("good morning"), returns=int)
-        print(f"Ada was heard by {reached} of them.")
+        print(f"Ada's message reached {reached} other client.")
         line = await heard.get()
-        print(f"Grace heard {line.who} say: {line.text}")
+        print(f"Grace received from {line.who}: {line.text}")
 
-    print(f"The server is gone. Ada learns: {await ada.wait_closed()}")
+    print(f"The server is gone. Ada's link ended: {await ada.wait_closed()}")
     for client in (ada, grace):
         await client.aclose()
 

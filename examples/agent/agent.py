@@ -1,6 +1,6 @@
 """An agent whose tools come from an extension and from an MCP server at once: `python agent.py`.
 
-The host finds both, starts them, and offers their tools under one set of names; the loop does not know whose a tool is.
+The host finds both, starts them, and offers their tools under one set of names; the loop treats all tools alike.
 The model here is a few rules, so that the example needs no network: put a call of a real one in its place.
 """
 
@@ -25,7 +25,7 @@ Block = dict[str, Any]
 
 
 def ask_model(messages: list[Block], tools: list[Block]) -> list[Block]:
-    """Returns what the model says: a text, or which of the tools it wants to use."""
+    """Returns the response of the model: a text, or the tool that it calls."""
     names = {tool["name"] for tool in tools}
     question, results = str(messages[0]["content"]), results_in(messages)
     if "clock_time_in" in names and "time" in question and not results:
@@ -48,7 +48,7 @@ def results_in(messages: list[Block]) -> list[str]:
 
 
 async def run_agent(host: Host, question: str) -> str:
-    """Asks the model again and again, running the tools that it wants, until it answers with a text."""
+    """Calls the model repeatedly and runs the tools that it calls, until it responds with a text."""
     messages: list[Block] = [{"role": "user", "content": question}]
     for _ in range(MOST_TURNS):
         said = ask_model(messages, [*host.tools.for_model()])

@@ -1,6 +1,6 @@
 """An MCP server as its authors write them: standard library only, nothing of becket. It knows the time in some cities.
 
-In its place could stand any other one: `"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]`.
+Any other server could be used instead: `"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import sys
 from typing import Any
 
 OFFSETS = {"london": 0, "berlin": 1, "delhi": 5.5, "tokyo": 9}
-NOON = 12  # the same whenever it is asked, so that the example always says the same
+NOON = 12  # a fixed time, so that the example always prints the same
 TOOL = {
     "name": "time_in",
-    "description": "Tells the time in a city when it is noon in London.",
+    "description": "Returns the time in a city when it is noon in London.",
     "inputSchema": {
         "type": "object",
         "properties": {"city": {"type": "string"}},

@@ -1,4 +1,4 @@
-"""What a language server finds in a file, with a progress bar while it looks: `python diagnose.py FILE [SERVER ...]`.
+"""What a language server finds in a file, with a progress bar while it works: `python diagnose.py FILE [SERVER ...]`.
 
 SERVER is the command of any language server; `pylsp`, for Python, if there is none. The exit code is 1 if it found
 something.
@@ -21,7 +21,7 @@ SHOWN = {DiagnosticSeverity.Error: "error", DiagnosticSeverity.Warning: "warning
 
 
 async def show_progress(client: lsp.LanguageClient, bars: Progress) -> None:
-    """Draws a bar for each piece of work that the server reports."""
+    """Draws a bar for each task that the server reports."""
     drawn: dict[int | str, TaskID] = {}
     async with client.progress() as reports:
         async for report in reports:

@@ -29,7 +29,7 @@ async def changed(ls: LanguageServer, params: types.DidChangeTextDocumentParams)
 
 
 async def check(ls: LanguageServer, uri: str) -> None:
-    """Looks at one line after the other, and tells how far it is."""
+    """Checks one line after the other, and reports progress."""
     document = ls.workspace.get_text_document(uri)
     token = f"check {document.version}"
     await ls.window_work_done_progress_create_async(types.WorkDoneProgressCreateParams(token))

@@ -22,10 +22,10 @@ TITLES = [
     "A crash",
     "A host and its extensions",
     "Tools and memory",
-    "A streamed answer",
+    "A streamed response",
     "A command with a progress bar",
-    "A hook that says no",
-    "A permission that is taken away",
+    "A hook that blocks",
+    "A permission that is revoked",
     "A crash and its recovery",
     "A memory that survives",
     "Five other systems",
@@ -43,21 +43,21 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_the_demo_shows_and_checks_each_feature(lines: list[str]) -> None:
     assert [line for line in lines if line[:1].isdigit()] == [f"{n}. {title}" for n, title in enumerate(TITLES, 1)]
     assert sum(line.startswith("   ok: ") for line in lines) == len(TITLES)
-    assert "All of it happened as promised." in lines[-1]
+    assert "Every check has passed." in lines[-1]
 
 
 def test_the_demo_explains_each_section(lines: list[str]) -> None:
     text = "\n".join(lines)
     for sight in (
-        "child | asks: what is 6 + 4?",
+        "child | calls: what is 6 + 4?",
         "child | page 5 of 5  [#####]",
-        "child | says: I was cancelled",
+        "child | notifies: cancelled in the middle",
         "stderr | this is print(), with no idea of the wire",
         "host | `wait` failed: the process ended: exit code 70, last line of stderr: the printer is on fire",
         "notes | - milk the cow",
         "eliza | Why do you need a holiday?",
         "census | [####################]",
-        "guard | answers: Block",
+        "guard | responds: Block",
         "audit | notes may not call memory.append: memory.write required",
         "notes | counts 3 notes",
         "cigen | cigen-provider-make: plans job:build",

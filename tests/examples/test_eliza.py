@@ -18,14 +18,14 @@ REPLY = "How long have you been tired of your old code?"
 
 async def test_a_response_is_streamed_by_word_and_then_returned_whole() -> None:
     async with connected(Eliza(), grants=GRANTS) as (host, _):
-        async with host.stream("eliza", "doctor", messages=MESSAGES) as answer:
-            events = [event async for event in answer]
+        async with host.stream("eliza", "doctor", messages=MESSAGES) as response:
+            events = [event async for event in response]
         words = [event.text for event in events if isinstance(event, TextDelta)]
         assert words[:3] == ["How ", "long ", "have "]
         assert "".join(words) == REPLY
         assert isinstance(events[0], ThinkingDelta)
         assert events[-2:] == [Usage({"input_tokens": 7, "output_tokens": 10}), ProviderDone()]
-        assert (await answer.result()).text == REPLY
+        assert (await response.result()).text == REPLY
 
 
 async def test_a_complete_response_is_the_same() -> None:
@@ -35,8 +35,8 @@ async def test_a_complete_response_is_the_same() -> None:
 
 async def test_the_response_stops_when_the_stream_is_cancelled() -> None:
     async with connected(Eliza(), grants=GRANTS, config={"pace": 0.001}) as (host, _):
-        async with host.stream("eliza", "doctor", messages=MESSAGES) as answer:
-            await anext(answer)
+        async with host.stream("eliza", "doctor", messages=MESSAGES) as response:
+            await anext(response)
         async with asyncio.timeout(5):  # the next one is served, and nothing of the first is left over
             assert (await host.complete("eliza", "doctor", messages=[user("hello")])).text == "Please go on."
 
@@ -68,5 +68,5 @@ async def test_eliza_runs_as_a_process() -> None:
     async with started("eliza", config={"pace": 0.001}) as eliza:
         (provider,) = eliza.providers
         assert provider.description == "A therapist who turns what you say into a question."
-        async with eliza.stream("eliza", "doctor", messages=MESSAGES) as answer:
-            assert "".join([event.text async for event in answer if isinstance(event, TextDelta)]) == REPLY
+        async with eliza.stream("eliza", "doctor", messages=MESSAGES) as response:
+            assert "".join([event.text async for event in response if isinstance(event, TextDelta)]) == REPLY

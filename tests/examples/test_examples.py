@@ -42,7 +42,7 @@ def test_a_host_cannot_distinguish_the_language_of_its_child(child: str, tmp_pat
         "count returned 'done'",
         "sleep was given up: sleep: no response within 1 s",
         "sleep was cancelled in the child too",
-        "crash ended the child with exit code 3; it said: out of paper",
+        "crash ended the child with exit code 3; stderr: out of paper",
     ]
 
 
@@ -62,9 +62,9 @@ def test_a_host_and_a_child_need_no_event_loop(tmp_path: Path) -> None:
 def test_a_server_serves_many_clients(tmp_path: Path) -> None:
     assert printed_by("tcp_server.py", folder=tmp_path) == [
         "The server has 2 clients.",
-        "Ada was heard by 1 of them.",
-        "Grace heard Ada say: good morning",
-        "The server is gone. Ada learns: closed by the other peer",
+        "Ada's message reached 1 other client.",
+        "Grace received from Ada: good morning",
+        "The server is gone. Ada's link ended: closed by the other peer",
     ]
 
 

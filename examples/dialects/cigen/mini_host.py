@@ -1,6 +1,6 @@
 """A core as cigen is one, in plain Python and very small: `python3 mini_host.py COMMAND...` drives any plugin.
 
-It says hello, asks for a plan and for the files, in that order and again for each line of its input, which are the ids
+It sends hello, requests a plan and the files, in that order and again for each line of its input, which are the ids
 of jobs, and prints what comes back: each message by its members' numbers. Protobuf is written and read by hand.
 """
 
@@ -64,7 +64,7 @@ def take(data: bytes) -> Members:
 
 
 class Plugin:
-    """A running plugin: one request at a time, and its answer."""
+    """A running plugin: one request at a time, and its response."""
 
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -108,7 +108,7 @@ def greet(plugin: Plugin) -> None:
 
 
 def work(plugin: Plugin, ids: list[str]) -> None:
-    """Asks for a plan of these jobs, and for the files of what came of it."""
+    """Requests a plan of these jobs, and the files of that plan."""
     schema = put(1, "1") + b"".join(put(4, put(1, id)) for id in ids)
     planned = plugin.ask(put(3, schema))
     report(planned.get(3, []))

@@ -1,6 +1,6 @@
 """A plugin as cigen starts them, in plain Python: it makes a `Makefile` of the jobs of a project.
 
-Of protobuf it knows what it needs, some forty lines: numbers, texts and messages within messages. The program that
+Of protobuf it has what it needs, some forty lines: numbers, texts and messages within messages. The program that
 cigen finds by its name is `cigen-provider-make`, beside it.
 """
 
@@ -131,7 +131,7 @@ def generate(request: bytes) -> bytes:
 
 
 def main() -> None:
-    """Says what it is, then answers plans and requests to generate, in turn, until its input ends."""
+    """Sends its info, then responds to plans and requests to generate, in turn, until its input ends."""
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     hello = receive(stdin)
     if hello is None:

@@ -1,8 +1,8 @@
 """A host as Morphir's design has it, in plain Python and very small: `python3 mini_host.py COMMAND...` drives any
 extension.
 
-It starts the program, says what that host says, in its order and byte for byte, then calls what is asked for on its
-own input: lines such as `transform {"ir": {}}`. It prints one line for each answer and for what is logged.
+It starts the program, sends what that host sends, in its order and byte for byte, then calls what is requested on its
+own input: lines such as `transform {"ir": {}}`. It prints one line for each response and for what is logged.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class MiniHost:
         )
 
     def load(self) -> None:
-        """Sends the configuration itself and asks for the capabilities: ids 0 and 1."""
+        """Sends the configuration itself and requests the capabilities: ids 0 and 1."""
         print("initialize:", show(self.call("initialize", self._config)))
         capabilities: list[dict[str, Any]] = self.call("capabilities", None)["result"]
         for capability in capabilities:
             print("capability:", capability["name"], "-", capability["description"])
 
     def call(self, method: str, params: Any) -> dict[str, Any]:
-        """Returns the answer to a call, whatever it is."""
+        """Returns the response to a call, whatever it is."""
         number = self._next_id
         self._next_id += 1
         self.send(json.dumps({"id": number, "method": method, "params": params}, separators=(",", ":")))

@@ -1,4 +1,4 @@
-"""An extension on becket, for `mini_host.py`: it never learns that its host is Morphir."""
+"""An extension on becket, for `mini_host.py`: nothing in it is about Morphir."""
 
 from __future__ import annotations
 

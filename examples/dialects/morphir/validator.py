@@ -70,7 +70,7 @@ def say(message: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Answers line by line until there are no more."""
+    """Responds line by line until there are no more."""
     print("validator started", file=sys.stderr, flush=True)
     for line in sys.stdin:
         try:

@@ -1,7 +1,7 @@
 """A host as nexo is one, in plain Python and very small: `python3 mini_host.py COMMAND...` drives any extension.
 
-It says what that host says, byte for byte, answers what an extension asks under an id that begins with `app:`, passes
-over what it does not understand, and prints one line for each answer.
+It sends what that host sends, byte for byte, responds to requests with ids that begin with `app:`, passes
+over what it cannot read, and prints one line for each response.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class Host:
         return None
 
     def call(self, method: str, params: Any) -> None:
-        """Asks, and prints the answer."""
+        """Sends a request, and prints the response."""
         show(method, self.answer_to(self.ask(method, params)))
 
     def shut_down(self) -> None:
-        """Says goodbye as that host does, under the id of the first request, and waits."""
+        """Sends `shutdown` as that host does, under the id of the first request, and waits."""
         self._send({"method": "shutdown", "params": {"reason": "client shutdown"}, "id": 0})
         show("shutdown", self.answer_to(0))
         show("exit", self._process.wait(timeout=5))
@@ -93,7 +93,7 @@ class Host:
 
 
 def serve(method: str) -> Message:
-    """Answers what an extension asks."""
+    """Responds to a request of an extension."""
     capability = CAPABILITIES.get(method)
     if capability is None:
         return {"error": {"code": -32601, "message": f"unknown method {method}"}}

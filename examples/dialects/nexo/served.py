@@ -15,7 +15,7 @@ RELOAD = nexo.admin_method("reload", "reload", dict[str, bool], dict[str, Any])
 
 
 class Served(ExtensionServer):
-    """Does a little of everything that a host of nexo can ask for."""
+    """Does a little of everything that a host of nexo can request."""
 
     id, version = "served", "1.0.0"
 
@@ -26,7 +26,7 @@ class Served(ExtensionServer):
     async def add(self, a: int, b: int) -> int:
         return a + b
 
-    @tool("Waits until somebody is in a hurry.")
+    @tool("Waits until it is cancelled.")
     async def slow(self) -> str:
         await self._hurried.wait()
         return "at last"

@@ -1,7 +1,7 @@
 """A host as Roder is one, in plain Python and small: `python3 mini_host.py MANIFEST COMMAND...` drives an extension.
 
-It checks the first answer as that host does, uses every service that the manifest lists, and prints one line for each
-answer and each event.
+It checks the first response as that host does, uses every service that the manifest lists, and prints one line for each
+response and each event.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def fnv1a(data: bytes) -> str:
 
 
 class Host:
-    """One extension: requests go to its stdin, answers and notifications come from its stdout."""
+    """One extension: requests go to its stdin, responses and notifications come from its stdout."""
 
     def __init__(self, manifest: Path, command: list[str]) -> None:
         self.data = manifest.read_bytes()
@@ -68,7 +68,7 @@ class Host:
                 return message
 
     def ask(self, method: str, params: Message) -> Any:
-        """Returns the result of a request; what is told meanwhile is printed."""
+        """Returns the result of a request; notifications meanwhile are printed."""
         id = next(self.ids)
         self.write({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
         while True:
@@ -80,7 +80,7 @@ class Host:
             show(message["method"], message["params"])
 
     def follow(self, method: str, params: Message, key: str, name: str) -> None:
-        """Asks for what takes long: its acknowledgement, then its events up to the last one."""
+        """Calls what takes long: its acknowledgement, then its events up to the last one."""
         acknowledged = self.ask(method, params)
         if acknowledged != {key: params[key]}:
             raise Refused(f"acknowledged {acknowledged}")
@@ -173,14 +173,14 @@ class Host:
         self.follow("tasks/execute", params, "executionId", "tasks/event")
 
     def cancel(self, executor: str) -> None:
-        """Begins what never ends, and gives it up when it has begun."""
+        """Begins a call that never ends, and cancels it when it has begun."""
         params = {"executorId": executor, "executionId": "e2", "taskId": "task-2", "input": {"args": ["forever"]}}
         self.ask("tasks/execute", params)
         show("tasks/event", self.read()["params"]["event"])
         given_up = {"executorId": executor, "executionId": "e2", "reason": "task cancelled by host"}
         id = next(self.ids)
         self.write({"jsonrpc": "2.0", "id": id, "method": "tasks/cancel", "params": given_up})
-        answers = [self.read(), self.read()]  # its answer and the last event, in whichever order
+        answers = [self.read(), self.read()]  # its response and the last event, in either order
         for message in sorted(answers, key=lambda message: "id" not in message):
             show("tasks/cancel", message.get("result", message.get("params", {}).get("event")))
 

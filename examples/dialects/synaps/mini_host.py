@@ -1,7 +1,7 @@
 """A host as SynapsCLI is one, in plain Python and very small: `python3 mini_host.py COMMAND...` drives any extension.
 
-It says what that host says, in its order and byte for byte, serves memory and configuration, and prints one line for
-each answer and each event.
+It sends what that host sends, in its order and byte for byte, serves memory and configuration, and prints one line for
+each response and each event.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXTENSION = "served"
 
 
 class Refused(Exception):
-    """What the extension asks for is answered with this number and text."""
+    """A request of the extension gets an error with this number and text."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -86,7 +86,7 @@ def text_of(params: Any, name: str) -> str:
 
 
 class Host:
-    """One process, asked for one thing at a time."""
+    """One process, called once at a time."""
 
     def __init__(self, command: list[str], services: Services) -> None:
         environment = {name: os.environ[name] for name in PASSED if name in os.environ}
@@ -145,7 +145,7 @@ class Host:
         self._send(answer)
 
     def shut_down(self) -> None:
-        """Says goodbye, whether or not it is answered, and waits."""
+        """Sends `shutdown`, and waits for the end with or without a response."""
         self._send({"jsonrpc": "2.0", "method": "shutdown", "params": None, "id": next(self._ids)})
         show("exit", self._process.wait(timeout=5))
         self._output.close()

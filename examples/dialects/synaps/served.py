@@ -1,4 +1,4 @@
-"""An extension on becket, for `mini_host.py`: it never learns that its host is not becket."""
+"""An extension on becket, for `mini_host.py`: nothing in it is about SynapsCLI."""
 
 from __future__ import annotations
 

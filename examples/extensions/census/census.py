@@ -38,7 +38,7 @@ class Census(ExtensionServer):
 
 
 def find_files(folder: Path) -> list[Path]:
-    """Returns the files below a folder, those that nobody wrote left out."""
+    """Returns the files below a folder, without generated and hidden ones."""
     found: list[Path] = []
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))

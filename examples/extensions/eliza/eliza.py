@@ -1,4 +1,4 @@
-"""A provider with one model, which needs no network: Eliza, who listens, after Joseph Weizenbaum's program of 1966."""
+"""A provider with one model, which needs no network: Eliza, after Joseph Weizenbaum's program of 1966."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Eliza(ExtensionServer):
         await out.thinking(f"The patient said: {heard}")
         reply = reflect(heard)
         for word in re.findall(r"\S+\s*", reply):
-            await asyncio.sleep(pace)  # where the host stops listening, this is where it ends
+            await asyncio.sleep(pace)  # a cancelled stream ends here
             await out.text(word)
         await out.usage({"input_tokens": len(heard.split()), "output_tokens": len(reply.split())})
         return ProviderResult.of_text(reply)
@@ -47,7 +47,7 @@ def last_words(messages: tuple[Message, ...]) -> str:
 
 
 def reflect(heard: str) -> str:
-    """Returns what Eliza says to that."""
+    """Returns Eliza's response."""
     said = heard.lower().strip(" .!?")
     for pattern, reply in RULES.items():
         if found := re.fullmatch(pattern, said):

@@ -1,4 +1,4 @@
-"""A guard: it looks at what a model is about to do with the tool `bash`, and at what comes back from any tool.
+"""A guard: it checks the commands that a model runs with the tool `bash`, and the output of any tool.
 
 The hooks are plain functions that never wait. `inline=True` promises that, and saves each of them a thread."""
 

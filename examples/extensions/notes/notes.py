@@ -1,4 +1,4 @@
-"""Notes that a model keeps, finds and counts. The host remembers them: they outlive this program."""
+"""Notes that a model keeps, finds and counts. The host stores them: they outlive this program."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An extension for nexo in plain Python, as its authors write them: tools, hooks, a poller, and a question to its host.
+"""An extension for nexo in plain Python, as its authors write them: tools, hooks, a poller, and a call to its host.
 
-It speaks JSON-RPC 2.0, one message a line, and knows nothing of becket.
+It uses JSON-RPC 2.0, one message a line, and nothing of becket.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOOLS = [
 
 
 class Wrong(Exception):
-    """The answer is an error with this number."""
+    """The response is an error with this number."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ def send(message: Message) -> None:
 
 
 def ask_host(method: str, params: Message) -> Any:
-    """Asks the host. What else comes in the meantime waits for its turn."""
+    """Calls the host. Messages that come in the meantime wait for their turn."""
     id = f"app:{os.getpid()}-{method}"
     send({"id": id, "method": method, "params": params})
     while line := sys.stdin.readline():

@@ -49,7 +49,7 @@ class Served(ExtensionServer):
 
     @command("tidy")
     async def tidy(self, args: list[str], out: CommandOutput) -> dict[str, list[str]]:
-        """Tidies what it is told to."""
+        """Tidies a folder."""
         if args == ["forever"]:
             await out.text("tidying")
             await anyio.sleep_forever()

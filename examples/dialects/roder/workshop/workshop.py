@@ -1,7 +1,7 @@
-"""A process extension of Roder in plain Python: tools, models, tasks, agents, and an ear for events.
+"""A process extension of Roder in plain Python: tools, models, tasks, agents, and an event sink.
 
-It reads a message a line from its stdin and writes one a line to its stdout. Its first answer repeats the manifest that
-lies beside it, with its checksum. Whatever takes long is acknowledged at once, and told of by events.
+It reads one message a line from its stdin and writes to its stdout. Its first response repeats the manifest that
+lies beside it, with its checksum. Whatever takes long is acknowledged at once, and reported by events.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ kinds_seen: list[str] = []
 
 
 class Failure(Exception):
-    """Is answered as an error."""
+    """Becomes an error response."""
 
 
 def fnv1a(data: bytes) -> str:
@@ -229,7 +229,7 @@ ACKNOWLEDGED = {
 
 
 def take(message: Message) -> bool:
-    """Answers one message; returns False after the last one."""
+    """Handles one message; returns False after the last one."""
     method, id = message.get("method", ""), message.get("id")
     params: Message = message.get("params") or {}
     if method == "events/handle":

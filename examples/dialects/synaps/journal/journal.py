@@ -1,6 +1,6 @@
 """An extension for SynapsCLI in plain Python: the standard library, one thread, one message after the other.
 
-It asks its host for things as most such programs do: it writes the request, and takes the next message for the answer.
+It calls its host as most such programs do: it writes the request, and takes the next message for the response.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CAPABILITIES: Message = {
 }
 
 ids = numbers_from(1000)
-about: Message = {}  # what the host has said of this extension
+about: Message = {}  # what the host has sent about this extension
 
 
 # -- frames
@@ -115,7 +115,7 @@ def stream(request: Message) -> Message:
     tell("provider.stream.event", {"event": {"type": "thinking", "text": "hm"}})
     for word in words:
         tell("provider.stream.event", {"type": "text", "delta": word})
-    tell("provider.stream.event", {"type": "nonsense"})  # hosts pass over what they do not know
+    tell("provider.stream.event", {"type": "nonsense"})  # hosts ignore unknown members
     tell("provider.stream.event", {"type": "usage", "output_tokens": len(words)})
     return {"content": [], "stop_reason": "end_turn"}
 
@@ -156,7 +156,7 @@ def handle_hook(event: Message) -> Message:
 
 def initialize(params: Message) -> Message:
     about.update(params)
-    entries = recall("first words")  # asks while it is asked
+    entries = recall("first words")  # calls within a call
     if not entries:
         remember("first words")
     call("config.set", {"key": "mood", "value": "calm"})
@@ -188,7 +188,7 @@ def answer(method: str, params: Any) -> Any:
 def main() -> None:
     while message := receive():
         if message["method"] == "shutdown":
-            return  # without an answer, as many do
+            return  # without a response, as many do
         try:
             send({"id": message["id"], "result": answer(message["method"], message["params"])})
         except LookupError as error:
