@@ -10,7 +10,7 @@ from benchmarks.run import HostFailed, Plan, run_host, say
 
 __all__ = ["Discovery", "measure_discovery", "render_discovery"]
 
-GROWS = 1.25  # times the cost of a folder at the smallest size, from which on it is said to grow
+GROWS = 1.25  # times the cost of a folder at the smallest size, from which on it counts as growing
 SIZES = (100, 1_000, 10_000)
 QUICK_SIZES = (100, 1_000)
 ENTRANT = Entrant("discovery", "becket", Kind.BECKET, "becket/discovery_host.py", "becket/child.py")

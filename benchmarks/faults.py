@@ -1,4 +1,4 @@
-"""What a host bears when its children die, hang or misbehave, beside what it is promised: a section of becket alone."""
+"""The cost of children that die, hang or misbehave, beside the bounds for it: a section of becket alone."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def row(promise: Promise, figures: dict[str, Any]) -> str:
         return f"| {promise.title} | | | | {bound} | not measured: {figures['failed']} |"
     values = sorted(figures["values"][promise.quantity])
     high = values[len(values) * 99 // 100] if len(values) >= ENOUGH else values[-1]
-    mark = DOUBT[calm_of(figures)] if promise.unit == "ms" else ""  # memory is not taken by others
+    mark = DOUBT[calm_of(figures)] if promise.unit == "ms" else ""  # other programs do not change it
     middle, worst = (shown(value, unit, mark) for value in (statistics.median(values), high))
     met = "yes" if high <= promise.bound else "**no**"
     return f"| {promise.title} | {len(values)} | {middle} | {worst} | {bound} | {met} |"

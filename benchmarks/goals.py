@@ -1,4 +1,4 @@
-"""The speeds that becket is held to, as data, and whether a run reached them.
+"""The speed goals of becket, as data, and whether a run reached them.
 
 Ratios are what counts: `must` is the bar and `aim` the goal, both as multiples of another entrant's figure in the same
 run. Bounds are absolute; they were set on one machine and give orientation on another.

@@ -11,7 +11,7 @@ from benchmarks.workloads import GROWTH_SIZES
 
 __all__ = ["Growth", "measure_growth", "render_growth"]
 
-GROWS = 1.15  # times the cost at the smallest size, from which on it is said to grow
+GROWS = 1.15  # times the cost at the smallest size, from which on it counts as growing
 ENTRANT = Entrant("growth", "becket", Kind.BECKET, "becket/growth_host.py", "becket/growth_child.py")
 
 Growth = dict[str, dict[str, dict[str, float]]]

@@ -47,7 +47,7 @@ def choose_interpreter() -> Interpreter:
 
 
 def inspect_interpreter(path: str) -> Interpreter | None:
-    """Returns what a Python says of itself; None where it does not start, or cannot make environments."""
+    """Returns the description of a Python; None where it does not start, or cannot make environments."""
     try:
         run = subprocess.run([path, "-c", PROBE], capture_output=True, text=True, check=True, timeout=30)
         return Interpreter(**json.loads(run.stdout))

@@ -23,7 +23,7 @@ Neighbours = dict[str, dict[str, dict[str, float]] | str]
 
 @dataclass(frozen=True)
 class Asking(Entrant):
-    """A client, and the command of the server that it speaks with."""
+    """A client, and the command of its server."""
 
     server: tuple[str, ...] = ()
 
@@ -33,7 +33,7 @@ class Asking(Entrant):
 
 @dataclass(frozen=True)
 class Errand:
-    """The same question to the same server by two clients, each a script in `entrants`."""
+    """The same request to the same server by two clients, each a script in `entrants`."""
 
     title: str
     server: tuple[str, ...]

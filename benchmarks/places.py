@@ -59,7 +59,7 @@ def spare_cores() -> tuple[int, int] | None:
 def placed(command: list[str], core: int | None, nice: int = 0) -> list[str]:
     """Returns the command on that core and at that priority.
 
-    Done by the command itself and not by whoever starts it, so that it holds for every library's way of starting a
+    Done by the command itself and not by its parent, so that it holds for every library's way of starting a
     child. Linux weighs whole sessions against each other, so that a session's priority is what counts; some libraries
     put a child into a session of its own.
     """

@@ -1,4 +1,4 @@
-"""Runs entrants against workloads, interleaved, and tells quiet runs from disturbed ones.
+"""Runs entrants against workloads, interleaved, and separates quiet runs from disturbed ones.
 
 Every round goes through all workloads, and for each through all entrants, so that what is compared ran within
 seconds of each other. A figure is the median of the quiet runs; a ratio is the median of the ratios of each round,
@@ -135,11 +135,11 @@ def median_of_calmest(values: Iterable[tuple[float, Calm]]) -> Figure | None:
 
 
 class HostFailed(Exception):
-    """The program of a host ended without figures. Its last words are the text."""
+    """The program of a host ended without figures. Its last line is the text."""
 
 
 def say(line: str) -> None:
-    """Tells how a run is getting on, apart from its report."""
+    """Prints the progress of a run, apart from its report."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -195,7 +195,7 @@ def described(run: Run) -> str:
 
 
 def rotated(entrants: list[Entrant], by: int) -> list[Entrant]:
-    """Returns them from another start in each round, so that nobody is always the first of a workload."""
+    """Returns them from another start in each round, so that no entrant is always the first of a workload."""
     by = by % len(entrants) if entrants else 0
     return entrants[by:] + entrants[:by]
 
@@ -249,7 +249,7 @@ def run_host(
 
 
 def last_words(text: str) -> str:
-    """Returns the line of an error report that says what went wrong."""
+    """Returns the line of an error report with the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line and not line.startswith(("at ", "File ", "throw "))]
     return (errors or lines or [""])[-1]

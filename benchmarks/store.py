@@ -1,4 +1,4 @@
-"""What the store keeps when it is killed or cut off, and how fast it is, beside goals: a section of becket alone."""
+"""What the store preserves when it is killed or cut off, and its speed, beside goals: a section of becket alone."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def row(goal: Goal, figures: dict[str, Any]) -> str:
         return f"| {goal.title.format(records='many')} | | | | {bound} | not measured: {figures['failed']} |"
     values = figures["values"][goal.quantity]
     counted = goal.counts(values)
-    mark = DOUBT[calm_of(figures)] if goal.unit else ""  # what is lost is lost, whoever else is there
+    mark = DOUBT[calm_of(figures)] if goal.unit else ""  # a loss counts on a busy machine too
     met = ""
     if goal.bound is not None:
         is_met = counted >= goal.bound if goal.is_at_least else counted <= goal.bound

@@ -1,4 +1,4 @@
-"""Drives one client through the same question many times and prints its figures as one line of JSON."""
+"""Makes the same request of one client many times and prints its figures as one line of JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 64
 
 
 def run_client(connect: Callable[[list[str]], AbstractAsyncContextManager[Ask]]) -> None:
-    """Runs a client on asyncio; what it connects to is a function that asks once."""
+    """Runs a client on asyncio; connecting returns a function that makes one request."""
     asyncio.run(measure(connect))
 
 

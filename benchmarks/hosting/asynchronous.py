@@ -1,4 +1,4 @@
-"""Drives the workloads through an entrant whose host side is asynchronous, on asyncio, uvloop or trio."""
+"""Drives the workloads through an entrant whose host is asynchronous, on asyncio, uvloop or trio."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Subject(Protocol):
     def echo(self, text: str) -> Awaitable[Any]: ...
 
     def text_of(self, answer: Any) -> str:
-        """Returns the text in an answer to `echo`."""
+        """Returns the text in a response to `echo`."""
         ...
 
     def count(self, events: int) -> Awaitable[int]:
-        """Has the child send that many events and returns the sum of the numbers that they bore."""
+        """Has the child send that many events and returns the sum of their numbers."""
         ...
 
     def drive(self, calls: int) -> Awaitable[object]:
-        """Has the child make that many calls to the host before it answers."""
+        """Has the child make that many calls to the host before it responds."""
         ...
 
     def usage(self) -> Awaitable[Usage]: ...

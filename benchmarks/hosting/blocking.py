@@ -1,4 +1,4 @@
-"""Drives the workloads through an entrant whose host side is blocking calls, with threads of its own or none."""
+"""Drives the workloads through an entrant whose host makes blocking calls, with threads of its own or none."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Subject(Protocol):
     def echo(self, text: str) -> Any: ...
 
     def echo_many(self, text: str, calls: int, in_flight: int) -> None:
-        """Makes that many calls, so many of them at a time, and returns when all are answered."""
+        """Makes that many calls, so many of them at a time, and returns when all have a response."""
         ...
 
     def text_of(self, answer: Any) -> str: ...
 
     def count(self, events: int) -> int:
-        """Has the child send that many events and returns the sum of the numbers that they bore."""
+        """Has the child send that many events and returns the sum of their numbers."""
         ...
 
     def drive(self, calls: int) -> object:
-        """Has the child make that many calls to the host before it answers."""
+        """Has the child make that many calls to the host before it responds."""
         ...
 
     def usage(self) -> Usage: ...

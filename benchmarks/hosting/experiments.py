@@ -1,4 +1,4 @@
-"""Runs one experiment with becket alone and prints its samples, with what tells a quiet run from a disturbed one."""
+"""Runs one experiment with becket alone and prints its samples, and the figures that show whether it was quiet."""
 
 from __future__ import annotations
 

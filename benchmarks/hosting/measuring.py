@@ -15,7 +15,7 @@ TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Usage(TypedDict):
-    """What a child answers to the request `usage`."""
+    """The response of a child to the request `usage`."""
 
     pid: int
     cpu: float  # seconds of processor time, all threads
@@ -44,14 +44,14 @@ class Window:
         self.seconds = -time.perf_counter()
 
     def close(self) -> None:
-        """Stops the clocks; the child's own figure is asked for afterwards."""
+        """Stops the clocks; the child's own figure is requested afterwards."""
         self.seconds += time.perf_counter()
         self.host_cpu += time.process_time()
         self.busy += busy_seconds()
         self.waited += sum(map(waited_seconds, self.pids))
 
     def figures(self, operations: int, child_cpu: float) -> dict[str, float]:
-        """Returns the processor time per operation, and what tells a quiet run from a disturbed one.
+        """Returns the processor time per operation, and the figures that show whether the run was quiet.
 
         `foreign` is the share of a core that others took, `waited` the share of the time in which host or child
         could have run and had no core.
@@ -68,7 +68,7 @@ class Window:
 
 
 def busy_seconds() -> float:
-    """Returns the time that all cores were busy or stolen since boot; 0 where the system does not tell."""
+    """Returns the time that all cores were busy or stolen since boot; 0 where the system does not report it."""
     try:
         with open("/proc/stat", "rb") as file:
             user, nice, system, _idle, _iowait, irq, softirq, steal = file.readline().split()[1:9]
@@ -78,7 +78,7 @@ def busy_seconds() -> float:
 
 
 def waited_seconds(pid: int | str) -> float:
-    """Returns how long the threads of a process were ready to run without a core; 0 where the system does not tell."""
+    """Returns how long the threads of a process were ready to run without a core; 0 where that is not reported."""
     total = 0
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -95,7 +95,7 @@ def latencies(nanoseconds: list[int]) -> dict[str, float]:
 
 
 def resident_kib(pid: int | str = "self") -> float:
-    """Returns the resident memory of a process; 0 where the system does not tell."""
+    """Returns the resident memory of a process; 0 where the system does not report it."""
     return float(status_field(pid, "VmRSS:"))
 
 

@@ -11,11 +11,11 @@ from acp import PROTOCOL_VERSION, Client, spawn_agent_process, text_block
 from benchmarks.hosting.asynchronous import AsyncioLoop, run_host
 from benchmarks.workloads import EVENT_TEXT, MESSAGE_TEXT
 
-BUFFER = 50 * 1024 * 1024  # what the agent's side has by default; asyncio's own is too small for a line of 1 MiB
+BUFFER = 50 * 1024 * 1024  # what the agent has by default; asyncio's own is too small for a line of 1 MiB
 
 
 class BenchmarkClient(Client):
-    """Counts the events: the chunks of a message bear no number of their own."""
+    """Counts the events: the chunks of a message have no number of their own."""
 
     def __init__(self) -> None:
         self.seen = 0

@@ -1,4 +1,4 @@
-"""becket as the host of an extension. Its handshake is that of the contract: greeting, rules, and what it is."""
+"""becket as the host of an extension. Its handshake is that of the contract."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from messages import Usage
 
 
 class Hosted:
-    """An extension that has shaken hands already. Only starts are measured of it."""
+    """An extension after its handshake. Only starts are measured of it."""
 
     def __init__(self, extension: Extension) -> None:
         self.extension = extension

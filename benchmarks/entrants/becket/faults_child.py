@@ -1,4 +1,4 @@
-"""A child that says `begin` and, at the host's first byte, sends the frame that its argument names, without end.
+"""A child that sends `begin` and, at the host's first byte, sends the frame that its argument names, without end.
 
 Of the standard library alone, so that it starts fast and can send what becket would not.
 """

@@ -63,7 +63,7 @@ def milliseconds_since(began: float) -> float:
 
 
 async def until_ready(peer: Peer) -> None:
-    """Waits for the first word of a child of `becket.testing`."""
+    """Waits for the first notification of a child of `becket.testing`."""
     ready = asyncio.Event()
 
     @peer.on("ready")
@@ -182,7 +182,7 @@ def hostile(kind: str) -> Callable[[], Awaitable[Values]]:
 
 
 async def end_of_frame(kind: str) -> float:
-    """From the word at which the child sends the frame, so before its first byte is there, to the end of the link."""
+    """From the notification that precedes the frame to the end of the link."""
     began = inf
 
     async with Peer.connect_process([*settings["child"], kind], framing=JsonLines if kind == "line" else None) as peer:
@@ -231,7 +231,7 @@ def framed(params: bytes) -> bytes:
 
 
 async def message_stalls() -> Values:
-    """The processor time of the longest chunk, for every kind of message: others do not get into its way."""
+    """The processor time of the longest chunk, for every kind of message: other programs do not affect it."""
     values: Values = {}
     for kind, make in PARAMS.items():
         message = framed(make())
@@ -325,7 +325,7 @@ async def longest_turn(path: Path) -> float:
 
 
 async def sibling_ping() -> Values:
-    """Calls to one child while another tells more than can be taken."""
+    """Calls to one child while another sends more notifications than can be handled."""
     told = 0
 
     async with (
@@ -368,7 +368,7 @@ async def crowd() -> Values:
             values["crowd_storm"] = await call_all(host, quiet)
             for status in host.status():
                 if status.pid is not None and not status.id.startswith("quiet"):
-                    os.kill(status.pid, signal.SIGKILL)  # those that flood would not hear that they are to end
+                    os.kill(status.pid, signal.SIGKILL)  # those that flood do not read a shutdown
     return values
 
 

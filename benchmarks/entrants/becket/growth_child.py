@@ -1,4 +1,4 @@
-"""becket as a child that holds calls open. With `methods=N` it also has so many handlers that nobody calls."""
+"""becket as a child that holds calls open. With `methods=N` it also has so many handlers that are never called."""
 
 import asyncio
 import os

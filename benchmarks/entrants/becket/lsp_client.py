@@ -1,4 +1,4 @@
-"""becket's client, asking a language server for a hover."""
+"""becket's client, which requests a hover from a language server."""
 
 from __future__ import annotations
 

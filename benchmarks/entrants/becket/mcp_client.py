@@ -16,7 +16,7 @@ TOOL, ARGUMENT = sys.argv[2:]
 
 @asynccontextmanager
 async def connect(command: list[str]) -> AsyncIterator[Ask]:
-    limits = DEFAULT_LIMITS.but(stdin_grace=0.1)  # some servers do not end by themselves, and nobody measures that
+    limits = DEFAULT_LIMITS.but(stdin_grace=0.1)  # some servers do not end by themselves, and that is not measured
     async with McpClient.connect_process(command, inherit_env=True, limits=limits, on_stderr=lambda _: None) as client:
         yield lambda: client.call_tool(TOOL, {ARGUMENT: MESSAGE_TEXT})
 

@@ -1,4 +1,4 @@
-"""What the host and the child of becket say to each other, typed."""
+"""The messages between the host and the child of becket, typed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Tick(Struct):
 
 
 class Count(Struct):
-    """Asks for so many events or calls with that text, and is answered with the same."""
+    """Requests so many events or calls with that text; the response is the same."""
 
     count: int
     text: str

@@ -1,4 +1,4 @@
-"""One of many extensions, or one with many tools: a native one that answers pings, or an MCP server whose list of tools
+"""One of many extensions, or one with many tools: a native one with pings, or an MCP server whose list of tools
 changes without end.
 
 Of the standard library alone, so that two hundred of them start fast.

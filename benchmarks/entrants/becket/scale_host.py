@@ -1,6 +1,6 @@
-"""What a host bears that has many extensions, or one with many tools: one experiment a run.
+"""The cost of a host with many extensions, or with many tools: one experiment a run.
 
-The processor time of an iteration is that of the loop's thread, so other programs do not get into it. That of idle
+The processor time of an iteration is that of the loop's thread, so other programs do not affect it. That of idle
 extensions is the whole program's, as a share of a core.
 """
 
@@ -75,7 +75,7 @@ async def storm(backend: str) -> Values:
 
 async def many(backend: str) -> Values:
     """Many extensions: iterations from the start of the host until all are ready, then what they cost while idle, once
-    each link has had its last look at the deadline of its handshake."""
+    each link has checked the deadline of its handshake for the last time."""
     with TemporaryDirectory() as folder:
         grants = write_extensions(Path(folder), "native", 3, EXTENSIONS)
         host = Host([folder], grants=grants, data=None)
@@ -106,7 +106,7 @@ async def turn(backend: str) -> Values:
 async def working_copy(backend: str) -> Values:
     """A folder of so many files that each start copies; what the start before has written is discarded.
 
-    In memory: a disk that others use beside this takes ten times as long for a new file, and that is not ours."""
+    In memory: on a shared disk a new file takes ten times as long, which is no cost of becket."""
     took: list[float] = []
     with TemporaryDirectory(dir=MEMORY) as folder:
         files = Path(folder, "files")

@@ -1,7 +1,7 @@
-"""What is left of a host's loop to others while some of its children write more than it can take: one experiment a run.
+"""What is left of a host's loop to others while some of its children write more than it can read: one experiment a run.
 
 An iteration of the loop is what it does between two polls. Its processor time is that of the thread, so other programs
-do not get into it. Iterations below `LEAST` did next to nothing and are left out, so that idle ones do not hide others.
+do not affect it. Iterations below `LEAST` did next to nothing and are left out, so that idle ones do not hide others.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def iterations(backend: str) -> Iterator[list[float]]:
     import asyncio
 
     loop: Any = asyncio.get_running_loop()
-    if backend == "uvloop":  # its poll cannot be wrapped: a callback in each iteration tells them apart
+    if backend == "uvloop":  # its poll cannot be wrapped: a callback in each iteration separates them
         is_over = False
 
         def tick() -> None:
@@ -150,7 +150,7 @@ def stderr_flood_blocking(kind: str) -> Callable[[], Values]:
 
 
 def kill(peer: Any) -> None:
-    """Ends a child that would not learn that it is to end."""
+    """Ends a child that does not read its stdin."""
     assert peer.process is not None
     os.kill(peer.process.pid, signal.SIGKILL)
 

@@ -79,11 +79,11 @@ def cuts() -> Values:
     return {"cuts_lost": [float(toll.lost)] * toll.crashes, "cuts_kept": [float(toll.acknowledged)]}
 
 
-# -- how fast it keeps
+# -- how fast it stores
 
 
 def syncs() -> Values:
-    """What the disk needs to have a page for certain: no store is faster with one record at a time."""
+    """The time of the disk to sync a page: no store is faster with one record at a time."""
     with TemporaryDirectory() as folder:
         file = os.open(Path(folder, "file"), os.O_RDWR | os.O_CREAT)
         os.pwrite(file, bytes(1 << 20), 0)
@@ -116,7 +116,7 @@ def appends() -> Values:
 
 
 class Answers:
-    """Brings answers from the store's thread to the loop: all that come together with one call."""
+    """Brings responses from the store's thread to the loop: all that come together with one call."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -178,7 +178,7 @@ def batches() -> Values:
 
 
 def rate_of_callers(count: int) -> float:
-    """Returns how many records a second 64 callers on a loop get kept, of so many as the extensions append."""
+    """Returns how many records a second 64 callers on a loop store, of so many as the extensions append."""
     with opened() as store:
         began = time.perf_counter()
         asyncio.run(append_all(store, iter(["x" * RECORD] * count), 64))
@@ -186,7 +186,7 @@ def rate_of_callers(count: int) -> float:
 
 
 async def append_from(count: int, tool: str, asked: dict[str, int]) -> float:
-    """Returns how many records a second so many extensions get kept, by a tool of theirs."""
+    """Returns how many records a second so many extensions store, by a tool of theirs."""
     program = [sys.executable, str(Path(__file__).with_name("append_child.py"))]
     variables = {"PYTHONPATH": os.environ["PYTHONPATH"]}
     grants = ["memory.write", "tools.register"]
@@ -250,7 +250,7 @@ def fill(store: SqliteStore, count: int) -> list[float]:
         looks = number % 100 == 0
         store.append_nowait(Append(name, some_text()), lambda outcome, looks=looks: looks and note_lag())
         if number % 10_000 == 0:
-            store.append(Append("notes", some_text()))  # not faster than they are kept
+            store.append(Append("notes", some_text()))  # not faster than they are stored
     store.append_nowait(Append("notes", "last"), lambda outcome: are_kept.set())
     are_kept.wait()
     store.maintain()

@@ -26,7 +26,7 @@ class AsyncioPeer(Endpoint, asyncio.Protocol):
         self.writer: asyncio.WriteTransport
 
     async def connect(self, readable: IO[bytes], writable: IO[bytes]) -> None:
-        # The writing side first: what is read may want an answer at once.
+        # The writing end first: a received request may get its response at once.
         writer, _ = await self.loop.connect_write_pipe(lambda: Writing(self), writable)
         self.writer, self.write = writer, writer.write  # type: ignore[method-assign]
         reader, _ = await self.loop.connect_read_pipe(lambda: self, readable)
@@ -34,7 +34,7 @@ class AsyncioPeer(Endpoint, asyncio.Protocol):
             reader.max_size = CHUNK
 
     async def aclose(self) -> None:
-        """Ends our half and returns when the other side has ended its own."""
+        """Ends our half and returns when the remote peer has ended its own."""
         self.writer.close()
         await self.closed
 
@@ -48,7 +48,7 @@ class AsyncioPeer(Endpoint, asyncio.Protocol):
             self.resumed = self.loop.create_future()
             await self.resumed
 
-    # -- what the endpoint asks for
+    # -- what the endpoint needs
 
     def start(self, call_id: int, coroutine: Coroutine[Any, Any, Any]) -> None:
         async def answer() -> None:
@@ -61,7 +61,7 @@ class AsyncioPeer(Endpoint, asyncio.Protocol):
     def flush_soon(self) -> None:
         self.loop.call_soon(self.flush)
 
-    # -- what asyncio asks for
+    # -- what asyncio calls
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.closed.done():
@@ -69,7 +69,7 @@ class AsyncioPeer(Endpoint, asyncio.Protocol):
 
 
 class Writing(asyncio.Protocol):
-    """The other pipe's protocol: it only tells of back-pressure."""
+    """The other pipe's protocol: it only reports backpressure."""
 
     def __init__(self, peer: AsyncioPeer) -> None:
         self.peer = peer

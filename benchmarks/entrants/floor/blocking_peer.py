@@ -43,7 +43,7 @@ class BlockingPeer(Endpoint):
         return slot.result
 
     def call_many(self, method: str, params: Any, returns: type, *, calls: int, in_flight: int) -> None:
-        """Keeps `in_flight` calls open until `calls` of them are answered."""
+        """Keeps `in_flight` calls open until `calls` of them have a response."""
         window = Refill(self, (method, params, returns), calls)
         for _ in range(min(calls, in_flight)):
             window.request()
@@ -52,7 +52,7 @@ class BlockingPeer(Endpoint):
             self.pump()
 
     def serve(self) -> None:
-        """Answers until the other side closes."""
+        """Responds until the remote peer closes."""
         while data := os.read(self.read_fd, CHUNK):
             self.receive(data)
             while self.deferred:
@@ -66,7 +66,7 @@ class BlockingPeer(Endpoint):
             raise EOFError
         self.receive(data)
 
-    # -- what the endpoint asks for
+    # -- what the endpoint needs
 
     def write(self, data: bytes) -> None:
         done = os.write(self.write_fd, data)
@@ -79,7 +79,7 @@ class BlockingPeer(Endpoint):
         self.deferred.append((call_id, coroutine))
 
     def flush_soon(self) -> None:
-        pass  # whoever sends outside of a read flushes before it reads
+        pass  # a sender outside of a read flushes before it reads
 
 
 class Refill(Settles):

@@ -28,7 +28,7 @@ class Tick(msgspec.Struct, gc=False):
 
 
 class Count(msgspec.Struct, gc=False):
-    """Asks for so many events or calls with that text, and answers with the same."""
+    """Requests so many events or calls with that text; the response is the same."""
 
     count: int
     text: str
@@ -170,7 +170,7 @@ class Endpoint:
         headers = self.headers
         pos, size = 0, len(data)
         while pos < size:
-            # The whole header is the key: a hit is byte for byte the header that was understood before.
+            # The whole header is the key: a hit is byte for byte a header that was parsed before.
             start = pos + self.header_size
             length = headers.get(data[pos:start])
             if length is None:

@@ -1,4 +1,4 @@
-"""The floor on anyio's streams: one task reads, whoever sends writes, and what comes meanwhile leaves with it."""
+"""The floor on anyio's streams: one task reads, the sending task writes, with all frames that are queued meanwhile."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StreamPeer(Endpoint):
         self.flush()
         self.has_written = True
         if self.is_writing:
-            return  # the writer at work takes these along
+            return  # the current writer sends these too
         self.is_writing = True
         while outgoing := self.outgoing:
             data = outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)
@@ -74,7 +74,7 @@ class StreamPeer(Endpoint):
             await self.sender.send(data)
         self.is_writing = False
 
-    # -- what the endpoint asks for
+    # -- what the endpoint needs
 
     def write(self, data: bytes) -> None:
         self.outgoing.append(data)
@@ -87,4 +87,4 @@ class StreamPeer(Endpoint):
         self.tasks.start_soon(answer)
 
     def flush_soon(self) -> None:
-        pass  # whoever sends awaits `write_out`
+        pass  # the sender awaits `write_out`

@@ -1,4 +1,4 @@
-"""A language server that answers a hover, on the stdio of pygls, or on becket's: `hover_server.py becket`."""
+"""A language server with a hover, on the stdio of pygls, or on becket's: `hover_server.py becket`."""
 
 from __future__ import annotations
 

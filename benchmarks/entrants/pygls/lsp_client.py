@@ -1,4 +1,4 @@
-"""The client of pygls, asking a language server for a hover."""
+"""The client of pygls, which requests a hover from a language server."""
 
 from __future__ import annotations
 
