@@ -63,7 +63,7 @@ def build_definition(entry: Entry) -> Json:
 
 
 def describe(entry: Entry) -> Json:
-    """Returns what the family's file says of a type."""
+    """Returns the definition of a type in the family's file."""
     if entry.family == "link":
         return FORMS[entry.name]
     said = load_schema(entry.family)["$defs"]
@@ -96,7 +96,7 @@ def build_struct(entry: Entry, said: Json) -> Json:
     for field in info.fields:
         name = field.encode_name
         told = said.get("properties", {}).get(name)
-        told = told if isinstance(told, dict) else {}  # `true`: nothing is said of it
+        told = told if isinstance(told, dict) else {}  # `true`: any value
         if (shape := MEMBERS.get((entry.name, name))) is None:
             is_omitted = entry.type.__struct_config__.omit_defaults and not field.required
             type = without_null(field.type) if is_omitted else field.type

@@ -119,7 +119,7 @@ class Enumeration(Struct, frozen=True, kw_only=True):
 
 
 class TaggedUnion(Struct, frozen=True, kw_only=True):
-    """One of several records, told apart by the value of the member `tag`. `cases` maps each value to its record."""
+    """One of several records, distinguished by the value of the member `tag`. `cases` maps each value to its record."""
 
     name: str
     doc: str
@@ -129,7 +129,7 @@ class TaggedUnion(Struct, frozen=True, kw_only=True):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """A value of one of several JSON types, told apart by that type alone."""
+    """A value of one of several JSON types, distinguished by that type alone."""
 
     name: str
     doc: str

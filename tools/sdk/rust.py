@@ -210,7 +210,7 @@ class Emitter:
         )
 
     def _doc_of_type(self, field: Field) -> str:
-        """Returns a text for a field without one: rustc requires it, and most such fields have telling names."""
+        """Returns a text for a field without one: rustc requires it, and the names of most such fields are clear."""
         definition = self._types.get(field.type.name) if isinstance(field.type, Named) else None
         if isinstance(definition, Alias):
             return definition.doc
