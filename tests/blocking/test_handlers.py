@@ -59,9 +59,9 @@ def test_every_request_of_a_burst_may_call_back(count: int) -> None:
         calls = [raw.receive() for _ in range(count)]
         assert sorted(call["params"][0] for call in calls) == list(range(count))
         raw.send(*[response(call, call["params"][0] * 2) for call in calls])
-        answers = {message["id"]: message.get("result") for message in (raw.receive() for _ in range(count))}
+        responses = {message["id"]: message.get("result") for message in (raw.receive() for _ in range(count))}
 
-    assert answers == {id: id * 2 for id in range(count)}
+    assert responses == {id: id * 2 for id in range(count)}
 
 
 def test_a_burst_that_nests_leaves_the_program_as_deep_as_it_was() -> None:
@@ -418,9 +418,9 @@ def test_one_registry_serves_several_children() -> None:
 
 
 @pytest.mark.parametrize("thread", [False, True])
-@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize("is_notification", [False, True])
 def test_a_handler_that_fails_because_its_caller_is_gone_is_not_an_incident(
-    thread: bool, is_told: bool, caplog: pytest.LogCaptureFixture
+    thread: bool, is_notification: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended = threading.Event()
     with scripted() as (peer, raw):
@@ -431,8 +431,8 @@ def test_a_handler_that_fails_because_its_caller_is_gone_is_not_an_incident(
             finally:
                 ended.set()
 
-        (peer.on if is_told else peer.handle)("outer", thread=thread)(outer)
-        raw.send(notification("outer", {}) if is_told else request(1, "outer", {}))
+        (peer.on if is_notification else peer.handle)("outer", thread=thread)(outer)
+        raw.send(notification("outer", {}) if is_notification else request(1, "outer", {}))
         assert raw.receive()["method"] == "never"
         raw.close()
         peer.wait_closed()

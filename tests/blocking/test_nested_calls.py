@@ -31,7 +31,7 @@ with connect_stdio(methods=methods) as peer:
 async def test_requests_that_come_together_and_call_back_all_get_responses(tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(CHILD, encoding="utf-8")
-    answers: dict[int, Any] = {}
+    responses: dict[int, Any] = {}
     with anyio.fail_after(60):
         async with Peer.connect_process([sys.executable, str(script)], inherit_env=True) as peer:
 
@@ -40,9 +40,9 @@ async def test_requests_that_come_together_and_call_back_all_get_responses(tmp_p
                 return params
 
             async def ask(number: int) -> None:
-                answers[number] = await peer.call("ask", [number], timeout=5)
+                responses[number] = await peer.call("ask", [number], timeout=5)
 
             async with anyio.create_task_group() as group:
                 for number in range(10):
                     group.start_soon(ask, number)
-    assert answers == {number: [number] for number in range(10)}
+    assert responses == {number: [number] for number in range(10)}

@@ -50,10 +50,10 @@ def test_a_program_on_becket_passes_in_every_dialect() -> None:
     assert received["dialect"] == "native"
     assert next(iter(received["reports"])) == "native"
     assert {*received["reports"]} == {*DIALECTS}
-    spoken = {
+    protocol = {
         name for name, report in received["reports"].items() if any(is_response(one) for one in report["findings"])
     }
-    assert {"native", "synaps", "nexo", "roder", "morphir", "cigen", "mcp"} <= spoken
+    assert {"native", "synaps", "nexo", "roder", "morphir", "cigen", "mcp"} <= protocol
 
 
 def is_response(finding: dict[str, str]) -> bool:

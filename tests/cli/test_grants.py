@@ -122,17 +122,17 @@ def test_without_names_and_without_a_terminal_nothing_is_granted(root: Path, dat
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("answer", "code"), [("y", ExitCode.DONE), ("n", ExitCode.DENIED)])
-def test_the_user_is_prompted_at_the_terminal(root: Path, data: Path, answer: str, code: ExitCode) -> None:
+@pytest.mark.parametrize(("response", "code"), [("y", ExitCode.DONE), ("n", ExitCode.DENIED)])
+def test_the_user_is_prompted_at_the_terminal(root: Path, data: Path, response: str, code: ExitCode) -> None:
     command = [*BECKET, "grant", "notes", "--root", str(root), "--data", str(data)]
     with Terminal(command) as terminal:
         terminal.expect(f"{root}/notes/notes.py")
         terminal.expect("memory.read")
         terminal.expect("[y/N]")
-        terminal.enter(answer)
+        terminal.enter(response)
         assert terminal.end() == code
 
-    assert (data / "grants.toml").exists() is (answer == "y")
+    assert (data / "grants.toml").exists() is (response == "y")
 
 
 def test_a_variable_that_looks_like_a_secret_is_part_of_the_prompt(tmp_path: Path, data: Path) -> None:

@@ -166,11 +166,11 @@ def asked(data: Path) -> Iterator[Terminal]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, []), ("n", 130, ["3", "2", "1"])])
+@pytest.mark.parametrize(("response", "code", "left"), [("y", 0, []), ("n", 130, ["3", "2", "1"])])
 def test_at_a_terminal_the_user_is_prompted(
-    asked: Terminal, answer: str, code: int, left: list[str], data: Path
+    asked: Terminal, response: str, code: int, left: list[str], data: Path
 ) -> None:
-    asked.enter(answer)
+    asked.enter(response)
 
     assert asked.end() == code
     assert listed("notes", data=data) == left

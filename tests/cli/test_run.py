@@ -271,10 +271,10 @@ def test_a_table_shows_the_state_of_all_extensions_and_ctrl_c_ends_it(root: Path
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"), [("y", ExitCode.INTERRUPTED), ("n", ExitCode.NOT_RUNNING), ("", ExitCode.NOT_RUNNING)]
+    ("response", "code"), [("y", ExitCode.INTERRUPTED), ("n", ExitCode.NOT_RUNNING), ("", ExitCode.NOT_RUNNING)]
 )
 def test_the_user_is_prompted_before_an_extension_runs_for_the_first_time(
-    tmp_path: Path, answer: str, code: ExitCode
+    tmp_path: Path, response: str, code: ExitCode
 ) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
     command = [*BECKET, "run", str(root), "--data", str(tmp_path / "data")]
@@ -282,15 +282,15 @@ def test_the_user_is_prompted_before_an_extension_runs_for_the_first_time(
         terminal.expect("quiet 1.0.0 wants to run")
         terminal.expect("memory.read")
         terminal.expect("agree? [y/N]")
-        terminal.enter(answer)
-        terminal.expect("quiet: started" if answer == "y" else "quiet: refused")
-        if answer == "y":
+        terminal.enter(response)
+        terminal.expect("quiet: started" if response == "y" else "quiet: refused")
+        if response == "y":
             terminal.type(CTRL_C)
         assert terminal.end() == code
 
     entry = load_grants(tmp_path / "data" / "grants.toml").get("quiet", GrantEntry())
-    assert entry.allow == (("memory.read",) if answer == "y" else ())
-    assert bool(entry.refused) is (answer == "n")
+    assert entry.allow == (("memory.read",) if response == "y" else ())
+    assert bool(entry.refused) is (response == "n")
 
 
 def test_the_user_is_also_prompted_for_an_extension_without_requests(root: Path) -> None:

@@ -129,19 +129,19 @@ def test_traffic_is_recorded_and_passed_on_unchanged(tmp_path: Path) -> None:
 async def test_a_recorded_program_behaves_the_same_however_many_messages_are_sent_at_once(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     command = build_record_command(path, [sys.executable, str(EXTENSIONS / "notes" / "notes.py")])
-    answers: dict[int, str] = {}
+    responses: dict[int, str] = {}
     async with connect_extension(command, id="notes", grants=["memory.write", "tools.register"]) as notes:
 
         async def keep(size: int) -> None:
-            answers[size] = await notes.call_tool("keep", {"text": "ä" * size})
+            responses[size] = await notes.call_tool("keep", {"text": "ä" * size})
 
         async with anyio.create_task_group() as tasks:
             for size in range(1, 8_000, 350):
                 tasks.start_soon(keep, size)
 
-    assert answers == {size: f"kept: {'ä' * size}" for size in answers}
+    assert responses == {size: f"kept: {'ä' * size}" for size in responses}
     calls = [step for step in read_steps(load_transcript(path).entries) if step.kind == "answer"]
-    assert sum(step.method == "memory.append" for step in calls) == len(answers)
+    assert sum(step.method == "memory.append" for step in calls) == len(responses)
 
 
 async def test_a_manifest_can_have_its_program_recorded(tmp_path: Path) -> None:

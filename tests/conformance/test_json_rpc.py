@@ -25,11 +25,11 @@ def success(id: object, result: object) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
-def code_and_id(answer: Any) -> tuple[object, object]:
-    assert set(answer) == {"jsonrpc", "id", "error"}
-    assert answer["jsonrpc"] == "2.0"
-    assert isinstance(answer["error"]["message"], str)
-    return answer["error"]["code"], answer["id"]
+def code_and_id(response: Any) -> tuple[object, object]:
+    assert set(response) == {"jsonrpc", "id", "error"}
+    assert response["jsonrpc"] == "2.0"
+    assert isinstance(response["error"]["message"], str)
+    return response["error"]["code"], response["id"]
 
 
 def test_a_request_without_params_is_handled(program: Conversation) -> None:
@@ -58,8 +58,8 @@ def test_utf_16_is_a_parse_error(program: Conversation) -> None:
 
 
 def test_text_that_is_not_utf_8_is_a_parse_error(program: Conversation) -> None:
-    answer = program.call(b'{"jsonrpc":"2.0","id":7,"method":"echo","params":["\xff"]}')
-    assert code_and_id(answer) == (-32700, 7)
+    response = program.call(b'{"jsonrpc":"2.0","id":7,"method":"echo","params":["\xff"]}')
+    assert code_and_id(response) == (-32700, 7)
 
 
 @pytest.mark.parametrize("text", ["", " "])
@@ -88,8 +88,8 @@ def test_a_method_that_is_no_name_is_an_invalid_request(program: Conversation, m
 @pytest.mark.parametrize("params", ["1", '"a"', "true", "1.5"])
 @pytest.mark.parametrize("method", ["echo", "move", "told"])
 def test_scalar_params_are_invalid(program: Conversation, params: str, method: str) -> None:
-    answer = program.call(f'{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{params}}}')
-    assert code_and_id(answer) == (-32602, 5)
+    response = program.call(f'{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{params}}}')
+    assert code_and_id(response) == (-32602, 5)
 
 
 def test_null_params_count_as_absent(program: Conversation) -> None:
@@ -116,8 +116,8 @@ def test_other_ids_are_invalid_under_the_null_id(program: Conversation, id: str)
 
 
 def test_a_batch_of_two_gets_a_response_with_an_array(program: Conversation) -> None:
-    answers = program.call([{"jsonrpc": "2.0", "id": n, "method": "echo", "params": [n]} for n in (1, 2)])
-    assert sorted(answers, key=lambda answer: answer["id"]) == [success(1, [1]), success(2, [2])]
+    responses = program.call([{"jsonrpc": "2.0", "id": n, "method": "echo", "params": [n]} for n in (1, 2)])
+    assert sorted(responses, key=lambda response: response["id"]) == [success(1, [1]), success(2, [2])]
 
 
 def test_an_empty_batch_is_one_invalid_request(program: Conversation) -> None:
@@ -125,8 +125,8 @@ def test_an_empty_batch_is_one_invalid_request(program: Conversation) -> None:
 
 
 def test_each_member_of_a_batch_that_is_no_request_is_one_error(program: Conversation) -> None:
-    assert [code_and_id(answer) for answer in program.call("[1]")] == [(-32600, None)]
-    assert [code_and_id(answer) for answer in program.call("[1,2,[]]")] == [(-32600, None)] * 3
+    assert [code_and_id(response) for response in program.call("[1]")] == [(-32600, None)]
+    assert [code_and_id(response) for response in program.call("[1,2,[]]")] == [(-32600, None)] * 3
 
 
 def test_a_batch_that_is_no_json_is_one_parse_error(program: Conversation) -> None:
@@ -141,13 +141,13 @@ def test_a_batch_of_notifications_gets_no_response(program: Conversation) -> Non
 
 
 def test_the_example_of_the_specification_with_all_kinds_in_one_batch(program: Conversation) -> None:
-    answers = program.call(
+    responses = program.call(
         '[{"jsonrpc":"2.0","method":"echo","params":[1,2,4],"id":"1"},{"jsonrpc":"2.0","method":"tell","params":[7]},'
         '{"foo":"boo"},{"jsonrpc":"2.0","method":"foo.get","params":{"name":"myself"},"id":"5"},'
         '{"jsonrpc":"2.0","method":"echo","id":"9"}]'
     )
-    by_id = {answer["id"]: answer for answer in answers}
-    assert len(answers) == 4
+    by_id = {response["id"]: response for response in responses}
+    assert len(responses) == 4
     assert by_id["1"] == success("1", [1, 2, 4])
     assert by_id["9"] == success("9", None)
     assert code_and_id(by_id["5"]) == (-32601, "5")
@@ -216,15 +216,15 @@ def test_an_internal_error_has_its_number_and_hides_its_cause(program: Conversat
 
 
 def test_invalid_params_are_reported_with_their_pointers(program: Conversation) -> None:
-    answer = program.call('{"jsonrpc":"2.0","id":9,"method":"move","params":{"y":"a"}}')
-    assert code_and_id(answer) == (-32602, 9)
-    assert [problem["pointer"] for problem in answer["error"]["data"]["problems"]] == ["/x", "/y"]
+    response = program.call('{"jsonrpc":"2.0","id":9,"method":"move","params":{"y":"a"}}')
+    assert code_and_id(response) == (-32602, 9)
+    assert [problem["pointer"] for problem in response["error"]["data"]["problems"]] == ["/x", "/y"]
 
 
 def test_an_array_where_names_are_needed_is_reported(program: Conversation) -> None:
-    answer = program.call('{"jsonrpc":"2.0","id":9,"method":"move","params":[1,2]}')
-    assert code_and_id(answer) == (-32602, 9)
-    assert [problem["pointer"] for problem in answer["error"]["data"]["problems"]] == [""]
+    response = program.call('{"jsonrpc":"2.0","id":9,"method":"move","params":[1,2]}')
+    assert code_and_id(response) == (-32602, 9)
+    assert [problem["pointer"] for problem in response["error"]["data"]["problems"]] == [""]
 
 
 def test_a_thousand_unknown_params_are_ignored_or_reported_by_name(program: Conversation) -> None:
@@ -232,9 +232,9 @@ def test_a_thousand_unknown_params_are_ignored_or_reported_by_name(program: Conv
     assert program.call({"jsonrpc": "2.0", "id": 9, "method": "move", "params": {"x": 1, **many}}) == success(
         9, {"x": 2, "y": 1}
     )
-    answer = program.call({"jsonrpc": "2.0", "id": 9, "method": "turn", "params": {"degrees": 90, **many}})
-    assert code_and_id(answer) == (-32602, 9)
-    problems = answer["error"]["data"]["problems"]
+    response = program.call({"jsonrpc": "2.0", "id": 9, "method": "turn", "params": {"degrees": 90, **many}})
+    assert code_and_id(response) == (-32602, 9)
+    problems = response["error"]["data"]["problems"]
     assert problems[0]["pointer"] == "/unknown0"
     assert len(problems) <= 100
 
@@ -270,6 +270,6 @@ def test_a_mebibyte_is_returned_whole(program: Conversation) -> None:
         target=program.send, args=[{"jsonrpc": "2.0", "id": 1, "method": "echo", "params": [text]}]
     )
     writer.start()
-    answer = program.receive()
+    response = program.receive()
     writer.join()
-    assert answer == success(1, [text])
+    assert response == success(1, [text])

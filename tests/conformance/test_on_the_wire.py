@@ -136,8 +136,8 @@ def test_lines_may_end_with_crlf_and_be_blank(program: Conversation) -> None:
     ],
 )
 def test_an_error_of_any_shape_settles_only_its_call(program: Conversation, error: str) -> None:
-    answer = program.call(f'{{"jsonrpc":"2.0","id":{called_back(program, "outer")},"error":{error}}}')
-    assert (answer["id"], answer["error"]["code"]) == ("outer", -32603)
+    response = program.call(f'{{"jsonrpc":"2.0","id":{called_back(program, "outer")},"error":{error}}}')
+    assert (response["id"], response["error"]["code"]) == ("outer", -32603)
     assert program.call(request(5)) == success(5)
 
 
@@ -157,8 +157,8 @@ def test_a_response_whose_id_differs_in_type_settles_nothing(program: Conversati
 
 
 def test_an_object_as_an_id_is_refused_and_not_fatal(program: Conversation) -> None:
-    answer = program.call('{"jsonrpc":"2.0","id":{"a":1},"method":"echo"}')
-    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    response = program.call('{"jsonrpc":"2.0","id":{"a":1},"method":"echo"}')
+    assert (response["id"], response["error"]["code"]) == (None, -32600)
     assert program.call(request(1)) == success(1)
 
 
@@ -258,8 +258,8 @@ def test_with_the_rule_of_lsp_a_cancelled_call_gets_a_response_with_an_error(fra
     with Conversation("asyncio", framing, "answered") as program:
         program.send(request(7, "wait"))
         assert program.receive()["params"] == {"token": 7, "value": "waiting"}
-        answer = program.call({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
-        assert (answer["id"], answer["error"]["code"]) == (7, -32800)
+        response = program.call({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+        assert (response["id"], response["error"]["code"]) == (7, -32800)
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
 
 
@@ -285,11 +285,11 @@ def test_a_request_and_its_cancellation_may_arrive_together(method: str) -> None
     with Conversation("asyncio", "content-length") as program:
         cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}
         program.write(program.frame(request(7, method)) + program.frame(cancel))
-        answer = program.receive()
-        if answer.get("method") == "$/progress":  # it had begun where its request was read
-            answer = program.receive()
-        assert answer["id"] == 7
-        assert answer.get("error", {}).get("code") == {"echo": None, "wait": -32800, "none": -32601}[method]
+        response = program.receive()
+        if response.get("method") == "$/progress":  # it had begun where its request was read
+            response = program.receive()
+        assert response["id"] == 7
+        assert response.get("error", {}).get("code") == {"echo": None, "wait": -32800, "none": -32601}[method]
         assert program.call(request(8)) == success(8)
 
 

@@ -59,8 +59,8 @@ class Gathered:
         self._text = ""
         self._problem = ""
 
-    def on_response(self, answer: Raw) -> None:
-        if msgspec.json.decode(answer) != {"run": self._run}:
+    def on_response(self, response: Raw) -> None:
+        if msgspec.json.decode(response) != {"run": self._run}:
             raise ValueError("another run")
 
     def on_event(self, event: object) -> bool:
@@ -90,7 +90,7 @@ START: Stream[Any, Any, Text] = Stream(
 
 
 def shake_hands(introduction: HandshakeContext) -> ClientHandshake:
-    answer = msgspec.json.decode((yield WireRequest(HELLO, {"you": introduction.extension})))
+    response = msgspec.json.decode((yield WireRequest(HELLO, {"you": introduction.extension})))
     yield WireNotification("thanks")
     try:
         yield WireRequest(Method("extras", Any, Any))
@@ -98,11 +98,11 @@ def shake_hands(introduction: HandshakeContext) -> ClientHandshake:
         notes: tuple[str, ...] = ("it has no extras",)
     else:
         notes = ()
-    if answer.get("me") != introduction.extension:
-        raise HandshakeFailed(introduction.extension, f"it takes itself for {answer.get('me')}")
-    tools = tuple(Tool(name, name, {"type": "object"}) for name in answer["tools"])
-    hooks = tuple(HookKind(name) for name in answer["hooks"])
-    return HandshakeResult(capabilities=Capabilities(tools), hooks=hooks, extra=answer["version"], warnings=notes)
+    if response.get("me") != introduction.extension:
+        raise HandshakeFailed(introduction.extension, f"it takes itself for {response.get('me')}")
+    tools = tuple(Tool(name, name, {"type": "object"}) for name in response["tools"])
+    hooks = tuple(HookKind(name) for name in response["hooks"])
+    return HandshakeResult(capabilities=Capabilities(tools), hooks=hooks, extra=response["version"], warnings=notes)
 
 
 def read_hello(params: Any, state: LinkState) -> Initialize:
@@ -147,7 +147,7 @@ def load_mapping_of_sketch() -> ContractMapping:
         methods={
             "tool.call": MethodMapping(
                 encode_request=lambda call, state: WireRequest(RUN, [call.name, call.input]),
-                decode_result=lambda answer, request, state: answer["out"],
+                decode_result=lambda response, request, state: response["out"],
                 wire_methods=lambda state: [RUN],
                 decode_request=lambda request, state: ToolCall(request.params[0], request.params[1]),
                 encode_result=lambda result, request, state: {"out": result},
@@ -168,7 +168,7 @@ def load_mapping_of_sketch() -> ContractMapping:
             ),
             "hook.handle": MethodMapping(
                 encode_request=lambda event, state: WireRequest(GUARD, {"tool": event.tool_name}),
-                decode_result=lambda answer, request, state: Block(answer) if answer else Continue(),
+                decode_result=lambda response, request, state: Block(response) if response else Continue(),
                 wire_methods=lambda state: [GUARD],
                 decode_request=lambda request, state: HookEvent(
                     HookKind.BEFORE_TOOL_CALL, tool_name=request.params["tool"]
@@ -177,7 +177,7 @@ def load_mapping_of_sketch() -> ContractMapping:
             ),
             "memory.append": MethodMapping(
                 encode_request=lambda append, state: WireRequest(KEEP, [append.content]),
-                decode_result=lambda answer, request, state: Appended(True, answer),
+                decode_result=lambda response, request, state: Appended(True, response),
                 wire_methods=lambda state: [KEEP],
                 decode_request=lambda request, state: Append(state.extension, request.params[0]),
                 encode_result=lambda appended, request, state: appended.timestamp_ms,

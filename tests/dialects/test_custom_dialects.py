@@ -278,9 +278,9 @@ async def test_handlers_of_the_author_override_those_of_the_dialect() -> None:
 
 
 def without_a_cancel() -> ContractMapping:
-    speech = load_mapping_of_sketch()
-    phrase = msgspec.structs.replace(speech.methods["command.invoke"], cancel_method=None, correlation_key=identity)
-    return msgspec.structs.replace(speech, methods={**speech.methods, "command.invoke": phrase})
+    mapping = load_mapping_of_sketch()
+    phrase = msgspec.structs.replace(mapping.methods["command.invoke"], cancel_method=None, correlation_key=identity)
+    return msgspec.structs.replace(mapping, methods={**mapping.methods, "command.invoke": phrase})
 
 
 async def test_a_method_that_cannot_be_cancelled_needs_no_key() -> None:

@@ -20,11 +20,11 @@ SYSTEMS = {"synaps": 1.0, "nexo": 3.0, "roder": 2.0, "cigen": 5.0}
 def test_the_sum_of_the_grace_times_is_that_of_the_system(dialect: str, seconds: float) -> None:
     found = find_dialect(dialect)
     limits = found.host_limits
-    speech = found.load_mapping() if found.load_mapping is not None else None
-    goodbye = found.host_defaults.timeouts.get("shutdown", DEFAULT_TIMEOUTS.shutdown)
-    says_goodbye = speech is not None and speech.encode_shutdown is not None
+    mapping = found.load_mapping() if found.load_mapping is not None else None
+    shutdown_timeout = found.host_defaults.timeouts.get("shutdown", DEFAULT_TIMEOUTS.shutdown)
+    has_shutdown = mapping is not None and mapping.encode_shutdown is not None
 
-    together = (goodbye if says_goodbye else 0.0) + limits.stdin_grace + limits.term_grace
+    together = (shutdown_timeout if has_shutdown else 0.0) + limits.stdin_grace + limits.term_grace
 
     assert together == pytest.approx(seconds)
 

@@ -26,9 +26,9 @@ STRICT_ABOUT_ERRORS = Dialect(
 class Wire:
     """The remote end of a link: sends the given messages, or responds to requests, and records them."""
 
-    def __init__(self, answer: bytes = b"") -> None:
+    def __init__(self, response: bytes = b"") -> None:
         self.written = bytearray()
-        self._answer = answer
+        self._answer = response
         self._waiting: list[bytes] = []
         self._more = anyio.Event()
 
@@ -76,15 +76,15 @@ async def test_a_request_that_the_wire_format_rejects_reaches_no_handler() -> No
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b'{"jsonrpc":"2.0","id":1,"result":1,"error":null}',
         b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":{}}',
         b'{"jsonrpc":"2.0","id":1,"error":null,"result":1}',
     ],
 )
-async def test_an_error_beside_a_result_fails_the_call(answer: bytes) -> None:
-    async with Peer.over(Wire(answer), dialect=STRICT_ABOUT_ERRORS) as peer:
+async def test_an_error_beside_a_result_fails_the_call(response: bytes) -> None:
+    async with Peer.over(Wire(response), dialect=STRICT_ABOUT_ERRORS) as peer:
         with pytest.raises(RemoteError) as failed:
             await peer.call("m", {}, timeout=5)
     assert failed.value.message == "it failed"

@@ -51,8 +51,8 @@ def table(headers: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 def can_say(dialect: Dialect, names: Sequence[str]) -> bool:
     if dialect.load_mapping is None:
         return True
-    speech = dialect.load_mapping()
-    return all(name in speech.methods or name in speech.notifications for name in names)
+    mapping = dialect.load_mapping()
+    return all(name in mapping.methods or name in mapping.notifications for name in names)
 
 
 def can_cancel(dialect: Dialect) -> bool:
@@ -104,16 +104,16 @@ def find_own(dialect: Dialect) -> list[str]:
 def render_links() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for dialect in SHOWN:
-            speech = None if dialect.load_mapping is None else dialect.load_mapping()
+            mapping = None if dialect.load_mapping is None else dialect.load_mapping()
             state = LinkState("extension")
             bye = "shutdown"
-            if speech is not None:
-                bye = "" if speech.encode_shutdown is None else first_name(speech.encode_shutdown(state))
+            if mapping is not None:
+                bye = "" if mapping.encode_shutdown is None else first_name(mapping.encode_shutdown(state))
             limits = DEFAULT_LIMITS.but(**{**dialect.host_defaults.limits, **dialect.host_defaults.host_limits})
             yield (
                 f"`{dialect.name}`",
                 framing_of(dialect),
-                f"`{'initialize' if speech is None else speech.server_handshake.initialize_method.name}`",
+                f"`{'initialize' if mapping is None else mapping.server_handshake.initialize_method.name}`",
                 f"`{bye}`" if bye else "the end of its stdin",
                 f"{limits.frame // MIB} MiB",
                 f"{limits.outbound_calls:,}",
@@ -123,8 +123,8 @@ def render_links() -> str:
     return table(headers, rows())
 
 
-def first_name(goodbye: Any) -> str:
-    first = goodbye[0] if isinstance(goodbye, tuple) else goodbye
+def first_name(shutdown: Any) -> str:
+    first = shutdown[0] if isinstance(shutdown, tuple) else shutdown
     method = first.method
     return str(method if isinstance(method, str) else method.name)
 

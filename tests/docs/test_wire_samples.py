@@ -205,9 +205,9 @@ def test_a_wrong_message_gets_the_response_of_the_table(body: str, code: str, id
         tape = Tape()
         async with Peer.over(tape, methods=build_methods(), framing=JsonLines) as peer:
             tape.put(body.strip("`").encode() + b"\n")
-            answer = msgspec.json.decode(await tape.take(1), type=dict[str, msgspec.Raw])
-            assert bytes(answer["id"]) == id.encode()
-            assert msgspec.json.decode(answer["error"])["code"] == int(code)
+            response = msgspec.json.decode(await tape.take(1), type=dict[str, msgspec.Raw])
+            assert bytes(response["id"]) == id.encode()
+            assert msgspec.json.decode(response["error"])["code"] == int(code)
             assert not peer.is_closed
 
     run_in_virtual_time(play)

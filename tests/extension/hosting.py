@@ -47,9 +47,9 @@ async def linked(extension: ExtensionServer, runtime: str = "loop") -> AsyncGene
 
 async def initialize(peer: Peer, features: Sequence[str] = FEATURES, **changes: Any) -> Initialized:
     """Does the handshake and returns the response of the extension."""
-    answer = await peer.call(INITIALIZE, build_initialize(features, **changes))
-    peer.limit_features(answer.features)
-    return answer
+    response = await peer.call(INITIALIZE, build_initialize(features, **changes))
+    peer.limit_features(response.features)
+    return response
 
 
 @asynccontextmanager

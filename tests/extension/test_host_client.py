@@ -152,11 +152,11 @@ class Plain(ExtensionServer):
 
     @tool("Asks from a thread of its own.")
     def use_from_a_thread(self) -> list[int]:
-        answers: list[int] = []
-        thread = threading.Thread(target=lambda: answers.append(self.host.blocking.call(ADD, [1, 2])))
+        responses: list[int] = []
+        thread = threading.Thread(target=lambda: responses.append(self.host.blocking.call(ADD, [1, 2])))
         thread.start()
         thread.join(60)
-        return answers
+        return responses
 
     @tool("Is refused.")
     def be_refused(self) -> str:
@@ -177,7 +177,7 @@ class Plain(ExtensionServer):
 
 
 USED = [1, "milk", "COLOUR", 7, 8, 9, 3, "pong", 3]
-ASKED = [
+REQUEST = [
     Append("notes", "milk", ("a",), {"b": 1}, "once"),
     Query("notes", "milk", "a", 1, 2, 3),
     ConfigSet("colour", "red", 0),
@@ -194,7 +194,7 @@ async def test_all_services_of_the_host_can_be_used(extension: type[ExtensionSer
         assert await use_tool(host, "use") == USED
         await desk.is_told.wait()
 
-    assert desk.called == ASKED
+    assert desk.called == REQUEST
     assert desk.told == [WidgetUpsert("w", ("line",))]
 
 

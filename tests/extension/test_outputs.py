@@ -233,7 +233,7 @@ async def test_output_that_no_host_would_show_is_refused(extension: type[Extensi
 @everywhere
 async def test_a_provider_sends_every_kind_of_event(extension: type[ExtensionServer], runtime: str) -> None:
     async with hosted(extension(), runtime) as host:
-        events, answer = await streamed(host)
+        events, response = await streamed(host)
 
     assert events == [
         TextDelta("a"),
@@ -243,7 +243,7 @@ async def test_a_provider_sends_every_kind_of_event(extension: type[ExtensionSer
         ProviderFailed("slow", 7),
         ProviderDone(),
     ]
-    assert answer.text == "ValueError ValueError ValueError"
+    assert response.text == "ValueError ValueError ValueError"
 
 
 @everywhere

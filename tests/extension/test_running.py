@@ -110,16 +110,16 @@ def runtime(request: pytest.FixtureRequest) -> str:
 
 def converse(command: list[str], *frames: bytes, code: int = EXIT_STOPPED) -> tuple[dict[int, Any], list[str]]:
     """Sends frames to a program, closes its stdin, and returns its messages and the lines of its stderr."""
-    answers: dict[int, Any] = {}
+    responses: dict[int, Any] = {}
     with started(command) as (process, stdin, stderr):
         for frame in frames:
             stdin.write(frame)
             stdin.flush()
             message = receive(process)
-            answers[message["id"]] = message.get("result", message.get("error"))
+            responses[message["id"]] = message.get("result", message.get("error"))
         stdin.close()
         assert process.wait(60) == code
-        return answers, stderr.read().decode().splitlines()
+        return responses, stderr.read().decode().splitlines()
 
 
 def receive(process: subprocess.Popen[bytes]) -> Any:
@@ -149,10 +149,10 @@ def started(
 
 
 def test_an_extension_serves_until_its_stdin_ends_and_writes_only_frames_to_stdout(runtime: str) -> None:
-    answers, output = converse(program(runtime), HELLO, use(2, "add", number=1))
+    responses, output = converse(program(runtime), HELLO, use(2, "add", number=1))
 
-    assert [tool["name"] for tool in answers[1]["capabilities"]["tools"]][:2] == ["add", "modules"]
-    assert answers[2] == 2
+    assert [tool["name"] for tool in responses[1]["capabilities"]["tools"]][:2] == ["add", "modules"]
+    assert responses[2] == 2
     assert output == ["started", "a stray line", "stopped"]
 
 
@@ -169,12 +169,12 @@ def test_an_extension_detects_the_framing_of_its_host(runtime: str) -> None:
 async def test_a_host_on_becket_starts_and_stops_an_extension(runtime: str) -> None:
     async with Peer.connect_process(program(runtime), dialect="native") as host:
         host.limit_features(())
-        answer = await initialize(host)
+        response = await initialize(host)
         assert await use_tool(host, "add", number=2) == 3
         assert "log" in host.features
         process = host.process
 
-    assert answer.features
+    assert response.features
     assert process is not None
     assert (process.exit_code, process.signal) == (EXIT_STOPPED, None)
 
@@ -182,11 +182,11 @@ async def test_a_host_on_becket_starts_and_stops_an_extension(runtime: str) -> N
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "asyncio"])
 def test_an_extension_imports_no_event_loop_that_it_does_not_need(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BECKET_PLAIN_IMPORTS", raising=False)  # which has it import `logging` at once
-    answers, _ = converse(program("blocking" if plain else "asyncio"), HELLO, use(2, "modules"))
+    responses, _ = converse(program("blocking" if plain else "asyncio"), HELLO, use(2, "modules"))
 
-    loops = {"asyncio", "trio", "anyio", "uvloop"} & set(answers[2])
+    loops = {"asyncio", "trio", "anyio", "uvloop"} & set(responses[2])
     assert loops == (set() if plain else {"asyncio"})
-    assert {"logging", "attr", "attrs", "cattrs", "jsonschema"}.isdisjoint(answers[2]) or not plain
+    assert {"logging", "attr", "attrs", "cattrs", "jsonschema"}.isdisjoint(responses[2]) or not plain
 
 
 # -- the end
@@ -375,17 +375,17 @@ def test_an_existing_logging_configuration_is_respected(runtime: str) -> None:
 
 
 def test_an_unexpected_error_is_in_the_log_with_its_traceback(runtime: str) -> None:
-    answers, output = converse(program(runtime), HELLO, use(2, "fail"))
+    responses, output = converse(program(runtime), HELLO, use(2, "fail"))
 
     records = [record for line in output if (record := parse_log_line(line))]
-    assert "the disk is gone" not in json.dumps(answers)
-    assert answers[2]["data"]["incident"] in records[0].message
+    assert "the disk is gone" not in json.dumps(responses)
+    assert responses[2]["data"]["incident"] in records[0].message
     assert records[-1] == LogRecord(LogLevel.ERROR, "becket.peer", "ValueError: the disk is gone")
     assert {record.level for record in records} == {LogLevel.ERROR}
 
 
 def test_a_log_record_that_cannot_be_written_is_dropped(runtime: str) -> None:
     broken = use(2, "log", level=30, message="%d")
-    answers, _ = converse(program(runtime), HELLO, broken, use(3, "add", number=1))
+    responses, _ = converse(program(runtime), HELLO, broken, use(3, "add", number=1))
 
-    assert answers[3] == 2
+    assert responses[3] == 2

@@ -67,7 +67,7 @@ from becket.methods.descriptors import Method, Notification
 pytestmark = pytest.mark.loops
 both_runtimes = pytest.mark.parametrize("runtime", RUNTIMES)
 
-ASKED = ProviderRequest("local", "small", "notes:local:small", (user("hi"),))
+REQUEST = ProviderRequest("local", "small", "notes:local:small", (user("hi"),))
 
 
 async def refused(host: Peer, *call: Any) -> RemoteError:
@@ -85,7 +85,7 @@ async def run_command(host: Peer, name: str, *args: str) -> tuple[list[Any], Any
         return [event async for event in run], await run.result()
 
 
-async def streamed(host: Peer, called: ProviderRequest = ASKED) -> tuple[list[Any], ProviderResult]:
+async def streamed(host: Peer, called: ProviderRequest = REQUEST) -> tuple[list[Any], ProviderResult]:
     async with host.stream(PROVIDER_STREAM, called) as run:
         return [event async for event in run], await run.result()
 
@@ -116,7 +116,7 @@ async def test_the_notes_extension_works_as_a_whole() -> None:
 
         parts, response = await streamed(host)
         assert parts == [TextDelta("hel"), TextDelta("lo"), ProviderDone()]
-        assert response.text == (await host.call(PROVIDER_COMPLETE, ASKED)).text == "hello"
+        assert response.text == (await host.call(PROVIDER_COMPLETE, REQUEST)).text == "hello"
 
         dangerous = HookEvent.before_tool_call("bash", {"command": "rm -rf /"})
         assert await host.call(HOOK_HANDLE, dangerous) == Block("no")
@@ -383,10 +383,10 @@ async def test_hooks_handle_the_events_that_they_are_declared_for(runtime: str, 
             HookEvent.before_message("hello"),
             HookEvent.on_session_start("s"),
         ]
-        answers = [await host.call(HOOK_HANDLE, event) for event in ask]
+        responses = [await host.call(HOOK_HANDLE, event) for event in ask]
         disallowed = await refused(host, HOOK_HANDLE, HookEvent.on_session_end("s"))
 
-    assert answers == [Continue(), Confirm("sure?"), Inject("it rains\n\nyou said hello"), Continue()]
+    assert responses == [Continue(), Confirm("sure?"), Inject("it rains\n\nyou said hello"), Continue()]
     assert disallowed.meaning is Meaning.INTERNAL
     internal_errors.clear()
 

@@ -166,12 +166,12 @@ class Versatile(Plain):
         """Shows nothing."""
 
 
-ASKED = ProviderRequest("local", "small", "plain:local:small", (user("hello"),))
+REQUEST = ProviderRequest("local", "small", "plain:local:small", (user("hello"),))
 EARLY: dict[str, Any] = {
     "tool.call": ToolCall("add", {"number": 1}),
     "command.invoke": CommandInvoke("do", (), "r"),
-    "provider.complete": ASKED,
-    "provider.stream": ASKED,
+    "provider.complete": REQUEST,
+    "provider.stream": REQUEST,
     "hook.handle": HookEvent.before_tool_call("bash", {}),
     "settings.editor.open": EditorOpen("general", "colour"),
     "info.get": None,

@@ -152,13 +152,13 @@ def check_answers(output: bytes) -> Hashable:
     """Returns the errors that were sent; every response must be valid JSON-RPC."""
     codes: set[int] = set()
     for line in output.splitlines():
-        answers = json.loads(line)
-        assert answers, "an empty batch"
-        for answer in answers if isinstance(answers, list) else [answers]:
-            assert set(answer) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
-            assert answer["jsonrpc"] == "2.0"
-            assert not isinstance(answer["id"], bool | dict | list)
-            codes.add(answer.get("error", {}).get("code", 0))
+        responses = json.loads(line)
+        assert responses, "an empty batch"
+        for response in responses if isinstance(responses, list) else [responses]:
+            assert set(response) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+            assert response["jsonrpc"] == "2.0"
+            assert not isinstance(response["id"], bool | dict | list)
+            codes.add(response.get("error", {}).get("code", 0))
     return frozenset(codes)
 
 

@@ -91,9 +91,9 @@ def classify(value: Any, limits: Limits) -> Any:
 
 def classify_answer(value: Pairs, has_good_id: bool, has_version: bool) -> str:
     has_result, has_error = "result" in value, value.get("error") is not None
-    is_answer = has_result or "error" in value
+    is_response = has_result or "error" in value
     if not has_good_id:
-        if not is_answer:
+        if not is_response:
             return "invalid"
         if "id" in value or has_result or not has_error:
             return "malformed"

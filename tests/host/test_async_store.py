@@ -71,10 +71,10 @@ async def test_responses_that_come_together_reach_the_loop_with_one_call() -> No
     calls: list[object] = []
     call = loop.call_from_thread
     loop.call_from_thread = lambda function: (calls.append(function), call(function))  # type: ignore[method-assign,assignment,func-returns-value]
-    answers: list[Appended] = []
+    responses: list[Appended] = []
 
     async def keep(number: int) -> None:
-        answers.append(await append_and_wait(async_store, Append("notes", str(number))))
+        responses.append(await append_and_wait(async_store, Append("notes", str(number))))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -82,7 +82,7 @@ async def test_responses_that_come_together_reach_the_loop_with_one_call() -> No
                 tasks.start_soon(keep, number)
             await anyio.wait_all_tasks_blocked()
             store.settle()
-    assert sorted(answer.id or 0 for answer in answers) == list(range(1, 21))
+    assert sorted(response.id or 0 for response in responses) == list(range(1, 21))
     assert len(calls) == 1
     loop.close()
 

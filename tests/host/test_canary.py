@@ -95,7 +95,7 @@ def texts_of(error: BaseException | None) -> Iterator[str]:
 async def test_a_variable_that_is_not_listed_reaches_no_child_and_no_log(
     root: Path, tmp_path: Path, variables: Mapping[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    texts = await run_all(root, tmp_path / "data", caplog, ask=lambda question, decision: True)
+    texts = await run_all(root, tmp_path / "data", caplog, ask=lambda prompt, decision: True)
 
     assert [where for where, text in texts.items() if CANARY in text] == []
     seen = [line for line in texts["log"].splitlines() if "SEEN" in line]

@@ -169,10 +169,10 @@ async def test_a_tool_call_of_the_host_goes_through_the_hooks_before_and_after_i
 async def test_the_host_prompts_where_a_hook_requires_confirmation_of_a_tool_call(tmp_path: Path) -> None:
     write_guard(tmp_path, "guard", "from becket.contract.hooks import Confirm; return Confirm('Really?')")
     write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})
-    answers = ["no", "yes"]
+    responses = ["no", "yes"]
 
     async def confirm(extension: str, message: str) -> str:
-        return answers.pop(0)
+        return responses.pop(0)
 
     with anyio.fail_after(60):
         async with host_of(tmp_path, confirm=confirm) as host:

@@ -51,7 +51,7 @@ def planned(*extensions: tuple[str, list[HookDeclaration]]) -> Hooks:
 
 
 @pytest.mark.parametrize(
-    ("declaration", "is_asked"),
+    ("declaration", "is_prompted"),
     [
         (HookDeclaration("before_tool_call"), True),
         (HookDeclaration("after_tool_call"), False),
@@ -64,10 +64,10 @@ def planned(*extensions: tuple[str, list[HookDeclaration]]) -> Hooks:
         (HookDeclaration("before_tool_call", HookMatch(tool="bash", input_contains="mv")), False),
     ],
 )
-def test_a_hook_is_called_for_its_event(declaration: HookDeclaration, is_asked: bool) -> None:
+def test_a_hook_is_called_for_its_event(declaration: HookDeclaration, is_prompted: bool) -> None:
     hooks = planned(("guard", [declaration]))
 
-    assert hooks.plan(BEFORE) == (("guard",) if is_asked else ())
+    assert hooks.plan(BEFORE) == (("guard",) if is_prompted else ())
 
 
 def test_extensions_are_called_once_each_in_discovery_order() -> None:
@@ -220,10 +220,10 @@ class Extensions:
     async def call(self, extension: str, event: HookEvent) -> HookOutcome:
         self.asked.append(extension)
         self.inputs.append((extension, event.tool_input))
-        answer = self.answers[extension]
-        if isinstance(answer, Exception):
-            raise answer
-        return HookOutcome(answer(event) if callable(answer) else answer)
+        response = self.answers[extension]
+        if isinstance(response, Exception):
+            raise response
+        return HookOutcome(response(event) if callable(response) else response)
 
 
 def wanting(event: HookEvent, *extensions: str, required: bool = False) -> Hooks:
@@ -579,7 +579,7 @@ async def test_cancelling_a_hook_call_does_not_wait_for_an_extension() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "is_allowed"),
+    ("response", "is_allowed"),
     [
         ("yes", True),
         ("y", True),
@@ -592,39 +592,39 @@ async def test_cancelling_a_hook_call_does_not_wait_for_an_extension() -> None:
         (None, False),
     ],
 )
-async def test_only_true_confirms(answer: str | None, is_allowed: bool) -> None:
-    questions: list[tuple[str, str]] = []
+async def test_only_true_confirms(response: str | None, is_allowed: bool) -> None:
+    prompts: list[tuple[str, str]] = []
 
     async def confirm(extension: str, message: str) -> str | None:
-        questions.append((extension, message))
-        return answer
+        prompts.append((extension, message))
+        return response
 
     extensions = Extensions({"a": Confirm("really?"), "b": GO})
     verdict = await run_hooks(wanting(BEFORE, "a", "b"), BEFORE, extensions.call, confirm=confirm)
 
     assert isinstance(verdict.result, Continue if is_allowed else Block)
-    assert is_yes(answer) is is_allowed
+    assert is_yes(response) is is_allowed
     assert verdict.by == "a"
     assert extensions.asked == ["a", "b"]
-    assert questions == [("a", "really?")]
+    assert prompts == [("a", "really?")]
 
 
 async def test_no_prompt_is_shown_for_a_blocked_or_changed_input() -> None:
-    questions: list[tuple[str, str]] = []
+    prompts: list[tuple[str, str]] = []
 
     async def confirm(extension: str, message: str) -> str:
-        questions.append((extension, message))
+        prompts.append((extension, message))
         return "y"
 
     blocked = Extensions({"a": Confirm("really?"), "b": Block("no")})
     verdict = await run_hooks(wanting(BEFORE, "a", "b"), BEFORE, blocked.call, confirm=confirm)
-    assert (verdict.result, questions) == (Block("no"), [])
+    assert (verdict.result, prompts) == (Block("no"), [])
 
     changed = Extensions(
         {"a": lambda event: Confirm(f"run {event.tool_input['command']}?"), "b": Modify({"command": "ls"})}
     )
     verdict = await run_hooks(wanting(BEFORE, "a", "b"), BEFORE, changed.call, confirm=confirm)
-    assert (verdict.result, questions) == (Modify({"command": "ls"}), [("a", "run ls?")])
+    assert (verdict.result, prompts) == (Modify({"command": "ls"}), [("a", "run ls?")])
 
 
 async def test_without_a_prompt_a_confirmation_blocks() -> None:

@@ -225,7 +225,7 @@ async def test_any_thread_may_read_the_status_of_the_extensions(root: Path) -> N
                 for number in range(20):
                     await host.call_tool("notes:keep", {"text": str(number)})
                 await host["notes"].reload()
-            assert {ids for answers in asked for ids in answers} == {("guard", "lost", "notes")}
+            assert {ids for responses in asked for ids in responses} == {("guard", "lost", "notes")}
         stopped = await anyio.to_thread.run_sync(host.status)
         assert [status.state for status in stopped] == [
             ExtensionState.STOPPED,
@@ -274,10 +274,10 @@ async def test_an_extension_without_consent_is_refused_with_a_hint(root: Path, t
 
 
 async def test_consent_is_given_once_and_stored(root: Path, tmp_path: Path) -> None:
-    questions: list[str] = []
+    prompts: list[str] = []
 
-    async def ask(question: str, decision: Decision) -> bool:
-        questions.append(question)
+    async def ask(prompt: str, decision: Decision) -> bool:
+        prompts.append(prompt)
         return True
 
     with anyio.fail_after(60):
@@ -285,8 +285,8 @@ async def test_consent_is_given_once_and_stored(root: Path, tmp_path: Path) -> N
             async with host_of(root, grants={}, data=tmp_path / "data", ask=ask) as host:
                 notes = await host.ready("notes")
                 await notes.call_tool("keep", {"text": "milk"})
-    assert len(questions) == 1
-    assert "memory.write" in questions[0]
+    assert len(prompts) == 1
+    assert "memory.write" in prompts[0]
     assert "memory.write" in (tmp_path / "data" / "grants.toml").read_text(encoding="utf-8")
 
 
@@ -303,8 +303,8 @@ async def test_an_extension_without_requests_is_prompted_for_once_where_there_is
     folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
     asked: list[str] = []
 
-    def ask(question: str, decision: Decision) -> bool:
-        asked.append(question)
+    def ask(prompt: str, decision: Decision) -> bool:
+        asked.append(prompt)
         return True
 
     with anyio.fail_after(60):
@@ -319,7 +319,7 @@ async def test_an_extension_without_requests_is_prompted_for_once_where_there_is
 async def test_an_extension_without_requests_does_not_start_after_a_refusal(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "quiet", QUIET, [])
     with anyio.fail_after(60):
-        async with host_of(tmp_path / "root", grants={}, ask=lambda question, decision: False) as host:
+        async with host_of(tmp_path / "root", grants={}, ask=lambda prompt, decision: False) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("quiet")
 
@@ -337,7 +337,7 @@ async def test_an_extension_without_requests_starts_if_configured_or_without_a_p
 async def test_an_extension_without_requests_starts_when_another_program_approves_its_files(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
     grants = tmp_path / "data" / "grants.toml"
-    host = host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=lambda question, decision: False)
+    host = host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=lambda prompt, decision: False)
     recorder = EventRecorder(host)
     with anyio.fail_after(60):
         async with host:
@@ -347,7 +347,7 @@ async def test_an_extension_without_requests_starts_when_another_program_approve
 
 
 async def test_changed_files_need_a_new_consent_outside_of_development(root: Path, tmp_path: Path) -> None:
-    def ask(question: str, decision: Decision) -> bool:
+    def ask(prompt: str, decision: Decision) -> bool:
         return True
 
     with anyio.fail_after(60):
@@ -386,7 +386,7 @@ def rewrite(folder: Path, old: str, new: str) -> None:
     main.write_text(main.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
-def consent(question: str, decision: Decision) -> bool:
+def consent(prompt: str, decision: Decision) -> bool:
     return True
 
 
@@ -425,11 +425,11 @@ async def test_a_first_start_from_a_copy_compiles_only_its_own_files(tmp_path: P
 
 async def test_without_a_copy_changed_files_are_prompted_for_once_and_do_not_start(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
-    questions: list[str] = []
+    prompts: list[str] = []
 
-    def ask(question: str, decision: Decision) -> bool:
-        questions.append(question)
-        return len(questions) == 1
+    def ask(prompt: str, decision: Decision) -> bool:
+        prompts.append(prompt)
+        return len(prompts) == 1
 
     host = host_of(tmp_path / "root", grants={}, ask=ask)
     recorder = EventRecorder(host)
@@ -443,7 +443,7 @@ async def test_without_a_copy_changed_files_are_prompted_for_once_and_do_not_sta
             with pytest.raises(ExtensionRefused) as refused:
                 await notes.call_tool("which")
             assert "its files have changed" in refused.value.because
-            assert len(questions) == 2
+            assert len(prompts) == 2
             rewrite(folder, "another in", "one in")
             await notes.start()
             assert (await notes.call_tool("which")).startswith("one in")
@@ -451,10 +451,10 @@ async def test_without_a_copy_changed_files_are_prompted_for_once_and_do_not_sta
 
 async def test_a_reload_without_consent_leaves_the_running_copy(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
-    answers = iter([True, False, True])
+    responses = iter([True, False, True])
 
-    async def ask(question: str, decision: Decision) -> bool:
-        return next(answers)
+    async def ask(prompt: str, decision: Decision) -> bool:
+        return next(responses)
 
     with anyio.fail_after(60):
         async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=ask) as host:
@@ -495,12 +495,12 @@ async def test_a_reload_reads_the_manifest_again(tmp_path: Path) -> None:
 
 async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
-    answers = iter([True])
+    responses = iter([True])
     host = host_of(
         tmp_path / "root",
         grants={},
         data=tmp_path / "data",
-        ask=lambda question, decision: next(answers, False),
+        ask=lambda prompt, decision: next(responses, False),
         watch="reload",
     )
     recorder = EventRecorder(host)
@@ -527,12 +527,12 @@ async def test_in_development_the_audit_records_that_changed_files_were_started(
     with anyio.fail_after(60):
         async with host_of(root, grants={}, data=data, ask=consent) as host:
             await host.ready("notes")
-        agreed = load_grants(data / "grants.toml")["notes"].digest
+        approved = load_grants(data / "grants.toml")["notes"].digest
         rewrite(root / "notes", "Keeps a text.", "Keeps any text.")
         async with host_of(root, grants={}, data=data, development=True) as host:
             await host.ready("notes")
     changes = [one.event for one in read_audit(data / "audit.jsonl") if isinstance(one.event, ChangeRecorded)]
-    assert changes == [ChangeRecorded("notes", agreed, digest_folder(root / "notes").digest)]
+    assert changes == [ChangeRecorded("notes", approved, digest_folder(root / "notes").digest)]
 
 
 # -- while a prompt is open
@@ -546,21 +546,21 @@ class Person:
         self._changed = anyio.Event()
         self._answers: dict[str, tuple[anyio.Event, list[bool]]] = {}
 
-    async def ask(self, question: str, decision: Decision) -> bool:
+    async def ask(self, prompt: str, decision: Decision) -> bool:
         self.asked.append(decision.extension)
-        event, answers = self._answers[decision.extension] = anyio.Event(), []
+        event, responses = self._answers[decision.extension] = anyio.Event(), []
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
         await event.wait()
-        return answers[0]
+        return responses[0]
 
     async def wait_for(self, *asked: str) -> None:
         while self.asked != [*asked]:
             await self._changed.wait()
 
     def answer(self, extension: str, *, allowed: bool) -> None:
-        event, answers = self._answers[extension]
-        answers.append(allowed)
+        event, responses = self._answers[extension]
+        responses.append(allowed)
         event.set()
 
 
@@ -592,12 +592,12 @@ async def test_approved_extensions_run_while_the_others_are_prompted_for_one_by_
 async def test_the_prompt_for_a_running_extension_has_the_same_fields(root: Path) -> None:
     requests: list[ConsentRequest] = []
 
-    def ask(question: str, request: ConsentRequest) -> bool:
+    def ask(prompt: str, request: ConsentRequest) -> bool:
         requests.append(request)
         return True
 
-    async def ask_later(question: str, request: ConsentRequest) -> bool:
-        return ask(question, request)
+    async def ask_later(prompt: str, request: ConsentRequest) -> bool:
+        return ask(prompt, request)
 
     with anyio.fail_after(60):
         for callback in (ask, ask_later):
@@ -616,10 +616,10 @@ async def test_the_prompt_for_a_running_extension_has_the_same_fields(root: Path
 
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_only_true_gives_a_running_extension_a_permission(root: Path, *, is_async: bool) -> None:
-    def ask(question: str, request: ConsentRequest) -> Any:
+    def ask(prompt: str, request: ConsentRequest) -> Any:
         return "yes"
 
-    async def ask_later(question: str, request: ConsentRequest) -> Any:
+    async def ask_later(prompt: str, request: ConsentRequest) -> Any:
         return 1
 
     grants = {"notes": ["tools.register", "memory.read"]}
@@ -667,7 +667,7 @@ async def test_a_host_can_be_closed_while_a_prompt_is_open(root: Path, *, is_asy
     write_requesting(root, "ask-a")
     person, end = Person(), threading.Event()
 
-    def ask(question: str, decision: Decision) -> bool:
+    def ask(prompt: str, decision: Decision) -> bool:
         anyio.from_thread.run_sync(asked.set)
         return end.wait()
 
@@ -1132,7 +1132,7 @@ async def test_a_grant_during_the_start_check_starts_an_extension_that_the_check
     write_extension(tmp_path / "root", "porter", PORTER, DOORS)
     hosts: list[Host] = []
 
-    async def grant_and_refuse(question: str, decision: Decision) -> bool:
+    async def grant_and_refuse(prompt: str, decision: Decision) -> bool:
         await hosts[0].grant("porter")
         return False
 
@@ -1363,10 +1363,10 @@ async def test_a_changed_file_reloads_its_extension_and_the_handle_stays(root: P
 
 
 async def test_a_file_that_is_added_in_place_reloads_nothing(root: Path, tmp_path: Path) -> None:
-    questions: list[str] = []
+    prompts: list[str] = []
 
-    def agree_and_count(question: str, decision: Decision) -> bool:
-        questions.append(question)
+    def agree_and_count(prompt: str, decision: Decision) -> bool:
+        prompts.append(prompt)
         return True
 
     host = host_of(
@@ -1384,7 +1384,7 @@ async def test_a_file_that_is_added_in_place_reloads_nothing(root: Path, tmp_pat
             await host.ready("notes")
             await change_until(recorder, ExtensionChanged, root / "notes" / "state")
             await change_until(recorder, ExtensionReloaded, root / "notes" / "main.py")
-            assert len(questions) == 2
+            assert len(prompts) == 2
 
 
 async def test_a_changed_file_does_not_start_a_stopped_extension(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -331,8 +331,8 @@ async def test_hooks_are_consulted_about_programs_and_tools(root: Path) -> None:
 async def test_no_command_runs_without_consent_and_the_prompt_shows_the_programs(root: Path) -> None:
     requested: list[str] = []
 
-    def refuse(question: str, decision: Any) -> bool:
-        requested.append(question)
+    def refuse(prompt: str, decision: Any) -> bool:
+        requested.append(prompt)
         return False
 
     with anyio.fail_after(PATIENCE):
@@ -340,8 +340,8 @@ async def test_no_command_runs_without_consent_and_the_prompt_shows_the_programs
             await host.settled()
             with pytest.raises(ExtensionRefused):
                 await invoke(host, "say")
-    [question] = requested
-    assert "its command read runs the program: cat docs/x.md" in question.splitlines()
+    [prompt] = requested
+    assert "its command read runs the program: cat docs/x.md" in prompt.splitlines()
 
 
 # -- what is found

@@ -286,9 +286,9 @@ async def test_a_response_that_fails_shows_what_came_before() -> None:
             await ctx.notify("provider.stream.event", {"type": "text", "delta": "good"})
             raise RpcError(7, "out of paper")
 
-        async with notes.stream("local", "small", messages=[user("hi")]) as answer:
+        async with notes.stream("local", "small", messages=[user("hi")]) as response:
             with pytest.raises(RemoteError):
-                await live(answer, console)
+                await live(response, console)
     assert text_of(console) == "good\n"
 
 

@@ -81,8 +81,8 @@ async def read_endlessly(host: Host, **options: Any) -> None:
     """Reads a response that never ends, as fast as it comes, until its time has passed: at either end."""
     await host.ready("greedy")
     try:
-        async with host.stream("greedy:local:endless", messages=[user("go on")], **options) as answer:
-            async for _ in answer:
+        async with host.stream("greedy:local:endless", messages=[user("go on")], **options) as response:
+            async for _ in response:
                 pass
     except CallTimeout:
         return

@@ -93,8 +93,8 @@ class SlowUser:
         self.may_respond = anyio.Event()
         self._response = response
 
-    async def __call__(self, question: str, decision: Decision) -> bool:
-        self.questions.append(question)
+    async def __call__(self, prompt: str, decision: Decision) -> bool:
+        self.questions.append(prompt)
         await self.may_respond.wait()
         return self._response
 
@@ -137,7 +137,7 @@ async def test_a_decision_resumes_all_waiting_calls() -> None:
 async def test_a_prompt_that_times_out_denies_and_is_recorded() -> None:
     events: list[AuditEvent] = []
 
-    async def broken(question: str, decision: Decision) -> bool:
+    async def broken(prompt: str, decision: Decision) -> bool:
         raise OSError("no terminal")
 
     async with hosted(grants=BOTH, ask=broken, audit=events.append) as (_, child):
@@ -158,9 +158,9 @@ async def test_a_prompt_is_one_escaped_line() -> None:
     async with hosted(grants=BOTH, ask=user, known=known, methods=methods) as (_, child):
         user.may_respond.set()
         assert await child.call("host/do", {}) is True
-    (question,) = user.questions
-    assert question.isprintable()
-    assert len(question) < 500
+    (prompt,) = user.questions
+    assert prompt.isprintable()
+    assert len(prompt) < 500
 
 
 # -- revocation
@@ -434,7 +434,7 @@ async def test_a_policy_that_raises_denies_in_both_directions() -> None:
 
 
 def test_a_prompt_without_a_decision_denies() -> None:
-    async def never(question: str, decision: Decision) -> bool:
+    async def never(prompt: str, decision: Decision) -> bool:
         await anyio.sleep_forever()
         return True
 
@@ -587,25 +587,25 @@ async def test_a_call_with_an_unknown_parent_is_refused_and_recorded(parent: Any
     events: list[AuditEvent] = []
     store = InMemoryStore()
     async with hosted(features=(), store=store, audit=events.append) as (_, child):
-        claim = {**params, "_meta": {"becket": {"parent": parent}}}
-        assert await denied(child, method, claim) == "permission denied: its parent is not a pending call"
+        subscription = {**params, "_meta": {"becket": {"parent": parent}}}
+        assert await denied(child, method, subscription) == "permission denied: its parent is not a pending call"
     assert store.query(Query("notes")) == []
     (call,) = [event for event in events if isinstance(event, CallDecided)]
     assert (call.method, call.allowed, call.because) == (method, False, "its parent is not a pending call")
 
 
 async def test_a_parent_that_got_a_response_is_unknown_from_then_on() -> None:
-    claims: list[dict[str, Any]] = []
+    subscriptions: list[dict[str, Any]] = []
     async with hosted(tools=[ECHO], features=()) as (notes, child):
 
         @child.handle("tool.call")
         async def run(params: Any, ctx: Context) -> str:
-            claims.append({**NOTE, "_meta": {"becket": {"parent": ctx.id}}})
-            await child.call("memory.append", claims[0])
+            subscriptions.append({**NOTE, "_meta": {"becket": {"parent": ctx.id}}})
+            await child.call("memory.append", subscriptions[0])
             return "ran"
 
         assert await notes.call_tool("echo") == "ran"
-        assert "not a pending call" in await denied(child, "memory.append", claims[0])
+        assert "not a pending call" in await denied(child, "memory.append", subscriptions[0])
 
 
 async def test_an_extension_that_tidies_up_after_a_cancelled_call_does_so_for_its_caller() -> None:
@@ -637,14 +637,14 @@ async def test_an_extension_that_tidies_up_after_a_cancelled_call_does_so_for_it
 
 async def test_a_task_that_outlives_its_handler_acts_on_the_extensions_own_authority() -> None:
     events: list[AuditEvent] = []
-    is_answered, is_kept = anyio.Event(), anyio.Event()
+    has_response, is_kept = anyio.Event(), anyio.Event()
     async with (
         anyio.create_task_group() as tasks,
         hosted(tools=[ECHO], audit=events.append) as (notes, child),
     ):
 
         async def keep_later(ctx: Context) -> None:
-            await is_answered.wait()
+            await has_response.wait()
             await ctx.call("memory.append", NOTE)
             is_kept.set()
 
@@ -655,7 +655,7 @@ async def test_a_task_that_outlives_its_handler_acts_on_the_extensions_own_autho
 
         with anyio.fail_after(60):
             assert await notes.call_tool("echo") == "ran"
-            is_answered.set()
+            has_response.set()
             await is_kept.wait()
     (append,) = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
     assert (append.allowed, append.on_behalf_of) == (True, ())

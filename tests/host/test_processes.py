@@ -44,10 +44,10 @@ async def test_an_extension_of_the_first_contract_version_works_unchanged() -> N
         async with starting("notes") as notes:
             assert notes.features == frozenset()
             assert await notes.call_tool("echo", {"text": "milk"}) == '{"text": "milk"}'
-            async with notes.stream("local", "small", messages=[user("hi")]) as answer:
-                events = [event async for event in answer]
+            async with notes.stream("local", "small", messages=[user("hi")]) as response:
+                events = [event async for event in response]
             assert events == [TextDelta("good "), TextDelta("day"), ProviderDone()]
-            assert await answer.result() == ProviderResult.of_text("good day")
+            assert await response.result() == ProviderResult.of_text("good day")
             async with notes.invoke_command("x", ["a", "b"]) as run:
                 output = [event async for event in run]
             assert output == [TaskStarted("1", "Working"), Text("a b"), TaskEnded("1"), CommandDone()]

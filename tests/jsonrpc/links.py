@@ -116,6 +116,6 @@ def sent_messages(connection: Connection) -> list[Any]:
     return read(connection.data_to_send())
 
 
-def codes(answers: list[Any]) -> list[tuple[object, object]]:
+def codes(responses: list[Any]) -> list[tuple[object, object]]:
     """Returns id and error number of each response."""
-    return [(answer["id"], answer["error"]["code"]) for answer in answers]
+    return [(response["id"], response["error"]["code"]) for response in responses]

@@ -227,10 +227,10 @@ def test_a_result_that_does_not_fit_beside_unfinished_batches_is_an_error_of_its
         first, last = receive_batch(connection, id, id + 1)
         connection.respond(first, result)
         slow.append(last)
-    answered = [read(connection.respond(last, b"1"))[0] for last in slow]
-    assert [responses[0].get("result") for responses in answered[:2]] == ["a" * 700] * 2
-    assert [codes([responses[0]]) for responses in answered[2:]] == [[(30, TOO_LARGE)], [(40, TOO_LARGE)]]
-    assert [responses[1] for responses in answered] == [success(id, 1) for id in (11, 21, 31, 41)]
+    responded = [read(connection.respond(last, b"1"))[0] for last in slow]
+    assert [responses[0].get("result") for responses in responded[:2]] == ["a" * 700] * 2
+    assert [codes([responses[0]]) for responses in responded[2:]] == [[(30, TOO_LARGE)], [(40, TOO_LARGE)]]
+    assert [responses[1] for responses in responded] == [success(id, 1) for id in (11, 21, 31, 41)]
     assert connection.budget.used == 0
 
 

@@ -374,7 +374,7 @@ def test_ids_of_different_types_have_different_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "id", "is_answer"),
+    ("frame", "id", "is_response"),
     [
         ('{"jsonrpc":"2.0","id":1}', b"1", False),
         ('{"id":1}', b"1", False),
@@ -403,10 +403,10 @@ def test_ids_of_different_types_have_different_keys() -> None:
         ('{"jsonrpc":"2.0","id":{},"result":' + "[" * 99 + "]" * 99 + "}", b"null", True),
     ],
 )
-def test_the_caller_of_a_malformed_response_gets_an_error(frame: str, id: bytes, is_answer: bool) -> None:
+def test_the_caller_of_a_malformed_response_gets_an_error(frame: str, id: bytes, is_response: bool) -> None:
     message = decode(frame)
     assert isinstance(message, Malformed)
-    assert (message.id, message.is_response) == (id, is_answer)
+    assert (message.id, message.is_response) == (id, is_response)
 
 
 @pytest.mark.parametrize(

@@ -854,8 +854,8 @@ def test_invalid_members_get_responses_with_the_others() -> None:
 def test_a_batch_of_nothing_but_bad_members_gets_a_response_at_once() -> None:
     connection = link()
     receive(connection, [1, 2, 3])
-    (answers,) = sent_messages(connection)
-    assert codes(answers) == [(None, -32600)] * 3
+    (responses,) = sent_messages(connection)
+    assert codes(responses) == [(None, -32600)] * 3
 
 
 def test_a_batch_of_one_gets_a_response_with_a_batch_of_one() -> None:
@@ -893,9 +893,9 @@ def test_pings_duplicates_and_refusals_are_part_of_the_batch() -> None:
     connection = link(ping="$/ping", limits={"inbound_requests": 1})
     (served,) = receive(connection, [request(1), request(1), request(2, "$/ping"), request(3)])
     assert isinstance(served, InboundRequest)
-    (answers,) = read(connection.respond(served, b"1"))
-    assert answers[1] == success(2)
-    assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
+    (responses,) = read(connection.respond(served, b"1"))
+    assert responses[1] == success(2)
+    assert [(answer["id"], answer.get("error", {}).get("code")) for answer in responses] == [
         (None, -32600),
         (2, None),
         (3, 1002),
@@ -927,8 +927,8 @@ def test_responses_too_large_together_become_errors_each() -> None:
     assert isinstance(second, InboundRequest)
     big = b'"' + b"x" * 250 + b'"'
     connection.respond(first, big)
-    (answers,) = read(connection.respond(second, big))
-    assert codes(answers) == [(1, TOO_LARGE), (2, TOO_LARGE)]
+    (responses,) = read(connection.respond(second, big))
+    assert codes(responses) == [(1, TOO_LARGE), (2, TOO_LARGE)]
 
 
 def test_errors_too_large_together_become_one() -> None:

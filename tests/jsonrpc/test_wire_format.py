@@ -196,9 +196,9 @@ def test_a_method_with_an_id_of_its_own_is_called_under_it_unless_that_is_in_use
     connection = link(WireFormat(first_id=0, fixed_ids={"shutdown": 0}))
     first = call(connection)
     assert receive(connection, success(0, {})) == [first]
-    goodbye, again = call(connection, "shutdown"), call(connection, "shutdown")
-    assert (goodbye.id, again.id, call(connection).id) == (b"0", b"1", b"2")
-    assert receive(connection, success(0, {})) == [goodbye]
+    shutdown, again = call(connection, "shutdown"), call(connection, "shutdown")
+    assert (shutdown.id, again.id, call(connection).id) == (b"0", b"1", b"2")
+    assert receive(connection, success(0, {})) == [shutdown]
 
 
 def test_links_that_share_their_ids_never_use_one_twice() -> None:
@@ -251,7 +251,7 @@ def test_garbage_that_ends_the_link_still_does() -> None:
 def test_garbage_gets_a_response_unless_configured_otherwise() -> None:
     connection = link(ERROR_FIRST, rejects_invalid=True)
     receive(connection, "5")
-    assert [answer["error"]["code"] for answer in sent_messages(connection)] == [-32600]
+    assert [response["error"]["code"] for response in sent_messages(connection)] == [-32600]
 
 
 def test_responses_without_a_request_are_only_counted() -> None:

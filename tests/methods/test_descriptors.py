@@ -75,7 +75,7 @@ def test_a_stream_that_ends_with_an_event_carries_what_gathers_and_what_cancels_
         def __init__(self, params: Add) -> None:
             self.total = params.a
 
-        def on_response(self, answer: Raw, /) -> None: ...
+        def on_response(self, response: Raw, /) -> None: ...
 
         def on_event(self, event: Tick, /) -> bool:
             return True

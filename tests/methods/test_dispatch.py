@@ -114,23 +114,23 @@ def test_an_error_that_was_raised_to_be_the_response_is_the_response(
 def test_any_other_exception_is_an_internal_error_with_an_incident_that_the_log_has_too(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = to_rpc_error(error, "notes/add")
-    assert answer.meaning is Meaning.INTERNAL
-    assert CANARY not in f"{answer.message} {answer.data}"
-    assert isinstance(answer.data, dict)
+    response = to_rpc_error(error, "notes/add")
+    assert response.meaning is Meaning.INTERNAL
+    assert CANARY not in f"{response.message} {response.data}"
+    assert isinstance(response.data, dict)
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("becket.peer", logging.ERROR)
-    assert answer.data["incident"] in record.getMessage()
+    assert response.data["incident"] in record.getMessage()
     assert "notes/add" in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[1] is error
 
 
 def test_a_handler_that_needs_what_its_link_does_not_have_responds_not_supported() -> None:
-    answer = to_rpc_error(NotSupported("`memory.query`", CANARY), "notes/add")
+    response = to_rpc_error(NotSupported("`memory.query`", CANARY), "notes/add")
 
-    assert (answer.meaning, answer.message) == (Meaning.NOT_SUPPORTED, "not supported here: `memory.query`")
-    assert CANARY not in str(answer.data)
+    assert (response.meaning, response.message) == (Meaning.NOT_SUPPORTED, "not supported here: `memory.query`")
+    assert CANARY not in str(response.data)
 
 
 def test_no_two_incidents_are_the_same() -> None:

@@ -223,13 +223,13 @@ async def test_an_incoming_batch_gets_a_response_in_one_frame_when_the_last_hand
         await settled()
         assert script.unread() == []
         release.set()
-        answers = {message["id"]: message for message in await script.receive()}
+        responses = {message["id"]: message for message in await script.receive()}
 
     assert received == [[2]]
-    assert answers[1]["result"] == "slow"
-    assert answers[2]["result"] == [1]
-    assert answers[3]["error"]["code"] == -32601
-    assert answers[None]["error"]["code"] == -32600
+    assert responses[1]["result"] == "slow"
+    assert responses[2]["result"] == [1]
+    assert responses[3]["error"]["code"] == -32601
+    assert responses[None]["error"]["code"] == -32600
 
 
 async def test_members_of_an_incomplete_batch_cause_no_write() -> None:
@@ -276,7 +276,7 @@ async def test_a_member_of_a_batch_may_be_cancelled_and_call_back() -> None:
         assert called["method"] == "host/x"
         script.send(response(called, "from the host"))
         script.send(notification("$/cancelRequest", {"id": 1}))
-        answers = {message["id"]: message for message in await script.receive()}
+        responses = {message["id"]: message for message in await script.receive()}
 
-    assert answers[1]["error"]["code"] == -32800
-    assert answers[2]["result"] == "from the host"
+    assert responses[1]["error"]["code"] == -32800
+    assert responses[2]["result"] == "from the host"

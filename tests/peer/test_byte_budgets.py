@@ -99,10 +99,10 @@ async def test_functions_that_return_at_once_are_never_busy() -> None:
 
 
 async def test_requests_that_wait_for_consent_count() -> None:
-    may_answer = anyio.Event()
+    may_respond = anyio.Event()
 
-    async def ask(question: str, decision: Decision) -> bool:
-        await may_answer.wait()
+    async def ask(prompt: str, decision: Decision) -> bool:
+        await may_respond.wait()
         return True
 
     gate = Gate("notes", Grants(), asks=True)
@@ -110,7 +110,7 @@ async def test_requests_that_wait_for_consent_count() -> None:
         peer.handle(WRITE)(lambda params: True)
         script.send(*(request(id, "memory.append", TEXT) for id in range(4)))
         assert await receive_responses(script, 2) == {2: BUSY, 3: BUSY}
-        may_answer.set()
+        may_respond.set()
         assert await receive_responses(script, 2) == {0: True, 1: True}
         script.send(request(5, "memory.append", TEXT))
         assert await receive_responses(script, 1) == {5: True}

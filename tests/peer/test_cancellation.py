@@ -299,12 +299,12 @@ async def test_a_shielded_part_of_a_handler_is_finished_before_it_is_cancelled(w
         assert (await script.receive())["error"]["code"] == CANCELLED
 
 
-@pytest.mark.parametrize("is_told", [False, True])
-async def test_a_shielded_part_of_a_handler_is_finished_though_the_link_has_ended(is_told: bool) -> None:
+@pytest.mark.parametrize("is_notification", [False, True])
+async def test_a_shielded_part_of_a_handler_is_finished_though_the_link_has_ended(is_notification: bool) -> None:
     steps = Steps()
     async with scripted() as (peer, script):
-        (peer.on if is_told else peer.handle)("x")(steps.critical)
-        script.send(notification("x") if is_told else request(1, "x"))
+        (peer.on if is_notification else peer.handle)("x")(steps.critical)
+        script.send(notification("x") if is_notification else request(1, "x"))
         await settled()
         script.leave()
         await settled()

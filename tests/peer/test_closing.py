@@ -214,8 +214,8 @@ async def test_responses_that_had_come_settle_their_calls_although_the_link_ends
                 for _ in range(100):
                     tasks.start_soon(call, peer)
                 await anyio.wait_all_tasks_blocked()
-                answers = [b'{"jsonrpc":"2.0","id":%d,"result":true}' % id for id in range(1, 101)]
-                frames = [b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in answers]
+                responses = [b'{"jsonrpc":"2.0","id":%d,"result":true}' % id for id in range(1, 101)]
+                frames = [b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in responses]
                 one.accept(b"".join(frames) + b"no frame at all\r\n\r\n")
 
     assert results == [True] * 100

@@ -20,13 +20,13 @@ LARGE = "x" * 4_000_000
 
 async def test_a_response_that_came_before_the_pipe_broke_is_delivered() -> None:
     ours, theirs = socket.socketpair()
-    answers: list[Any] = []
+    responses: list[Any] = []
     async with Peer.over(FdTransport.from_socket(ours)) as peer:
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
 
                 async def ask() -> None:
-                    answers.append(await peer.call("ask"))
+                    responses.append(await peer.call("ask"))
 
                 group.start_soon(ask)
                 theirs.setblocking(False)
@@ -35,7 +35,7 @@ async def test_a_response_that_came_before_the_pipe_broke_is_delivered() -> None
                 theirs.send(b'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":42}')
                 theirs.close()
                 peer.notify_nowait("tell", ["x" * 100_000])  # breaks before the response was read
-    assert answers == [42]
+    assert responses == [42]
 
 
 async def test_large_responses_to_a_peer_that_reads_may_wait_together() -> None:

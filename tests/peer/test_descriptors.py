@@ -90,15 +90,15 @@ async def test_a_call_has_the_timeout_of_its_descriptor_unless_the_caller_sets_o
         assert caught.value.seconds == 0.01
 
         async with anyio.create_task_group() as tasks:
-            answers: list[int] = []
+            responses: list[int] = []
 
             async def ask() -> None:
-                answers.append(await left.call(QUICK, timeout=None))
+                responses.append(await left.call(QUICK, timeout=None))
 
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
             is_free.set()
-        assert answers == [1]
+        assert responses == [1]
 
 
 async def test_a_descriptor_without_a_timeout_has_the_one_of_the_link() -> None:

@@ -124,10 +124,10 @@ async def test_a_notification_with_permission_is_handled() -> None:
 
 
 async def test_the_prompt_is_used_for_permissions_that_are_neither_granted_nor_denied() -> None:
-    questions: list[str] = []
+    prompts: list[str] = []
 
-    async def ask(question: str, decision: Decision) -> bool:
-        questions.append(question)
+    async def ask(prompt: str, decision: Decision) -> bool:
+        prompts.append(prompt)
         return decision.permission == "memory.write"
 
     decisions: list[Decision] = []
@@ -141,14 +141,14 @@ async def test_the_prompt_is_used_for_permissions_that_are_neither_granted_nor_d
             with pytest.raises(RemoteError) as refused:
                 await left.call("read", {"text": "x"})
         assert denied(refused.value)
-    assert len(questions) == 2
+    assert len(prompts) == 2
     assert [decision.allowed for decision in decisions] == [None, True, True, None, False]
 
 
 async def test_a_plain_prompt_function_runs_in_its_own_thread() -> None:
     threads: list[int] = []
 
-    def ask(question: str, decision: Decision) -> bool:
+    def ask(prompt: str, decision: Decision) -> bool:
         threads.append(threading.get_ident())
         return True
 
@@ -166,10 +166,10 @@ async def test_a_plain_prompt_function_runs_in_its_own_thread() -> None:
 @pytest.mark.parametrize("is_plain", [False, True])
 @pytest.mark.parametrize("response", [1, "yes", [True], None])
 async def test_a_decision_that_is_not_true_denies(response: Any, is_plain: bool) -> None:
-    async def ask(question: str, decision: Decision) -> bool:
+    async def ask(prompt: str, decision: Decision) -> bool:
         return response  # type: ignore[no-any-return]
 
-    def ask_plainly(question: str, decision: Decision) -> bool:
+    def ask_plainly(prompt: str, decision: Decision) -> bool:
         return response  # type: ignore[no-any-return]
 
     options = {"gate": gate(asks=True), "ask": ask_plainly if is_plain else ask}
@@ -187,7 +187,7 @@ async def test_consent_for_an_extension_is_not_consent_for_the_caller_that_it_ac
     strong = Gate("strong", Grants.of([]), asks=True, audit=decisions.append, policy=policy)
     weak = Gate("weak", Grants.of(["memory.write"]))
 
-    async def ask(question: str, decision: Decision) -> bool:
+    async def ask(prompt: str, decision: Decision) -> bool:
         weak.revoke("memory.write")
         return True
 
@@ -218,14 +218,14 @@ async def test_consent_for_an_extension_is_not_consent_for_the_caller_that_it_ac
 
 
 async def test_many_requests_cause_one_prompt() -> None:
-    questions = 0
-    called, answered = anyio.Event(), anyio.Event()
+    prompts = 0
+    called, responded = anyio.Event(), anyio.Event()
 
-    async def ask(question: str, decision: Decision) -> bool:
-        nonlocal questions
-        questions += 1
+    async def ask(prompt: str, decision: Decision) -> bool:
+        nonlocal prompts
+        prompts += 1
         called.set()
-        await answered.wait()
+        await responded.wait()
         return False
 
     refusals = 0
@@ -244,17 +244,17 @@ async def test_many_requests_cause_one_prompt() -> None:
                     tasks.start_soon(write)
                 await called.wait()
                 await settled()
-                answered.set()
+                responded.set()
             for _ in range(100):
                 await write()
-    assert (questions, refusals) == (1, 200)
+    assert (prompts, refusals) == (1, 200)
 
 
 async def test_no_decision_in_time_denies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PermissionChecker.__init__, "__kwdefaults__", {"patience": 0.01})
     ended = anyio.Event()
 
-    async def ask(question: str, decision: Decision) -> bool:
+    async def ask(prompt: str, decision: Decision) -> bool:
         try:
             await anyio.sleep_forever()
         finally:
@@ -272,7 +272,7 @@ async def test_no_decision_in_time_denies(monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_a_prompt_that_fails_denies() -> None:
     class Asker:
-        async def __call__(self, question: str, decision: Decision) -> bool:
+        async def __call__(self, prompt: str, decision: Decision) -> bool:
             raise OSError("no terminal")
 
     async with memory_pair(right_options={"gate": gate(asks=True), "ask": Asker()}) as (left, right):
@@ -291,7 +291,7 @@ async def test_a_gate_without_a_prompt_denies() -> None:
 
 
 async def test_invalid_params_are_refused_after_the_prompt() -> None:
-    async def ask(question: str, decision: Decision) -> bool:
+    async def ask(prompt: str, decision: Decision) -> bool:
         return True
 
     async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
@@ -302,12 +302,12 @@ async def test_invalid_params_are_refused_after_the_prompt() -> None:
 
 
 async def test_a_caller_that_leaves_does_not_close_the_prompt_for_the_others() -> None:
-    called, answered = anyio.Event(), anyio.Event()
+    called, responded = anyio.Event(), anyio.Event()
     served: list[str] = []
 
-    async def ask(question: str, decision: Decision) -> bool:
+    async def ask(prompt: str, decision: Decision) -> bool:
         called.set()
-        await answered.wait()
+        await responded.wait()
         return True
 
     async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
@@ -331,7 +331,7 @@ async def test_a_caller_that_leaves_does_not_close_the_prompt_for_the_others() -
                 await settled()
                 leaving.cancel()
                 await settled()
-                answered.set()
+                responded.set()
     assert served == ["second"]
 
 
@@ -339,7 +339,7 @@ async def test_the_end_of_a_link_closes_its_prompts() -> None:
     called = anyio.Event()
     gatekeeper = gate(asks=True)
 
-    async def ask(question: str, decision: Decision) -> bool:
+    async def ask(prompt: str, decision: Decision) -> bool:
         called.set()
         await anyio.sleep_forever()
         return True

@@ -209,13 +209,13 @@ async def test_a_link_that_ends_while_a_policy_decides_leaves_nothing_behind(is_
 
 
 async def test_the_prompt_is_used_only_for_calls_that_the_policy_allows() -> None:
-    questions: list[str] = []
+    prompts: list[str] = []
 
     async def policy(decision: Decision) -> bool:
         return decision.method == "write"
 
-    async def ask(question: str, decision: Decision) -> bool:
-        questions.append(decision.method)
+    async def ask(prompt: str, decision: Decision) -> bool:
+        prompts.append(decision.method)
         return True
 
     gatekeeper = Gate("notes", Grants(), policy=policy, asks=True)
@@ -227,4 +227,4 @@ async def test_the_prompt_is_used_only_for_calls_that_the_policy_allows() -> Non
             with pytest.raises(RemoteError) as refused:
                 await left.call(READ, Note("x"))
     assert refused.value.meaning is Meaning.PERMISSION_DENIED
-    assert questions == ["write"]
+    assert prompts == ["write"]

@@ -46,13 +46,13 @@ async def test_a_handler_does_not_see_the_context_of_a_task_that_has_resumed_rea
 
 async def test_a_link_that_a_handler_has_opened_does_not_belong_to_its_request() -> None:
     ours, theirs = socket.socketpair()
-    inner, guests = socket.socketpair()
+    inner, extensions = socket.socketpair()
     left: list[float] = []
     is_open, is_over = anyio.Event(), anyio.Event()
     async with (
         Peer.over(FdTransport.from_socket(ours), dialect="native") as peer,
         Peer.over(FdTransport.from_socket(theirs), dialect="native") as other,
-        Peer.over(FdTransport.from_socket(guests), dialect="native") as managed,
+        Peer.over(FdTransport.from_socket(extensions), dialect="native") as managed,
     ):
 
         @managed.handle("left")

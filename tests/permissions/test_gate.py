@@ -95,13 +95,13 @@ def test_a_method_is_allowed_exactly_where_its_permission_is_held(method: Method
 def test_on_behalf_of_another_what_both_hold_is_allowed(method: Method[Any, Any], grant_set: str) -> None:
     grants, held = GRANT_SETS[grant_set]
     needed = NEEDS[method.name]
-    able, asking = Gate("able", Grants.of(ALL)), Gate("asking", grants)
+    callee, caller = Gate("callee", Grants.of(ALL)), Gate("caller", grants)
 
-    decision = able.decide(method.name, method.requires, [asking])
+    decision = callee.decide(method.name, method.requires, [caller])
 
     assert decision.allowed is (needed is None or needed in held)
-    assert (decision.extension, decision.on_behalf_of, decision.own_authority) == ("able", ("asking",), False)
-    assert asking.decide(method.name, method.requires, [able]).allowed is decision.allowed
+    assert (decision.extension, decision.on_behalf_of, decision.own_authority) == ("callee", ("caller",), False)
+    assert caller.decide(method.name, method.requires, [callee]).allowed is decision.allowed
 
 
 # -- names
@@ -348,10 +348,10 @@ def test_the_policy_decides_about_every_caller_in_the_chain_and_sees_which() -> 
         messages.append(decision)
         return False
 
-    able, first = Gate("able", Grants.of(ALL)), Gate("first", Grants.of(ALL))
+    callee, first = Gate("callee", Grants.of(ALL)), Gate("first", Grants.of(ALL))
     middle = Gate("middle", Grants.of(ALL), policy=policy)
 
-    decision = able.decide("memory.query", "memory.read", [middle, first])
+    decision = callee.decide("memory.query", "memory.read", [middle, first])
 
     assert decision.allowed is False
     assert decision.on_behalf_of == ("middle", "first")
@@ -365,14 +365,14 @@ def test_the_policy_decides_about_every_caller_in_the_chain_and_sees_which() -> 
 def test_each_decision_is_recorded_once_by_the_gate_that_takes_it() -> None:
     own: list[Decision] = []
     theirs: list[Decision] = []
-    able = Gate("able", Grants.of(["memory.read"]), audit=own.append, asks=True)
-    asking = Gate("asking", Grants.of(["memory.read"]), audit=theirs.append)
+    callee = Gate("callee", Grants.of(["memory.read"]), audit=own.append, asks=True)
+    caller = Gate("caller", Grants.of(["memory.read"]), audit=theirs.append)
 
     decisions = [
-        able.decide("memory.query", "memory.read"),
-        able.decide("memory.query", "memory.read", [asking]),
-        able.decide("memory.append", "memory.write"),
-        able.decide("memory.append", "memory.write", [asking]),
+        callee.decide("memory.query", "memory.read"),
+        callee.decide("memory.query", "memory.read", [caller]),
+        callee.decide("memory.append", "memory.write"),
+        callee.decide("memory.append", "memory.write", [caller]),
     ]
 
     assert own == decisions
@@ -495,19 +495,19 @@ def test_a_missing_permission_is_prompted_for_once_however_often_it_is_needed() 
     assert asked == 1
 
 
-@pytest.mark.parametrize("answer", [True, False])
-def test_a_decision_is_remembered_and_not_prompted_for_again(answer: bool) -> None:
+@pytest.mark.parametrize("response", [True, False])
+def test_a_decision_is_remembered_and_not_prompted_for_again(response: bool) -> None:
     gate = Gate("notes", Grants(), asks=True)
     granted: list[str] = []
     revoked: list[str] = []
     gate.subscribe(revoked.append, granted.append)
     assert gate.begin_prompt("memory.read")
 
-    gate.resolve_prompt("memory.read", answer)
+    gate.resolve_prompt("memory.read", response)
 
-    assert gate.decide("memory.query", "memory.read").allowed is answer
+    assert gate.decide("memory.query", "memory.read").allowed is response
     assert not gate.begin_prompt("memory.read")
-    assert granted == (["memory.read"] if answer else [])
+    assert granted == (["memory.read"] if response else [])
     assert revoked == []
 
 
@@ -566,10 +566,10 @@ def test_the_number_of_prompts_is_bounded() -> None:
 
 def test_no_prompt_is_shown_where_a_policy_or_the_chain_denies_anyway() -> None:
     forbidden = Gate("notes", Grants(), asks=True, policy=lambda decision: False)
-    able, asking = Gate("able", Grants(), asks=True), Gate("asking", Grants(), asks=True)
+    callee, caller = Gate("callee", Grants(), asks=True), Gate("caller", Grants(), asks=True)
 
     assert forbidden.decide("memory.query", "memory.read").allowed is False
-    assert able.decide("memory.query", "memory.read", [asking]).allowed is False
+    assert callee.decide("memory.query", "memory.read", [caller]).allowed is False
 
 
 def test_without_a_prompt_a_missing_permission_is_denied() -> None:
@@ -750,12 +750,13 @@ def test_a_call_that_is_refused_for_its_parent_is_recorded(
 
 def test_a_decision_has_a_reason() -> None:
     gate = Gate("notes", Grants.of(["memory.read"], ["memory.write"]))
-    asking = Gate("notes", Grants(), asks=True, known=PERMISSIONS | {f"own.{number}" for number in range(MAX_PROMPTS)})
+    known = PERMISSIONS | {f"own.{number}" for number in range(MAX_PROMPTS)}
+    prompting = Gate("notes", Grants(), asks=True, known=known)
     reasons = [gate.decide("x", name).because for name in (None, "memory.read", "memory.write", "config.write", "fly")]
-    reasons.append(asking.decide("x", "memory.read").because)
+    reasons.append(prompting.decide("x", "memory.read").because)
     for name in ["memory.read", *(f"own.{number}" for number in range(MAX_PROMPTS - 1))]:
-        asking.begin_prompt(name)
-    reasons += [asking.decide("x", name).because for name in ("memory.read", "memory.write")]
+        prompting.begin_prompt(name)
+    reasons += [prompting.decide("x", name).because for name in ("memory.read", "memory.write")]
 
     assert reasons == [
         "it needs no permission",
@@ -770,16 +771,16 @@ def test_a_decision_has_a_reason() -> None:
 
 
 def test_a_denial_on_behalf_of_others_names_the_caller_without_permission() -> None:
-    able, lacking = Gate("able", Grants.of(["memory.read"])), Gate("lacking", Grants())
-    denied, asking = Gate("denied", Grants.of([], ["memory.read"])), Gate("asking", Grants(), asks=True)
+    callee, lacking = Gate("callee", Grants.of(["memory.read"])), Gate("lacking", Grants())
+    denied, caller = Gate("denied", Grants.of([], ["memory.read"])), Gate("caller", Grants(), asks=True)
 
     def reason(gate: Gate, *chain: Gate) -> str:
         decision = gate.decide("memory.query", "memory.read", chain, ("diary",))
         assert (decision.on_behalf_of, decision.handling) == (tuple(one.extension for one in chain), ("diary",))
         return decision.because
 
-    assert reason(able, denied) == "on behalf of denied: it is denied"
-    assert reason(able, able, asking) == "on behalf of asking: it is not granted"
+    assert reason(callee, denied) == "on behalf of denied: it is denied"
+    assert reason(callee, callee, caller) == "on behalf of caller: it is not granted"
     assert reason(lacking, denied) == "it is not granted"
 
 

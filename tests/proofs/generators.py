@@ -35,7 +35,7 @@ class Row(NamedTuple):
 def good_values() -> list[Value]:
     """Returns the good samples, and all examples of the bundle, that are of the one form that is written."""
     samples = [Value(name_of(sample), sample.value) for sample in SAMPLES if sample.is_good]
-    examples = [Value(name, value) for name, said in DEFINITIONS.items() for value in said.get("examples", ())]
+    examples = [Value(name, value) for name, schema in DEFINITIONS.items() for value in schema.get("examples", ())]
     return [value for value in (*samples, *examples) if is_valid(value.type, value.value)]
 
 

@@ -86,12 +86,12 @@ class ExampleTests:
     async def test_a_provider_streams_its_response(self, example: Path) -> None:
         async with (
             self.started(example) as (_, extension),
-            extension.stream("parrot", "small", messages=[user("good day")]) as answer,
+            extension.stream("parrot", "small", messages=[user("good day")]) as response,
         ):
-            events = [event async for event in answer]
+            events = [event async for event in response]
             assert "".join(it.text for it in events if isinstance(it, TextDelta)) == "You said: good day"
             assert Usage({"output_tokens": 4}) in events
-            assert (await answer.result()).text == "You said: good day"
+            assert (await response.result()).text == "You said: good day"
 
     async def test_a_hook_blocks_what_it_guards(self, example: Path) -> None:
         async with self.started(example) as (host, _):

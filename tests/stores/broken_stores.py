@@ -23,8 +23,8 @@ class AcknowledgesWithoutAnId(InMemoryStore):
 
 class CountsForEachTime(InMemoryStore):
     def append(self, append: Append) -> Appended:
-        answer = super().append(append)
-        return replace(answer, id=answer.timestamp_ms)
+        response = super().append(append)
+        return replace(response, id=response.timestamp_ms)
 
 
 class UsesItsOwnTime(InMemoryStore):
@@ -358,11 +358,11 @@ class ForgetsARecord(InMemoryStore):
     """Loses a record when it has eleven: only many calls show it."""
 
     def append(self, append: Append) -> Appended:
-        answer = super().append(append)
+        response = super().append(append)
         memory = self._memories[append.namespace]
         if len(memory.records) == 11:
             memory.records.pop(3)
-        return answer
+        return response
 
 
 class StoresTuples(InMemoryStore):

@@ -33,9 +33,9 @@ class PickleStore(InMemoryStore):
         return StoreLock(self._path)
 
     def _insert(self, entry: NewRecord) -> Appended:
-        answer = super()._insert(entry)
+        response = super()._insert(entry)
         self._write()
-        return answer
+        return response
 
     def _change(self, extension: str, key: str, value: str | None, if_revision: int | None) -> ConfigSaved:
         saved = super()._change(extension, key, value, if_revision)

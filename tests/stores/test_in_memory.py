@@ -17,9 +17,9 @@ from becket.stores.in_memory import InMemoryStore
 def test_the_default_clock_is_that_of_the_machine() -> None:
     before = int(time() * 1000)
 
-    answer = InMemoryStore().append(Append("notes", "milk"))
+    response = InMemoryStore().append(Append("notes", "milk"))
 
-    assert before <= answer.timestamp_ms <= int(time() * 1000) + 1
+    assert before <= response.timestamp_ms <= int(time() * 1000) + 1
 
 
 def test_a_quota_error_has_the_used_and_the_allowed_amount() -> None:

@@ -71,11 +71,11 @@ def test_changes_within_changes_are_refused_beyond_the_depth_of_their_own_thread
 
 def test_a_callback_that_fails_after_the_commit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     received: list[object] = []
-    answer = Appended(True, 1, 1)
+    response = Appended(True, 1, 1)
 
     with caplog.at_level(logging.ERROR, "becket.host"):
-        complete_append(lambda outcome: 1 / 0, answer)
-        complete_append(received.append, answer)
+        complete_append(lambda outcome: 1 / 0, response)
+        complete_append(received.append, response)
 
-    assert received == [answer]
+    assert received == [response]
     assert len(caplog.records) == 1

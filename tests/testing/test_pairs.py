@@ -119,8 +119,8 @@ async def test_a_link_can_be_cut_after_each_byte_that_is_written() -> None:
 
 
 async def test_a_cut_link_still_delivers_what_came_before_the_cut() -> None:
-    answers = len(b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":[1]}')
-    async with memory_pair(left=lambda end: CutReads(end, cut_after=answers)) as (left, right):
+    responses = len(b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":[1]}')
+    async with memory_pair(left=lambda end: CutReads(end, cut_after=responses)) as (left, right):
         serve(right)
 
         assert await left.call("echo", [1]) == [1]

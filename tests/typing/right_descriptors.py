@@ -50,7 +50,7 @@ class Total:
     def __init__(self, params: Point) -> None:
         self.total = params.x
 
-    def on_response(self, answer: Raw, /) -> None: ...
+    def on_response(self, response: Raw, /) -> None: ...
 
     def on_event(self, event: Tick | Tock, /) -> bool:
         return isinstance(event, Tock)

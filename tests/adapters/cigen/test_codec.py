@@ -68,9 +68,9 @@ def converse(
     """Sends a request and a response; returns both as they were received."""
     (request,) = plugin.receive(core.open_call(call(method), b"{}"))
     assert isinstance(request, InboundRequest)
-    (answered,) = core.receive(plugin.respond(request, result))
-    assert isinstance(answered, OutboundCall)
-    return request, answered
+    (responded,) = core.receive(plugin.respond(request, result))
+    assert isinstance(responded, OutboundCall)
+    return request, responded
 
 
 # -- both peers
@@ -88,13 +88,13 @@ def test_params_and_results_are_json_above_the_codec(core: Connection, plugin: C
     converse(core, plugin, "hello", b'{"name":"provider/x","protocol":1}')
     (request,) = plugin.receive(core.open_call(call("plan"), b'{"facts":{"a":"b"}}'))
     assert isinstance(request, InboundRequest)
-    (answered,) = core.receive(plugin.respond(request, b'{"resources":[{"id":"job:a","type":"job"}]}'))
+    (responded,) = core.receive(plugin.respond(request, b'{"resources":[{"id":"job:a","type":"job"}]}'))
 
     assert request.params is not None
     assert bytes(request.params) == b'{"facts":{"a":"b"}}'
-    assert isinstance(answered, OutboundCall)
-    assert answered.result is not None
-    assert bytes(answered.result) == b'{"resources":[{"id":"job:a","type":"job"}]}'
+    assert isinstance(responded, OutboundCall)
+    assert responded.result is not None
+    assert bytes(responded.result) == b'{"resources":[{"id":"job:a","type":"job"}]}'
 
 
 def test_absent_params_are_sent_as_a_message_of_defaults(core: Connection) -> None:
@@ -116,10 +116,10 @@ def test_an_error_is_a_result_with_a_diagnostic(core: Connection, plugin: Connec
     ):
         (request,) = plugin.receive(core.open_call(call(method), b"{}"))
         assert isinstance(request, InboundRequest)
-        (answered,) = core.receive(plugin.reject(request, error))
+        (responded,) = core.receive(plugin.reject(request, error))
 
-        assert isinstance(answered, OutboundCall)
-        (diagnostic,) = msgspec.json.decode(answered.result or b"", type=PlanResult, strict=True).diagnostics
+        assert isinstance(responded, OutboundCall)
+        (diagnostic,) = msgspec.json.decode(responded.result or b"", type=PlanResult, strict=True).diagnostics
         assert (diagnostic.level, diagnostic.code, diagnostic.message) == (Level.ERROR, code, error.message)
         assert diagnostic.title == f"{method} failed"
         assert diagnostic.fix_hint == ("incident 5f" if error.data else "")
@@ -141,10 +141,10 @@ def test_a_response_of_the_wrong_kind_is_refused_and_can_still_be_an_error(
 
     with pytest.raises(Unencodable):
         plugin.respond(request, b'{"fragments":[]}')
-    (answered,) = core.receive(plugin.reject(request, RpcError(Meaning.INTERNAL, "it failed")))
+    (responded,) = core.receive(plugin.reject(request, RpcError(Meaning.INTERNAL, "it failed")))
 
-    assert isinstance(answered, OutboundCall)
-    assert b"it failed" in bytes(answered.result or b"")
+    assert isinstance(responded, OutboundCall)
+    assert b"it failed" in bytes(responded.result or b"")
 
 
 def test_an_oversize_response_becomes_a_diagnostic() -> None:
@@ -155,10 +155,10 @@ def test_an_oversize_response_becomes_a_diagnostic() -> None:
     assert isinstance(request, InboundRequest)
 
     large = msgspec.json.encode({"resources": [{"id": "x" * 300}]})
-    (answered,) = core.receive(plugin.respond(request, large))
+    (responded,) = core.receive(plugin.respond(request, large))
 
-    assert isinstance(answered, OutboundCall)
-    assert b'"TOO_LARGE"' in bytes(answered.result or b"")
+    assert isinstance(responded, OutboundCall)
+    assert b'"TOO_LARGE"' in bytes(responded.result or b"")
 
 
 def test_the_response_to_an_abandoned_call_is_dropped_and_the_next_request_is_sent(

@@ -22,11 +22,11 @@ INTRODUCTION = HandshakeContext(
 
 def shake_hands(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
     """Returns the request of the core, and the outcome of the plugin's response."""
-    greeting = MAPPING.client_handshake(introduction)
-    request = next(greeting)
+    handshake = MAPPING.client_handshake(introduction)
+    request = next(handshake)
     assert isinstance(request, WireRequest)
     with pytest.raises(StopIteration) as stopped:
-        greeting.send(Raw(msgspec.json.encode(info)))
+        handshake.send(Raw(msgspec.json.encode(info)))
     return request, stopped.value.value
 
 
@@ -69,21 +69,21 @@ def test_the_capabilities_of_a_plugin_have_their_declared_kind() -> None:
 
 @pytest.mark.parametrize("protocol", [0, 2])
 def test_the_core_refuses_a_plugin_of_another_protocol(protocol: int) -> None:
-    greeting = MAPPING.client_handshake(INTRODUCTION)
-    next(greeting)
+    handshake = MAPPING.client_handshake(INTRODUCTION)
+    next(handshake)
 
     with pytest.raises(VersionMismatch) as caught:
-        greeting.send(Raw(msgspec.json.encode(PluginInfo("provider/x", protocol=protocol))))
+        handshake.send(Raw(msgspec.json.encode(PluginInfo("provider/x", protocol=protocol))))
     assert (caught.value.given, caught.value.supported) == (protocol, 1)
     assert f"Protocol version mismatch: core=1, plugin={protocol}" in str(caught.value)
 
 
 def test_the_core_refuses_a_plugin_without_a_name() -> None:
-    greeting = MAPPING.client_handshake(INTRODUCTION)
-    next(greeting)
+    handshake = MAPPING.client_handshake(INTRODUCTION)
+    next(handshake)
 
     with pytest.raises(HandshakeFailed, match="no name"):
-        greeting.send(Raw(b'{"protocol":1}'))
+        handshake.send(Raw(b'{"protocol":1}'))
 
 
 # -- the plugin

@@ -57,7 +57,7 @@ def start(*command: str | Path, **options: Any) -> ExtensionConnector:
     return connect_extension([*command], dialect=CIGEN, **options)
 
 
-def script(*answers: bytes, then: str = "", **options: Any) -> ExtensionConnector:
+def script(*responses: bytes, then: str = "", **options: Any) -> ExtensionConnector:
     """Starts a plugin that sends these responses, frame for frame, and then does something else."""
     code = f"""
 import sys
@@ -65,7 +65,7 @@ def read():
     size = int.from_bytes(sys.stdin.buffer.read(4), "big")
     return sys.stdin.buffer.read(size)
 def say(data): sys.stdout.buffer.write(data); sys.stdout.flush()
-for answer in {[len(answer).to_bytes(4, "big") + answer for answer in answers]!r}:
+for answer in {[len(response).to_bytes(4, "big") + response for response in responses]!r}:
     read(); say(answer)
 {then}
 """
@@ -185,7 +185,7 @@ sys.stdin.read()
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("answer", "error", "text"),
+    ("response", "error", "text"),
     [
         (b"\x0a\x01x\x18\x02", VersionMismatch, "core=1, plugin=2"),
         (b"", VersionMismatch, "core=1, plugin=0"),
@@ -193,9 +193,9 @@ sys.stdin.read()
         (b"\xff", HandshakeFailed, "not a valid PluginInfo"),
     ],
 )
-async def test_an_invalid_plugin_is_refused(answer: bytes, error: type[Exception], text: str) -> None:
+async def test_an_invalid_plugin_is_refused(response: bytes, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        await script(answer, then="sys.stdin.read()")
+        await script(response, then="sys.stdin.read()")
 
 
 @pytest.mark.process

@@ -34,12 +34,12 @@ def raw(value: object) -> Raw:
 
 
 def shake_hands(
-    answer: object, **more: Any
+    response: object, **more: Any
 ) -> tuple[WireRequest, list[WireRequest | WireNotification], HandshakeResult]:
     steps = MAPPING.client_handshake(HandshakeContext(extension="server", host=HOST, **more))
     output = [steps.send(None)]  # type: ignore[arg-type]
     try:
-        output.append(steps.send(raw(answer)))
+        output.append(steps.send(raw(response)))
         while True:
             output.append(steps.send(raw(None)))
     except StopIteration as stop:
@@ -93,11 +93,11 @@ def test_the_methods_that_the_host_serves_are_announced() -> None:
 
 
 def test_the_capabilities_of_a_server_are_declared() -> None:
-    answer = {
+    response = {
         "capabilities": {"hoverProvider": True, "renameProvider": False, "textDocumentSync": 2},
         "serverInfo": {"name": "pylsp", "version": "1.9"},
     }
-    _, _, handshake_result = shake_hands(answer)
+    _, _, handshake_result = shake_hands(response)
 
     assert [(one.kind, one.name, one.params) for one in handshake_result.capabilities.capabilities] == [
         ("lsp", "hover", True),
@@ -106,7 +106,7 @@ def test_the_capabilities_of_a_server_are_declared() -> None:
     assert handshake_result.info is not None
     assert handshake_result.info.build is not None
     assert (handshake_result.info.build.backend, handshake_result.info.build.version) == ("pylsp", "1.9")
-    assert handshake_result.extra == answer
+    assert handshake_result.extra == response
 
 
 def test_a_server_need_not_send_its_identity() -> None:
@@ -117,10 +117,10 @@ def test_a_server_need_not_send_its_identity() -> None:
     assert handshake_result.info.build.backend == "server"
 
 
-@pytest.mark.parametrize("answer", [None, [], {}, {"capabilities": []}])
-def test_a_response_without_capabilities_has_no_capabilities(answer: object) -> None:
+@pytest.mark.parametrize("response", [None, [], {}, {"capabilities": []}])
+def test_a_response_without_capabilities_has_no_capabilities(response: object) -> None:
     with pytest.raises(BadCapabilities):
-        shake_hands(answer)
+        shake_hands(response)
 
 
 def test_the_end_is_a_request_and_a_notification() -> None:

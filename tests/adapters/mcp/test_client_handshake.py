@@ -24,9 +24,9 @@ HOST = HostInfo("host", "1.2")
 class Script:
     """A server with responses by method: a value, several values in turn, or an error."""
 
-    def __init__(self, **answers: Any) -> None:
+    def __init__(self, **responses: Any) -> None:
         self.asked: list[tuple[str, Any]] = []
-        self._answers = {name.replace("_", "/"): answer for name, answer in answers.items()}
+        self._answers = {name.replace("_", "/"): response for name, response in responses.items()}
 
     def greeted(self, extra: Any = None) -> HandshakeResult:
         steps = client_handshake(HandshakeContext(extension="files", host=HOST, extra=extra))
@@ -37,13 +37,13 @@ class Script:
                 if isinstance(step, WireNotification):
                     step = steps.send(None)  # type: ignore[arg-type]
                     continue
-                answer = self._answers[step.method.name]
-                if isinstance(answer, list) and answer:
-                    answer = answer.pop(0)
-                if isinstance(answer, Exception):
-                    step = steps.throw(answer)
+                response = self._answers[step.method.name]
+                if isinstance(response, list) and response:
+                    response = response.pop(0)
+                if isinstance(response, Exception):
+                    step = steps.throw(response)
                 else:
-                    step = steps.send(Raw(answer if isinstance(answer, bytes) else msgspec.json.encode(answer)))
+                    step = steps.send(Raw(response if isinstance(response, bytes) else msgspec.json.encode(response)))
         except StopIteration as stop:
             greeted: HandshakeResult = stop.value
             return greeted
@@ -125,11 +125,11 @@ def test_a_server_that_refuses_without_a_known_version_gets_no_second_request(da
 
 
 @pytest.mark.parametrize(
-    ("answer", "pointer"), [({"protocolVersion": 5}, "/protocolVersion"), ([], ""), (b'{"a":"\xff"}', "")]
+    ("response", "pointer"), [({"protocolVersion": 5}, "/protocolVersion"), ([], ""), (b'{"a":"\xff"}', "")]
 )
-def test_a_response_that_cannot_be_decoded_is_refused_with_its_problems(answer: Any, pointer: str) -> None:
+def test_a_response_that_cannot_be_decoded_is_refused_with_its_problems(response: Any, pointer: str) -> None:
     with pytest.raises(BadCapabilities) as caught:
-        Script(initialize=answer).greeted()
+        Script(initialize=response).greeted()
 
     assert [at for at, _ in caught.value.problems] == [pointer]
 

@@ -171,10 +171,10 @@ async def test_a_program_by_an_absolute_path_starts_after_consent_that_shows_the
     program = install(tmp_path / "venv" / "bin")
     (tmp_path / "project").mkdir()
     list_servers(tmp_path / "project", notes={"command": str(program)})
-    questions: list[str] = []
+    prompts: list[str] = []
 
-    def ask(question: str, decision: Decision) -> bool:
-        questions.append(question)
+    def ask(prompt: str, decision: Decision) -> bool:
+        prompts.append(prompt)
         return True
 
     with anyio.fail_after(60):
@@ -185,7 +185,7 @@ async def test_a_program_by_an_absolute_path_starts_after_consent_that_shows_the
             await host.ready("notes")
             assert await host.call_tool("notes_find", {"text": "milk"}) == "buy milk"
 
-    assert questions[0].splitlines()[0] == f"notes 0.0.0 wants to run: {program}"
+    assert prompts[0].splitlines()[0] == f"notes 0.0.0 wants to run: {program}"
 
 
 @pytest.mark.parametrize("is_absolute", [True, False])
@@ -198,11 +198,11 @@ async def test_a_program_in_node_modules_starts_and_a_change_behind_its_link_pro
     link.parent.mkdir()
     link.symlink_to("../notes/cli")
     list_servers(project, notes={"command": str(link) if is_absolute else "./node_modules/.bin/notes"})
-    questions: list[str] = []
+    prompts: list[str] = []
 
     async def start() -> str:
-        def ask(question: str, decision: Decision) -> bool:
-            questions.append(question)
+        def ask(prompt: str, decision: Decision) -> bool:
+            prompts.append(prompt)
             return True
 
         async with hosting(project, data=tmp_path / "data", ask=ask) as host:
@@ -212,12 +212,12 @@ async def test_a_program_in_node_modules_starts_and_a_change_behind_its_link_pro
     with anyio.fail_after(60):
         assert await start() == "buy milk"
         await start()
-        assert len(questions) == 1
+        assert len(prompts) == 1
         program.write_text(program.read_text(encoding="utf-8") + "\n", encoding="utf-8")
         await start()
 
-    assert len(questions) == 2
-    assert "node_modules/.bin/notes" in questions[0].splitlines()[0]
+    assert len(prompts) == 2
+    assert "node_modules/.bin/notes" in prompts[0].splitlines()[0]
 
 
 async def test_a_virtual_environment_in_the_project_is_used_by_a_relative_path(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from becket.errors import Busy, InvalidParams, Meaning, RpcError, ToolFailed
 
 TOOLS = MAPPING.methods["tool.call"]
 COMMANDS = MAPPING.methods["command.invoke"]
-WELCOME = MAPPING.server_handshake
+HANDSHAKE = MAPPING.server_handshake
 CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "9"}}
 
 
@@ -43,7 +43,7 @@ def on_extension(**members: Any) -> LinkState:
         commands=(("reindex", "Indexes anew."),),
         **members,
     )
-    WELCOME.decode_params(CLIENT, state)
+    HANDSHAKE.decode_params(CLIENT, state)
     return state
 
 
@@ -125,7 +125,7 @@ IMAGE = ImageContent("aGk=", "image/png")
 
 
 @pytest.mark.parametrize(
-    ("result", "answer"),
+    ("result", "response"),
     [
         ("text", ToolResult((TextContent("text"),))),
         (None, ToolResult()),
@@ -140,10 +140,10 @@ IMAGE = ImageContent("aGk=", "image/png")
         (ToolResult(is_error=True), ToolResult(is_error=True)),
     ],
 )
-def test_the_result_of_a_tool_becomes_content(result: Any, answer: ToolResult) -> None:
+def test_the_result_of_a_tool_becomes_content(result: Any, response: ToolResult) -> None:
     state = on_extension()
 
-    assert TOOLS.encode_result(result, build_request(TOOLS, state, name="count"), state) == answer
+    assert TOOLS.encode_result(result, build_request(TOOLS, state, name="count"), state) == response
 
 
 def fail(error: RpcError) -> Any:
@@ -293,16 +293,16 @@ def test_the_progress_of_a_task_is_sent() -> None:
 
 def test_a_client_becomes_the_host_of_the_extension() -> None:
     state = on_extension()
-    words = WELCOME.decode_params(CLIENT, state)
+    words = HANDSHAKE.decode_params(CLIENT, state)
 
     assert words.host is not None
     assert (words.plugin_id, words.host.name, words.config) == ("notes", "client", {})
 
 
 def test_the_response_has_the_requested_version_and_the_capabilities() -> None:
-    answer = WELCOME.encode_result(ContractInitialized(1), on_extension())
+    response = HANDSHAKE.encode_result(ContractInitialized(1), on_extension())
 
-    assert msgspec.to_builtins(answer) == {
+    assert msgspec.to_builtins(response) == {
         "protocolVersion": "2025-06-18",
         "capabilities": {"tools": {}, "prompts": {}, "logging": {}},
         "serverInfo": {"name": "notes", "version": "1.2"},
@@ -312,10 +312,10 @@ def test_the_response_has_the_requested_version_and_the_capabilities() -> None:
 def test_an_extension_with_only_its_own_methods_announces_the_capabilities_of_these_methods() -> None:
     own = {"resources/read", "resources/subscribe", "prompts/get", "completion/complete"}
     state = LinkState("notes", own_methods=frozenset(own))
-    WELCOME.decode_params(CLIENT, state)
-    answer = WELCOME.encode_result(ContractInitialized(1), state)
+    HANDSHAKE.decode_params(CLIENT, state)
+    response = HANDSHAKE.encode_result(ContractInitialized(1), state)
 
-    assert msgspec.to_builtins(answer.capabilities) == {
+    assert msgspec.to_builtins(response.capabilities) == {
         "resources": {"subscribe": True},
         "prompts": {},
         "completions": {},
@@ -325,7 +325,7 @@ def test_an_extension_with_only_its_own_methods_announces_the_capabilities_of_th
 
 def test_a_client_that_omits_required_members_is_served() -> None:
     state = LinkState("notes")
-    words = WELCOME.decode_params({"protocolVersion": "x"}, state)
+    words = HANDSHAKE.decode_params({"protocolVersion": "x"}, state)
 
     assert words.host is not None
     assert (words.host.name, state.extra.version) == ("", "2025-11-25")
@@ -334,11 +334,11 @@ def test_a_client_that_omits_required_members_is_served() -> None:
 @pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 1}])
 def test_a_client_that_names_no_version_is_refused(params: Any) -> None:
     with pytest.raises(InvalidParams):
-        WELCOME.decode_params(params, LinkState("notes"))
+        HANDSHAKE.decode_params(params, LinkState("notes"))
 
 
 def ask(name: str, state: LinkState, params: Any = None) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(WELCOME.handlers[name](params, state)))
+    return msgspec.json.decode(msgspec.json.encode(HANDSHAKE.handlers[name](params, state)))
 
 
 def test_a_server_lists_its_tools_and_its_commands() -> None:

@@ -117,9 +117,9 @@ def test_a_response_to_completion_always_has_its_values() -> None:
 
 
 def test_a_message_of_a_model_has_its_role() -> None:
-    answer = CreateMessageResult.from_text("hello", "small")
+    response = CreateMessageResult.from_text("hello", "small")
 
-    assert encoded(answer) == {
+    assert encoded(response) == {
         "role": "assistant",
         "content": {"type": "text", "text": "hello"},
         "model": "small",
@@ -152,9 +152,9 @@ def test_a_result_without_content_and_with_unknown_members_is_decoded() -> None:
 
 
 def test_a_response_to_initialize_needs_no_more_than_its_version() -> None:
-    answer = msgspec.json.decode(b'{"protocolVersion":"2025-06-18"}', type=McpInitializeResult)
+    response = msgspec.json.decode(b'{"protocolVersion":"2025-06-18"}', type=McpInitializeResult)
 
-    assert (answer.capabilities.tools, answer.server_info.name) == (None, "")
+    assert (response.capabilities.tools, response.server_info.name) == (None, "")
 
 
 def test_a_message_for_a_model_has_one_chunk_or_several() -> None:

@@ -65,9 +65,9 @@ async def ask(models: Models, asked: CreateMessageParams, settings: McpSettings 
     handler = with_methods.methods.get("sampling/createMessage")
     assert handler is not None
     assert handler.requires == "session.drive"
-    answer: CreateMessageResult = await handler.function(asked)
+    response: CreateMessageResult = await handler.function(asked)
     store.close()
-    return answer
+    return response
 
 
 def wishing(*names: str | None) -> CreateMessageParams:
@@ -87,15 +87,15 @@ async def test_the_model_is_the_first_that_matches_the_hints_in_their_order(
     asked: CreateMessageParams, model: str
 ) -> None:
     models = Models()
-    answer = await ask(models, asked)
+    response = await ask(models, asked)
 
-    assert (answer.model, answer.text, answer.stop_reason) == (model, "hello", "endTurn")
+    assert (response.model, response.text, response.stop_reason) == (model, "hello", "endTurn")
 
 
 async def test_the_host_may_settle_on_one_model() -> None:
-    answer = await ask(Models(), wishing("small"), McpSettings(model="eliza:eliza:doctor"))
+    response = await ask(Models(), wishing("small"), McpSettings(model="eliza:eliza:doctor"))
 
-    assert answer.model == "eliza:eliza:doctor"
+    assert response.model == "eliza:eliza:doctor"
 
 
 async def test_a_host_without_models_refuses_sampling() -> None:
@@ -106,9 +106,9 @@ async def test_a_host_without_models_refuses_sampling() -> None:
 async def test_texts_and_images_are_converted_for_providers() -> None:
     models = Models(stop_reason="max_tokens")
     message = SamplingMessage("user", (TextContent("look"), ImageContent("aGk=", "image/png")))
-    answer = await ask(models, CreateMessageParams((message,), 10, "be brief", temperature=0.5))
+    response = await ask(models, CreateMessageParams((message,), 10, "be brief", temperature=0.5))
 
-    assert answer.stop_reason == "maxTokens"
+    assert response.stop_reason == "maxTokens"
     options = models.asked[0][1]
     assert (options["system_prompt"], options["temperature"], options["max_tokens"]) == ("be brief", 0.5, 10)
     assert options["messages"][0].content == (

@@ -103,11 +103,11 @@ def test_a_failure_names_the_incident_in_the_log(extension: Connection) -> None:
     ],
 )
 def test_a_result_comes_in_many_forms(host: Connection, line: bytes, result: bytes) -> None:
-    answered = answer(host, line)
+    responded = answer(host, line)
 
-    assert answered.error is None
-    assert answered.result is not None
-    assert bytes(answered.result) == result
+    assert responded.error is None
+    assert responded.result is not None
+    assert bytes(responded.result) == result
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ TOOLS = Capabilities((Tool("transform", "Transforms.", {"type": "object"}),))
 
 
 def shake_hands(
-    answer: bytes, introduction: HandshakeContext = INTRODUCTION
+    response: bytes, introduction: HandshakeContext = INTRODUCTION
 ) -> tuple[list[WireRequest], HandshakeResult]:
     """Returns the requests of the host, and the outcome of this response to the request for capabilities."""
-    greeting = MAPPING.client_handshake(introduction)
-    sayings = [next(greeting), greeting.send(Raw(b'{"status":"ready"}'))]
+    handshake = MAPPING.client_handshake(introduction)
+    sayings = [next(handshake), handshake.send(Raw(b'{"status":"ready"}'))]
     with pytest.raises(StopIteration) as stopped:
-        greeting.send(Raw(answer))
+        handshake.send(Raw(response))
     return [request for request in sayings if isinstance(request, WireRequest)], stopped.value.value
 
 
@@ -98,22 +98,22 @@ def test_the_first_of_two_capabilities_of_one_name_counts() -> None:
     assert len(result.warnings) == 1
 
 
-@pytest.mark.parametrize("answer", [b"null", b"{}", b'["transform"]', b'[{"name":"a"}]'])
-def test_an_invalid_list_of_capabilities_is_refused(answer: bytes) -> None:
-    greeting = MAPPING.client_handshake(INTRODUCTION)
-    next(greeting)
-    greeting.send(Raw(b"null"))
+@pytest.mark.parametrize("response", [b"null", b"{}", b'["transform"]', b'[{"name":"a"}]'])
+def test_an_invalid_list_of_capabilities_is_refused(response: bytes) -> None:
+    handshake = MAPPING.client_handshake(INTRODUCTION)
+    next(handshake)
+    handshake.send(Raw(b"null"))
 
     with pytest.raises(HandshakeFailed, match="no list of capabilities"):
-        greeting.send(Raw(answer))
+        handshake.send(Raw(response))
 
 
 def test_an_extension_that_fails_to_initialize_is_refused_with_its_own_message() -> None:
-    greeting = MAPPING.client_handshake(INTRODUCTION)
-    next(greeting)
+    handshake = MAPPING.client_handshake(INTRODUCTION)
+    next(handshake)
 
     with pytest.raises(HandshakeFailed, match="Initialization failed: no such style"):
-        greeting.throw(RemoteError(method="initialize", code=0, message="no such style"))
+        handshake.throw(RemoteError(method="initialize", code=0, message="no such style"))
 
 
 @pytest.mark.parametrize(
@@ -274,9 +274,9 @@ def test_every_log_notification_is_accepted(given: Any, level: LogLevel, message
 )
 def test_the_rest_of_the_contract_is_not_supported(method: str) -> None:
     assert MORPHIR.load_mapping is not None
-    speech = MORPHIR.load_mapping()
+    mapping = MORPHIR.load_mapping()
 
     with pytest.raises(NotSupported, match="morphir"):
-        speech.get_method(method)
-    assert speech.encode_shutdown is None
-    assert CAPABILITIES.name in speech.server_handshake.allowed_before_initialize
+        mapping.get_method(method)
+    assert mapping.encode_shutdown is None
+    assert CAPABILITIES.name in mapping.server_handshake.allowed_before_initialize

@@ -252,13 +252,13 @@ count {"ri":1}
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("line", "answer"),
+    ("line", "response"),
     [
         ('{"id":2,"method":"capabilities","params":{}}', '{"id":2,"result":[{"name":"count",'),
         ('{"id":1,"method":"initialize","params":{"config":{"style":"loose"}}}', '{"method":"log","params":{'),
     ],
 )
-def test_an_extension_can_be_tried_by_hand(line: str, answer: str) -> None:
+def test_an_extension_can_be_tried_by_hand(line: str, response: str) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / "served.py"],
         input=line + "\n",
@@ -268,7 +268,7 @@ def test_an_extension_can_be_tried_by_hand(line: str, answer: str) -> None:
         check=True,
     )
 
-    assert done.stdout.startswith(answer)
+    assert done.stdout.startswith(response)
 
 
 PLAIN = """

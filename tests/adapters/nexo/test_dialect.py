@@ -69,7 +69,7 @@ def test_ids_begin_with_zero_and_stand_last(host: Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "result"),
+    ("response", "result"),
     [
         (b'{"jsonrpc":"2.0","id":0,"result":7}', b"7"),
         (b'{"jsonrpc":"2.0","id":0,"result":7}\r', b"7"),
@@ -81,8 +81,8 @@ def test_ids_begin_with_zero_and_stand_last(host: Connection) -> None:
         (b'{"jsonrpc":"2.0","id":0}', b"null"),
     ],
 )
-def test_a_result_wins_and_a_missing_one_is_null(answer: bytes, result: bytes) -> None:
-    [frame] = JsonLines().feed(answer + b"\n")
+def test_a_result_wins_and_a_missing_one_is_null(response: bytes, result: bytes) -> None:
+    [frame] = JsonLines().feed(response + b"\n")
     assert not isinstance(frame, SkippedFrame)
 
     assert CODEC.decode(frame) == Success(b"0", Raw(result))
@@ -159,9 +159,9 @@ def test_a_capability_that_is_not_granted_is_refused_with_the_message_of_nexo(ho
     assert isinstance(request, InboundRequest)
     assert listing.requires is not None
 
-    answer = host.reject(request, PermissionDenied(listing.requires, method=listing.name, extension="creator"))
+    response = host.reject(request, PermissionDenied(listing.requires, method=listing.name, extension="creator"))
 
-    assert msgspec.json.decode(answer) == {
+    assert msgspec.json.decode(response) == {
         "jsonrpc": "2.0",
         "id": "app:1",
         "error": {
@@ -292,9 +292,9 @@ def test_restarts_come_after_one_second_and_twice_as_long_each_time_and_five_tim
 )
 def test_a_program_gets_its_id_and_its_state_directory(data: str | None, variables: dict[str, str], root: str) -> None:
     assert NEXO.host_defaults.build_variables is not None
-    surroundings = EnvironmentContext("weather", HostInfo("ana", "0.1.0"), data, variables)
+    context = EnvironmentContext("weather", HostInfo("ana", "0.1.0"), data, variables)
 
-    assert NEXO.host_defaults.build_variables(surroundings) == {
+    assert NEXO.host_defaults.build_variables(context) == {
         "AGENT_VERSION": "0.1.0",
         "AGENT_EXTENSION_ID": "weather",
         "NEXO_EXTENSION_STATE_ROOT": root,
@@ -304,6 +304,6 @@ def test_a_program_gets_its_id_and_its_state_directory(data: str | None, variabl
 
 def test_nothing_is_created_in_the_home_of_a_user_whose_host_has_no_data_directory() -> None:
     assert NEXO.host_defaults.build_variables is not None
-    surroundings = EnvironmentContext("weather", HostInfo("ana", "0.1.0"), None, {"HOME": "/home/ana"})
+    context = EnvironmentContext("weather", HostInfo("ana", "0.1.0"), None, {"HOME": "/home/ana"})
 
-    assert [*NEXO.host_defaults.build_variables(surroundings)] == ["AGENT_VERSION", "AGENT_EXTENSION_ID"]
+    assert [*NEXO.host_defaults.build_variables(context)] == ["AGENT_VERSION", "AGENT_EXTENSION_ID"]

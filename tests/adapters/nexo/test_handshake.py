@@ -22,13 +22,13 @@ MAPPING = NEXO.load_mapping()
 HOST = HostInfo("ana", "0.1.0")
 
 
-def shake_hands(answer: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResult]:
+def shake_hands(response: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResult]:
     """Returns the first request of a host, and what it reads from the response."""
     steps = MAPPING.client_handshake(HandshakeContext(extension="weather", host=HOST, extra=extra))
     output = next(steps)
     assert isinstance(output, WireRequest)
     with pytest.raises(StopIteration) as stop:
-        steps.send(Raw(answer))
+        steps.send(Raw(response))
     handshake_result: HandshakeResult = stop.value.value
     return output, handshake_result
 
@@ -56,10 +56,10 @@ def test_the_offers_of_an_extension_are_mapped_to_the_contract() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"{}", b"null", b'{"name":"p","version":"1","capabilities":{"pollers":["x"]},"extra":[1]}']
+    "response", [b"{}", b"null", b'{"name":"p","version":"1","capabilities":{"pollers":["x"]},"extra":[1]}']
 )
-def test_every_member_of_the_response_may_be_left_out(answer: bytes) -> None:
-    _, handshake_result = shake_hands(answer)
+def test_every_member_of_the_response_may_be_left_out(response: bytes) -> None:
+    _, handshake_result = shake_hands(response)
 
     assert handshake_result.capabilities == Capabilities()
     assert handshake_result.info is None
@@ -79,13 +79,13 @@ def test_a_tool_needs_nothing_but_a_name() -> None:
     assert handshake_result.capabilities.tools == (Tool("get", "", {}),)
 
 
-@pytest.mark.parametrize("answer", [b'{"tools":{}}', b'{"tools":[{}]}', b'"ready"', b'{"server_version":"\xff"}'])
-def test_a_response_that_cannot_be_read_fails_the_handshake(answer: bytes) -> None:
+@pytest.mark.parametrize("response", [b'{"tools":{}}', b'{"tools":[{}]}', b'"ready"', b'{"server_version":"\xff"}'])
+def test_a_response_that_cannot_be_read_fails_the_handshake(response: bytes) -> None:
     steps = MAPPING.client_handshake(HandshakeContext(extension="weather", host=HOST))
     next(steps)
 
     with pytest.raises(HandshakeFailed) as caught:
-        steps.send(Raw(answer))
+        steps.send(Raw(response))
 
     assert caught.value.extension == "weather"
     assert "undecodable" in caught.value.because
@@ -134,14 +134,14 @@ def test_the_response_names_tools_and_hooks_and_the_version_of_the_extension() -
 def test_the_tools_can_be_requested_once_more() -> None:
     state = LinkState("weather", Capabilities((Tool("get", "d", {}),)))
 
-    answer = msgspec.json.encode(MAPPING.server_handshake.handlers["tools/list"]({}, state))
+    response = msgspec.json.encode(MAPPING.server_handshake.handlers["tools/list"]({}, state))
 
-    assert msgspec.json.decode(answer) == {"tools": [{"name": "get", "description": "d", "input_schema": {}}]}
+    assert msgspec.json.decode(response) == {"tools": [{"name": "get", "description": "d", "input_schema": {}}]}
 
 
-@pytest.mark.parametrize("answer", [b'{"tools":[{"name":"get"}]}', b'[{"name":"get"}]'])
-def test_a_list_of_tools_may_be_bare(answer: bytes) -> None:
-    listed = msgspec.json.decode(answer, type=TOOLS_LIST.result)
+@pytest.mark.parametrize("response", [b'{"tools":[{"name":"get"}]}', b'[{"name":"get"}]'])
+def test_a_list_of_tools_may_be_bare(response: bytes) -> None:
+    listed = msgspec.json.decode(response, type=TOOLS_LIST.result)
 
     assert to_tools(listed) == (Tool("get", "", {}),)
 

@@ -93,10 +93,10 @@ def test_each_event_has_its_method_and_its_members(event: HookEvent, method: str
 def test_values_that_the_contract_lacks_are_taken_from_the_data_of_an_event() -> None:
     data = {"agent_id": "carlos", "source": "telegram", "text_in": "hello", "duration_ms": 12, "error": "gone"}
     message = HookEvent(HookKind.BEFORE_MESSAGE, message="hello", session_id="s-1", data=data)
-    answered = HookEvent(HookKind.ON_MESSAGE_COMPLETE, message="hi", session_id="s-1", data=data)
+    responded = HookEvent(HookKind.ON_MESSAGE_COMPLETE, message="hi", session_id="s-1", data=data)
     ran = HookEvent(HookKind.AFTER_TOOL_CALL, "bash", "bash", session_id="s-1", data=data)
 
-    output = [as_json(HOOKS.encode_request(event, STATE).params) for event in (message, answered, ran)]
+    output = [as_json(HOOKS.encode_request(event, STATE).params) for event in (message, responded, ran)]
 
     assert [one["agent_id"] for one in output] == ["carlos"] * 3
     assert [one["session_id"] for one in output] == ["s-1"] * 3
@@ -118,7 +118,7 @@ def test_hooks_that_nexo_lacks_are_not_supported(kind: HookKind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "answer", "result"),
+    ("event", "response", "result"),
     [
         pytest.param(BEFORE_TOOL, None, Continue(), id="null"),
         pytest.param(BEFORE_TOOL, NexoHookResult(), Continue(), id="nothing"),
@@ -157,9 +157,9 @@ def test_hooks_that_nexo_lacks_are_not_supported(kind: HookKind) -> None:
     ],
 )
 def test_responses_are_mapped_to_the_contract(
-    event: HookEvent, answer: NexoHookResult | None, result: HookResult
+    event: HookEvent, response: NexoHookResult | None, result: HookResult
 ) -> None:
-    assert HOOKS.decode_result(answer, HOOKS.encode_request(event, STATE), STATE) == result
+    assert HOOKS.decode_result(response, HOOKS.encode_request(event, STATE), STATE) == result
 
 
 # -- requests to an extension
@@ -173,7 +173,7 @@ def test_an_extension_gets_events_of_the_contract() -> None:
     failed = {"agent_id": "ana", "session_id": "s", "tool_name": "bash", "duration_ms": 3, "error": "gone"}
 
     _, message = decode_hook(HookKind.BEFORE_MESSAGE, before)
-    _, answered = decode_hook(HookKind.ON_MESSAGE_COMPLETE, after)
+    _, responded = decode_hook(HookKind.ON_MESSAGE_COMPLETE, after)
     _, call = decode_hook(HookKind.BEFORE_TOOL_CALL, calling)
     _, result = decode_hook(HookKind.AFTER_TOOL_CALL, called)
     _, error = decode_hook(HookKind.AFTER_TOOL_CALL, failed)
@@ -181,7 +181,7 @@ def test_an_extension_gets_events_of_the_contract() -> None:
     assert message == HookEvent(
         HookKind.BEFORE_MESSAGE, message="hello", session_id="s", data={"agent_id": "ana", "source": "whatsapp"}
     )
-    assert answered == HookEvent(
+    assert responded == HookEvent(
         HookKind.ON_MESSAGE_COMPLETE, message="hi", session_id="s", data={"agent_id": "ana", "text_in": "hello"}
     )
     assert call == HookEvent(
@@ -192,7 +192,7 @@ def test_an_extension_gets_events_of_the_contract() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "result", "answer"),
+    ("kind", "result", "response"),
     [
         (HookKind.BEFORE_TOOL_CALL, Continue(), {"abort": False}),
         (HookKind.BEFORE_TOOL_CALL, Block("no"), {"abort": True, "reason": "no"}),
@@ -203,10 +203,10 @@ def test_an_extension_gets_events_of_the_contract() -> None:
         (HookKind.BEFORE_TOOL_CALL, Inject("it rains"), {"abort": False, "override": {"text": "it rains"}}),
     ],
 )
-def test_the_decision_of_an_extension_reaches_its_host(kind: HookKind, result: HookResult, answer: Any) -> None:
+def test_the_decision_of_an_extension_reaches_its_host(kind: HookKind, result: HookResult, response: Any) -> None:
     request, _ = decode_hook(kind, {"text": "hi"})
 
-    assert as_json(HOOKS.encode_result(result, request, STATE)) == answer
+    assert as_json(HOOKS.encode_result(result, request, STATE)) == response
 
 
 def test_an_extension_is_called_under_the_names_of_all_four_hooks() -> None:

@@ -173,12 +173,12 @@ def test_an_extension_without_an_event_loop_detects_the_dialect_of_its_host() ->
         who = say({"method": "tools/call", "params": {"name": "who", "arguments": arguments}, "id": 1})
         requested = say({"method": "tools/call", "params": {"name": "ask", "arguments": {}}, "id": 2})
         answer = say({"id": requested["id"], "result": {"agents": []}})
-        goodbye = say({"method": "shutdown", "params": {"reason": "done"}, "id": 0})
+        shutdown = say({"method": "shutdown", "params": {"reason": "done"}, "id": 0})
         child.wait(timeout=100)
 
     assert [one["name"] for one in hello["result"]["tools"]] == ["who", "ask"]
     assert who == {"jsonrpc": "2.0", "id": 1, "result": "ana"}
     assert (requested["id"], requested["method"]) == ("app:1", "nexo/admin/agents/list")
     assert answer == {"jsonrpc": "2.0", "id": 2, "result": {"agents": []}}
-    assert goodbye["result"] == {"ok": True}
+    assert shutdown["result"] == {"ok": True}
     assert child.returncode == 0

@@ -90,14 +90,16 @@ def test_a_missing_response_is_a_transient_failure() -> None:
 
 
 def test_tools_of_a_poller_are_read_and_invalid_ones_are_skipped() -> None:
-    answer = b'[{"name":"status","parameters":{"type":"object"}},{"description":"?"},7,{"name":"x","description":"d"}]'
+    response = (
+        b'[{"name":"status","parameters":{"type":"object"}},{"description":"?"},7,{"name":"x","description":"d"}]'
+    )
 
-    assert decode_poller_tools(answer) == (Tool("status", "", {"type": "object"}), Tool("x", "d", {}))
+    assert decode_poller_tools(response) == (Tool("status", "", {"type": "object"}), Tool("x", "d", {}))
 
 
-@pytest.mark.parametrize("answer", [b"{}", b"null", b"7", b"\xff", b"["])
-def test_a_value_that_is_not_a_list_has_no_tools(answer: bytes) -> None:
-    assert decode_poller_tools(answer) == ()
+@pytest.mark.parametrize("response", [b"{}", b"null", b"7", b"\xff", b"["])
+def test_a_value_that_is_not_a_list_has_no_tools(response: bytes) -> None:
+    assert decode_poller_tools(response) == ()
 
 
 def test_a_tool_of_a_poller_is_called_by_its_kind_and_name() -> None:

@@ -138,12 +138,12 @@ async def test_a_program_may_call_its_host_within_its_grants() -> None:
         async with connect_extension(
             WEATHER, dialect="nexo", grants=["tools.register", permission], methods=host_methods()
         ) as weather:
-            answer = await weather.call_tool_json("agents")
+            response = await weather.call_tool_json("agents")
             weather.gate.revoke(permission)
             with pytest.raises(RemoteError) as denied:
                 await weather.call_tool("agents")
 
-    assert answer == {"agents": ["ana"], "asked": {"active_only": True}}
+    assert response == {"agents": ["ana"], "asked": {"active_only": True}}
     assert denied.value.code == -32004
     assert "capability_not_granted" in denied.value.message
 
@@ -252,9 +252,9 @@ async def test_a_crashed_program_is_started_again(tmp_path: Path) -> None:
             weather = await host.ready("weather")
             with pytest.raises(ConnectionError):
                 await host.call_tool("ext_weather_forecast", {"city": "Atlantis"})
-            answer = await weather.call_tool_json("forecast", {"city": "Bogotá"})
+            response = await weather.call_tool_json("forecast", {"city": "Bogotá"})
 
-    assert answer["sky"] == "grey"
+    assert response["sky"] == "grey"
     assert len(restarts) == 1
 
 
@@ -271,11 +271,11 @@ def test_a_host_of_nexo_drives_an_extension_of_becket() -> None:
     program = [sys.executable, str(PROGRAMS / "mini_host.py"), sys.executable, str(PROGRAMS / "served.py")]
     done = subprocess.run(program, capture_output=True, check=True, timeout=100, encoding="utf-8")
     output = [(name, value) for name, value in map(json.loads, done.stdout.splitlines())]
-    answers = dict(output)
+    responses = dict(output)
 
-    assert answers["initialize"]["server_version"] == "1.0.0"
-    assert answers["initialize"]["hooks"] == ["before_message", "after_message", "before_tool_call"]
-    assert answers["tools/list"]["tools"] == answers["initialize"]["tools"]
+    assert responses["initialize"]["server_version"] == "1.0.0"
+    assert responses["initialize"]["hooks"] == ["before_message", "after_message", "before_tool_call"]
+    assert responses["tools/list"]["tools"] == responses["initialize"]["tools"]
     assert [value for name, value in output if name in ("tools/call", "slow")] == [
         3,
         "quick",
@@ -299,7 +299,7 @@ def test_a_host_of_nexo_drives_an_extension_of_becket() -> None:
         [-32602, "no city to watch"],
         [-32002, "it has sunk"],
     ]
-    assert answers["poll_tool_call"] == {"tool": "rain_status", "args": {"id": "j"}}
-    assert answers["no/such/method"]["failed"][0] == -32601
-    assert (answers["shutdown"], answers["exit"]) == ({"ok": True}, 0)
-    assert "passed over" not in answers
+    assert responses["poll_tool_call"] == {"tool": "rain_status", "args": {"id": "j"}}
+    assert responses["no/such/method"]["failed"][0] == -32601
+    assert (responses["shutdown"], responses["exit"]) == ({"ok": True}, 0)
+    assert "passed over" not in responses

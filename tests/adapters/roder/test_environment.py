@@ -74,16 +74,16 @@ async def look(host: Host) -> str:
     return await painter.call_tool("look", {})
 
 
-def asking(questions: list[str], *, answer: bool = True) -> Callable[[str, Decision], bool]:
-    def ask(question: str, decision: Decision) -> bool:
-        questions.append(question)
+def asking(prompts: list[str], *, answer: bool = True) -> Callable[[str, Decision], bool]:
+    def ask(prompt: str, decision: Decision) -> bool:
+        prompts.append(prompt)
         return answer
 
     return ask
 
 
-def about_variables(question: str) -> list[str]:
-    return [line for line in question.splitlines() if line.startswith("it sets the variable ")]
+def about_variables(prompt: str) -> list[str]:
+    return [line for line in prompt.splitlines() if line.startswith("it sets the variable ")]
 
 
 async def test_variables_of_the_host_configuration_are_applied_without_consent(project: Path, tmp_path: Path) -> None:
@@ -131,39 +131,39 @@ async def test_variables_of_a_folder_are_applied_after_consent_that_shows_names_
 ) -> None:
     list_extension(project, f'env = {{ PYTHONPATH = "{tmp_path}/lib", COLOUR = "red" }}')
     refused: list[str] = []
-    agreed: list[str] = []
+    approved: list[str] = []
 
     with anyio.fail_after(60):
         async with Host([project], data=None, ask=asking(refused, answer=False)) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("painter")
-        async with Host([project], data=tmp_path / "data", ask=asking(agreed)) as host:
+        async with Host([project], data=tmp_path / "data", ask=asking(approved)) as host:
             seen = await look(host)
 
     assert seen == "thin red"
-    assert agreed == refused
-    assert about_variables(agreed[0]) == [
+    assert approved == refused
+    assert about_variables(approved[0]) == [
         "it sets the variable COLOUR to red",
         f"it sets the variable PYTHONPATH to {tmp_path}/lib: programs load code by it",
     ]
 
 
 async def test_a_change_of_the_variables_of_a_folder_needs_consent_again(project: Path, tmp_path: Path) -> None:
-    questions: list[str] = []
+    prompts: list[str] = []
 
     async def start(variables: str) -> str:
         list_extension(project, f"env = {{ {variables} }}")
-        async with Host([project], data=tmp_path / "data", ask=asking(questions)) as host:
+        async with Host([project], data=tmp_path / "data", ask=asking(prompts)) as host:
             return await look(host)
 
     with anyio.fail_after(60):
         await start(f'PYTHONPATH = "{tmp_path}/lib", COLOUR = "red"')
         await start(f'PYTHONPATH = "{tmp_path}/lib", COLOUR = "red"')
-        assert len(questions) == 1
+        assert len(prompts) == 1
         assert await start(f'PYTHONPATH = "{tmp_path}/lib", COLOUR = "blue"') == "thin blue"
         assert await start(f'PYTHONPATH = "{tmp_path}/other", COLOUR = "blue"') == "wide blue"
 
-    assert [about_variables(question) for question in questions[1:]] == [
+    assert [about_variables(prompt) for prompt in prompts[1:]] == [
         [
             "it sets the variable COLOUR to blue",
             f"it sets the variable PYTHONPATH to {tmp_path}/lib: programs load code by it",
@@ -180,14 +180,14 @@ async def test_variables_that_the_program_env_sets_are_shown_as_those_of_the_fol
 ) -> None:
     words = f'"PYTHONPATH={tmp_path}/lib", "COLOUR=red", "python3", "painter/main.py"'
     list_extension(project, command="env", arguments=words)
-    questions: list[str] = []
+    prompts: list[str] = []
 
     with anyio.fail_after(60):
-        async with Host([project], data=tmp_path / "data", ask=asking(questions)) as host:
+        async with Host([project], data=tmp_path / "data", ask=asking(prompts)) as host:
             seen = await look(host)
 
     assert seen == "thin red"
-    assert about_variables(questions[0]) == [
+    assert about_variables(prompts[0]) == [
         "it sets the variable COLOUR to red",
         f"it sets the variable PYTHONPATH to {tmp_path}/lib: programs load code by it",
     ]

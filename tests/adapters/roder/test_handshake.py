@@ -81,8 +81,8 @@ def echo(**changes: Any) -> dict[str, Any]:
     result = InitializeResult(
         protocol_version="0.2.0", extension_id="demo", services=PROVIDES, manifest_checksum=LOADED.checksum
     )
-    answer: dict[str, Any] = msgspec.to_builtins(result) | changes
-    return answer
+    response: dict[str, Any] = msgspec.to_builtins(result) | changes
+    return response
 
 
 def raw(value: object) -> Raw:
@@ -90,16 +90,16 @@ def raw(value: object) -> Raw:
 
 
 def hold(
-    answers: list[object], output: list[WireRequest] | None = None, introduced: HandshakeContext | None = None
+    responses: list[object], output: list[WireRequest] | None = None, introduced: HandshakeContext | None = None
 ) -> HandshakeResult:
     """Drives a handshake with these responses; errors are thrown into it."""
     steps: Generator[Any, Any, HandshakeResult] = client_handshake(introduced or introduction())
     step = next(steps)
     try:
-        for answer in answers:
+        for response in responses:
             if output is not None:
                 output.append(step)
-            step = steps.throw(answer) if isinstance(answer, Exception) else steps.send(raw(answer))
+            step = steps.throw(response) if isinstance(response, Exception) else steps.send(raw(response))
     except StopIteration as stop:
         handshake_result: HandshakeResult = stop.value
         return handshake_result
@@ -182,7 +182,7 @@ def test_all_services_are_mapped_to_the_contract() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         RemoteError(method=LIST_MODELS.name, code=-32000, message="no network"),
         {"models": [{"id": 1}]},
@@ -190,12 +190,12 @@ def test_all_services_are_mapped_to_the_contract() -> None:
         None,
     ],
 )
-def test_an_engine_without_models_does_not_affect_the_tools(answer: object) -> None:
-    handshake_result = hold([echo(), answer])
+def test_an_engine_without_models_does_not_affect_the_tools(response: object) -> None:
+    handshake_result = hold([echo(), response])
 
     assert handshake_result.capabilities.providers == ()
     assert len(handshake_result.capabilities.tools) == 2
-    assert len(handshake_result.warnings) == (answer != {"models": []})
+    assert len(handshake_result.warnings) == (response != {"models": []})
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.0.1", ""])
@@ -251,20 +251,20 @@ def test_another_manifest_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [None, [], {}, "yes", echo(services=[{"type": "surprise", "id": "x"}]), echo(protocolVersion=2)],
 )
-def test_a_response_that_cannot_be_read_is_refused(answer: object) -> None:
+def test_a_response_that_cannot_be_read_is_refused(response: object) -> None:
     with pytest.raises(BadCapabilities) as caught:
-        hold([answer])
+        hold([response])
 
     assert caught.value.problems[0][1].startswith("process extension returned a malformed initialize result")
 
 
 def test_without_a_manifest_the_services_come_from_the_response() -> None:
-    answer = echo(extensionId="whoever", manifestChecksum="whatever")
+    response = echo(extensionId="whoever", manifestChecksum="whatever")
 
-    handshake_result = hold([answer, {"models": MODELS}], introduced=introduction(None))
+    handshake_result = hold([response, {"models": MODELS}], introduced=introduction(None))
 
     assert handshake_result.extra.manifest.id == "whoever"
     assert handshake_result.extra.event_filter == EventFilter()
@@ -347,10 +347,10 @@ def test_the_first_request_is_mapped_to_the_contract_and_gets_the_manifest_as_re
     here = state()
 
     heard = SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS), here)
-    answer = SERVER_HANDSHAKE.encode_result(Initialized(1), here)
+    response = SERVER_HANDSHAKE.encode_result(Initialized(1), here)
 
     assert heard == Initialize(extension_protocol_version=1, plugin_id="demo", plugin_root="/home", config={"a": 1})
-    assert msgspec.json.encode(answer).decode() == (
+    assert msgspec.json.encode(response).decode() == (
         '{"protocolVersion":"0.2.0","extensionId":"demo","services":[{"type":"inference_engine","id":"local"},'
         '{"type":"task_executor","id":"tidy"}],"manifestChecksum":"af63dc4c8601ec8c"}'
     )

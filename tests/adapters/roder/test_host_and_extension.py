@@ -297,12 +297,12 @@ async def test_plain_functions_serve_a_host_of_roder_too() -> None:
     with fail_after(60):
         async with connected(Plain(), dialect="roder", grants=GRANTS) as (host, _):
             counted = await host.call_tool("count", {"text": "abc"})
-            answered = await host.complete("local", "small", messages=[user("hi")])
+            responded = await host.complete("local", "small", messages=[user("hi")])
             async with host.invoke_command("tidy") as run:
                 output = [event async for event in run]
                 result = await run.result()
 
-    assert (counted, answered.text, result) == ("3", "hello", "tidied")
+    assert (counted, responded.text, result) == ("3", "hello", "tidied")
     assert output[0] == Text("in a worker")
 
 

@@ -218,7 +218,7 @@ def test_the_acknowledgement_of_another_stream_is_refused_with_both_names() -> N
         gathered().on_response(Raw(b'{"streamId":"s-2"}'))
 
 
-@pytest.mark.parametrize("answer", [b"{}", b"null", b'{"streamId":1}'])
-def test_an_acknowledgement_without_a_stream_is_refused(answer: bytes) -> None:
+@pytest.mark.parametrize("response", [b"{}", b"null", b'{"streamId":1}'])
+def test_an_acknowledgement_without_a_stream_is_refused(response: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
-        gathered().on_response(Raw(answer))
+        gathered().on_response(Raw(response))

@@ -120,9 +120,9 @@ def test_each_call_has_an_id_of_its_own() -> None:
     ("data", "result"), [(None, "3 words"), ({"words": 3}, {"content": "3 words", "data": {"words": 3}})]
 )
 def test_the_text_of_a_tool_is_its_result_with_its_data_where_it_has_some(data: Any, result: object) -> None:
-    answer = ToolCallResult(content="3 words", is_error=False, data=data)
+    response = ToolCallResult(content="3 words", is_error=False, data=data)
 
-    assert TOOL.decode_result(answer, called(), host_state()) == result
+    assert TOOL.decode_result(response, called(), host_state()) == result
 
 
 def test_a_tool_that_failed_is_an_error() -> None:
@@ -155,7 +155,7 @@ def test_a_call_of_a_missing_tool_is_refused(wire_request: WireRequest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "answer"),
+    ("result", "response"),
     [
         ("text", '{"content":"text","isError":false}'),
         ({"content": "text"}, '{"content":"text","isError":false}'),
@@ -165,8 +165,8 @@ def test_a_call_of_a_missing_tool_is_refused(wire_request: WireRequest) -> None:
         (None, '{"content":"null","isError":false}'),
     ],
 )
-def test_any_result_of_a_tool_is_text_and_data(result: object, answer: str) -> None:
-    assert text_of(TOOL.encode_result(result, called(), extension_state())) == answer
+def test_any_result_of_a_tool_is_text_and_data(result: object, response: str) -> None:
+    assert text_of(TOOL.encode_result(result, called(), extension_state())) == response
 
 
 def test_a_tool_that_fails_gets_a_response_and_not_refused() -> None:

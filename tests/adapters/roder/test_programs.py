@@ -88,9 +88,9 @@ async def test_the_models_of_a_program_respond_whole_and_in_deltas() -> None:
         async with workshop() as shop:
             [provider] = shop.providers
             whole = await shop.complete("workshop-models", "sage-7b", messages=[user("say it")])
-            async with shop.stream("workshop-models", "parrot", messages=[user("a b")], tools=[COUNT]) as answer:
-                events = [event async for event in answer]
-                result = await answer.result()
+            async with shop.stream("workshop-models", "parrot", messages=[user("a b")], tools=[COUNT]) as response:
+                events = [event async for event in response]
+                result = await response.result()
             with pytest.raises(RemoteError) as failed:
                 await shop.complete("workshop-models", "parrot", messages=[user("fail")])
 
@@ -115,8 +115,8 @@ async def test_two_concurrent_responses_stay_separate() -> None:
     texts: dict[str, str] = {}
 
     async def ask(shop: Extension, printed: str) -> None:
-        async with shop.stream("workshop-models", "parrot", messages=[user(printed)]) as answer:
-            texts[printed] = (await answer.result()).text
+        async with shop.stream("workshop-models", "parrot", messages=[user(printed)]) as response:
+            texts[printed] = (await response.result()).text
 
     with fail_after(60):
         async with workshop() as shop, anyio.create_task_group() as tasks:
@@ -145,12 +145,12 @@ async def test_the_executors_of_a_program_are_commands() -> None:
 @pytest.mark.loops
 async def test_an_abandoned_command_is_cancelled_and_its_output_preserved() -> None:
     kept, methods = roder.ExtensionEventBuffer(), Registry()
-    is_told = anyio.Event()
+    is_received = anyio.Event()
 
     @methods.on(roder.EXTENSION_EVENT)
     def take(event: roder.RoderExtensionEvent) -> None:
         kept.add(event)
-        is_told.set()
+        is_received.set()
 
     with fail_after(60):
         async with workshop(methods=methods) as shop:
@@ -158,7 +158,7 @@ async def test_an_abandoned_command_is_cancelled_and_its_output_preserved() -> N
                 async for event in run:
                     assert event == SystemText("working")
                     break
-            await is_told.wait()
+            await is_received.wait()
 
     [received] = kept.drain()
     assert (received.event_kind, received.payload) == ("workshop.cancelled", {"executionId": "run-1"})
@@ -191,32 +191,32 @@ async def test_the_tasks_and_agents_of_a_program_are_used_by_their_own_methods()
 
 @pytest.mark.loops
 async def test_a_dispatch_that_takes_too_long_is_cancelled_with_the_reason() -> None:
-    is_told = anyio.Event()
+    is_received = anyio.Event()
     methods = Registry()
 
     @methods.on(roder.EXTENSION_EVENT)
     def take(event: roder.RoderExtensionEvent) -> None:
         assert event.payload == {"executionId": "d-forever"}
-        is_told.set()
+        is_received.set()
 
     with fail_after(60):
         async with workshop(methods=methods) as shop:
             async with shop.peer.stream(roder.SUBAGENTS_DISPATCH, dispatch("forever"), timeout=0.05) as work:
                 with pytest.raises(CallTimeout):
                     await work.result()
-            await is_told.wait()
+            await is_received.wait()
 
 
 @pytest.mark.loops
 async def test_a_program_gets_the_events_that_its_filter_allows() -> None:
     heard: list[Any] = []
-    is_told = anyio.Event()
+    is_received = anyio.Event()
     methods = Registry()
 
     @methods.on(roder.EXTENSION_EVENT)
     def take(event: roder.RoderExtensionEvent) -> None:
         heard.append(event.payload)
-        is_told.set()
+        is_received.set()
 
     with fail_after(60):
         async with workshop(methods=methods) as shop:
@@ -233,7 +233,7 @@ async def test_a_program_gets_the_events_that_its_filter_allows() -> None:
                 if offer.accepts_event(kind):
                     with fail_after(roder.FORWARD_TIMEOUT):
                         await shop.peer.notify(roder.EVENTS_HANDLE, roder.EventsHandleParams(envelope))
-            await is_told.wait()
+            await is_received.wait()
 
     assert heard == [{"kinds": ["turn.started"]}]
 
@@ -334,10 +334,10 @@ async def test_a_host_finds_a_program_in_a_folder_and_starts_it(tmp_path: Path) 
         async with Host([folder], grants={"workshop": ["tools.register", "providers.register"]}, data=None) as host:
             await host.ready("workshop")
             counted = await host.call_tool("workshop:word_count", {"text": "a b"})
-            answer = await host.complete("workshop:workshop-models:parrot", messages=[user("hello there")])
+            response = await host.complete("workshop:workshop-models:parrot", messages=[user("hello there")])
 
     assert counted == "2 words"
-    assert answer.text == "hello there "
+    assert response.text == "hello there "
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
@@ -507,13 +507,13 @@ if __name__ == "__main__":
 async def test_a_program_without_an_event_loop_sees_that_its_call_was_cancelled(tmp_path: Path) -> None:
     (tmp_path / "patient.py").write_text(PATIENT, encoding="utf-8")
     received: list[Any] = []
-    is_told = anyio.Event()
+    is_received = anyio.Event()
     methods = Registry()
 
     @methods.on(roder.EXTENSION_EVENT)
     def take(event: roder.RoderExtensionEvent) -> None:
         received.append(event.payload)
-        is_told.set()
+        is_received.set()
 
     command = [sys.executable, str(tmp_path / "patient.py")]
     with fail_after(60):
@@ -521,6 +521,6 @@ async def test_a_program_without_an_event_loop_sees_that_its_call_was_cancelled(
             async with patient.peer.stream(roder.SUBAGENTS_DISPATCH, dispatch("forever")) as work:
                 async for _event in work:
                     break
-            await is_told.wait()
+            await is_received.wait()
 
     assert received == ["d-forever"]

@@ -116,14 +116,14 @@ def test_events_of_other_turns_are_ignored(raw: Raw, is_ours: bool) -> None:
 
 def gathered(*events: ProviderEvent) -> Any:
     assert PROVIDER_TURN.gather is not None
-    answer = PROVIDER_TURN.gather(TURN)
-    answer.on_response(Raw(b'{"streamId":"s-1"}'))
-    assert [answer.on_event(event) for event in events] == [False] * (len(events) - 1) + [True]
-    return answer
+    response = PROVIDER_TURN.gather(TURN)
+    response.on_response(Raw(b'{"streamId":"s-1"}'))
+    assert [response.on_event(event) for event in events] == [False] * (len(events) - 1) + [True]
+    return response
 
 
 def test_the_deltas_of_a_response_are_joined_in_order() -> None:
-    answer = gathered(
+    response = gathered(
         ThinkingDelta("h"),
         ThinkingDelta("m"),
         TextDelta("he"),
@@ -135,7 +135,7 @@ def test_the_deltas_of_a_response_are_joined_in_order() -> None:
         TurnDone("stop"),
     )
 
-    assert answer.result() == ProviderResult(
+    assert response.result() == ProviderResult(
         (
             {"type": "thinking", "thinking": "hm"},
             text_block("hello"),
@@ -209,9 +209,9 @@ def test_a_complete_response_is_sent_before_its_end() -> None:
 
 
 def test_streamed_deltas_are_not_sent_again() -> None:
-    told_before: set[type] = {TextDelta, ThinkingDelta, ToolUse, Usage}
+    received_before: set[type] = {TextDelta, ThinkingDelta, ToolUse, Usage}
 
-    assert [*to_final_events(WHOLE, told_before)] == [TurnCompleted("stop")]
+    assert [*to_final_events(WHOLE, received_before)] == [TurnCompleted("stop")]
 
 
 def test_a_result_without_usage_sends_none() -> None:

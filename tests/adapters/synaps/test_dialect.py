@@ -131,8 +131,8 @@ def test_a_host_has_three_error_numbers_and_its_own_messages(
 ) -> None:
     (request,) = host.receive(framed('{"jsonrpc":"2.0","id":7,"method":"m","params":{}}'))
     assert isinstance(request, InboundRequest)
-    answer = msgspec.json.decode(host.reject(request, error).partition(b"\r\n\r\n")[2])
-    assert answer == {"jsonrpc": "2.0", "id": 7, "error": {"code": code, "message": message}}
+    response = msgspec.json.decode(host.reject(request, error).partition(b"\r\n\r\n")[2])
+    assert response == {"jsonrpc": "2.0", "id": 7, "error": {"code": code, "message": message}}
 
 
 def test_a_custom_error_number_is_preserved() -> None:
@@ -143,8 +143,8 @@ def test_a_custom_error_number_is_preserved() -> None:
 def test_an_extension_reports_all_problems(extension: Connection) -> None:
     (request,) = extension.receive(framed('{"jsonrpc":"2.0","method":"m","params":null,"id":7}'))
     assert isinstance(request, InboundRequest)
-    answer = extension.reject(request, InvalidParams([("/a", "first"), ("/b", "second")]))
-    assert b'"message":"invalid params: /a: first; /b: second"' in answer
+    response = extension.reject(request, InvalidParams([("/a", "first"), ("/b", "second")]))
+    assert b'"message":"invalid params: /a: first; /b: second"' in response
 
 
 @pytest.mark.parametrize(

@@ -25,21 +25,21 @@ FIRST_MESSAGE = {
 
 def test_a_host_sends_five_members_and_no_more() -> None:
     introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), cwd="/here", config={"a": 1})
-    greeting = client_handshake(introduction)
-    output = next(greeting)
+    handshake = client_handshake(introduction)
+    output = next(handshake)
     assert isinstance(output, WireRequest)
     assert msgspec.to_builtins(output.params) == FIRST_MESSAGE | {"plugin_root": "/here", "config": {"a": 1}}
     with pytest.raises(StopIteration) as done:
-        greeting.send(Raw(b'{"protocol_version":1,"capabilities":[]}'))
+        handshake.send(Raw(b'{"protocol_version":1,"capabilities":[]}'))
     assert done.value.value.capabilities == Capabilities()
 
 
 def test_permissions_of_the_hosts_own_may_be_declared_where_they_are_granted() -> None:
     introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), grants=frozenset({"lamp.switch"}))
-    greeting = client_handshake(introduction)
-    next(greeting)
+    handshake = client_handshake(introduction)
+    next(handshake)
     with pytest.raises(StopIteration):
-        greeting.send(
+        handshake.send(
             Raw(
                 b'{"protocol_version":1,"capabilities":{"capabilities":[{"kind":"k","name":"n","permissions":["lamp.switch"]}]}}'
             )
@@ -60,8 +60,8 @@ def test_an_extension_gets_the_handshake_of_the_contract() -> None:
 
 
 def test_an_extension_responds_without_features() -> None:
-    answer = SERVER_HANDSHAKE.encode_result(Initialized(1, Capabilities(), ("cancel",)), STATE)
-    assert msgspec.json.encode(answer) == b'{"protocol_version":1,"capabilities":{}}'
+    response = SERVER_HANDSHAKE.encode_result(Initialized(1, Capabilities(), ("cancel",)), STATE)
+    assert msgspec.json.encode(response) == b'{"protocol_version":1,"capabilities":{}}'
 
 
 def test_a_host_of_another_version_is_refused() -> None:

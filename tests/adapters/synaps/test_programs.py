@@ -96,11 +96,11 @@ ALL = [
 
 async def test_the_events_of_a_program_are_read_in_every_form() -> None:
     async with start("journal", config={"greeting": "Hi"}) as journal:
-        async with journal.stream("aloud", "slow", messages=[user("a b")]) as answer:
-            events = [event async for event in answer]
+        async with journal.stream("aloud", "slow", messages=[user("a b")]) as response:
+            events = [event async for event in response]
             assert events == [ThinkingDelta("hm"), TextDelta("a"), TextDelta("b"), Usage({"output_tokens": 2})]
-            assert (await answer.result()).stop_reason == "end_turn"
-            assert answer.skipped == 1
+            assert (await response.result()).stop_reason == "end_turn"
+            assert response.skipped == 1
         assert (await journal.complete("aloud", "slow", messages=[user("aloud")])).text == "ALOUD"
         async with journal.invoke_command("journal", ["tidy"]) as run:
             assert [event async for event in run] == [
@@ -185,7 +185,7 @@ async def test_no_two_copies_of_a_program_are_called_under_one_id(tmp_path: Path
     manifest = {"name": "counter", "version": "1.0.0", "extension": received}
     (tmp_path / "counter" / ".synaps-plugin" / "plugin.json").write_text(json.dumps(manifest), encoding="utf-8")
     program = (
-        ANSWER + "while True:\n    asked = receive()['id']\n    send(b'{\"id\":%d,\"result\":%d}' % (asked, asked))"
+        RESPONSE + "while True:\n    asked = receive()['id']\n    send(b'{\"id\":%d,\"result\":%d}' % (asked, asked))"
     )
     (tmp_path / "counter" / "main.py").write_text(program, encoding="utf-8")
     with anyio.fail_after(PATIENCE):
@@ -204,7 +204,7 @@ async def test_no_two_copies_of_a_program_are_called_under_one_id(tmp_path: Path
 # -- hostile programs
 
 
-ANSWER = """
+RESPONSE = """
 import json, sys
 def say(data):
     sys.stdout.buffer.write(data); sys.stdout.buffer.flush()
@@ -225,7 +225,7 @@ answer({})
 
 def hostile(program: str) -> ExtensionConnector:
     return connect_extension(
-        [sys.executable, "-c", ANSWER + program], id="hostile", grants=["tools.register"], dialect="synaps"
+        [sys.executable, "-c", RESPONSE + program], id="hostile", grants=["tools.register"], dialect="synaps"
     )
 
 
@@ -271,7 +271,7 @@ receive()
 
 async def test_a_tool_that_is_not_allowed_ends_the_program() -> None:
     with pytest.raises(BadCapabilities):
-        await connect_extension([sys.executable, "-c", ANSWER + "receive()"], id="hostile", dialect="synaps")
+        await connect_extension([sys.executable, "-c", RESPONSE + "receive()"], id="hostile", dialect="synaps")
 
 
 # -- our extension with a foreign host

@@ -40,9 +40,9 @@ def test_the_cases_can_be_written_as_json(cases: tuple[Case, ...]) -> None:
     written = msgspec.json.decode(msgspec.json.encode(cases))
 
     assert [case["id"] for case in written] == [case.id for case in cases]
-    answer = written[1]
-    assert answer["sends"][0]["send"] == "request"
-    assert {"observed", "level", "text"} <= answer["verdicts"][0].keys()
+    response = written[1]
+    assert response["sends"][0]["send"] == "request"
+    assert {"observed", "level", "text"} <= response["verdicts"][0].keys()
 
 
 @every_table

@@ -18,7 +18,7 @@ NOBODY = 65534
 IDS = ["journal", "make", "validator", "weather", "workshop"]
 
 
-def agree(question: str, decision: object) -> bool:
+def agree(prompt: str, decision: object) -> bool:
     return True
 
 

@@ -518,10 +518,10 @@ async def test_refusals_have_their_class_and_the_message_of_the_contract() -> No
             request(3, "config.get", {"key": "a.b"}),
             request(4, "nobody/knows"),
         )
-        answers = {one["id"]: one["error"] for one in [await script.receive() for _ in range(4)]}
-    problem = answers[1]["data"]["problems"][0]
+        responses = {one["id"]: one["error"] for one in [await script.receive() for _ in range(4)]}
+    problem = responses[1]["data"]["problems"][0]
     assert problem["message"] == "namespace must equal extension id 'notes' (got 'others')"
-    assert answers[1]["code"] == -32602
-    assert answers[2] == {"code": 1003, "message": "permission denied: memory.read required"}
-    assert answers[3]["data"]["problems"][0]["message"] == "config key must not contain dots, slashes, or spaces"
-    assert answers[4]["code"] == -32601
+    assert responses[1]["code"] == -32602
+    assert responses[2] == {"code": 1003, "message": "permission denied: memory.read required"}
+    assert responses[3]["data"]["problems"][0]["message"] == "config key must not contain dots, slashes, or spaces"
+    assert responses[4]["code"] == -32601

@@ -47,7 +47,7 @@ class ConsentSetup:
         self,
         root: Path,
         data: Path | None,
-        answers: Callable[[str], bool] | None,
+        responses: Callable[[str], bool] | None,
         *,
         on_find: Callable[[], object] | None = None,
         asks_async: bool = False,
@@ -61,7 +61,7 @@ class ConsentSetup:
         self.diagnostics: list[Diagnostic] = []
         self.events_seen: list[ExtensionEvent] = []
         self.audit: list[AuditEvent] = []
-        self._answers = answers
+        self._answers = responses
         self.persistence = open_persistence(self.data_dir)
         events = EventBus()
         events.subscribe(ExtensionEvent, self.events_seen.append)
@@ -69,7 +69,7 @@ class ConsentSetup:
             store=self.persistence.store,
             audit=self.audit.append,
             data_dir=self.data_dir,
-            ask=None if answers is None else self._decide_async if asks_async else self._decide,
+            ask=None if responses is None else self._decide_async if asks_async else self._decide,
             variables=os.environ,
         )
         arguments: dict[str, Any] = {"given": {}, "configured": {}, "in_development": False, **options}
@@ -82,14 +82,14 @@ class ConsentSetup:
             **arguments,
         )
 
-    def _decide(self, question: str, request: ConsentRequest) -> bool:
-        self.prompts.append(question)
+    def _decide(self, prompt: str, request: ConsentRequest) -> bool:
+        self.prompts.append(prompt)
         self.requests.append(request)
         assert self._answers is not None
-        return self._answers(question)
+        return self._answers(prompt)
 
-    async def _decide_async(self, question: str, request: ConsentRequest) -> bool:
-        return self._decide(question, request)
+    async def _decide_async(self, prompt: str, request: ConsentRequest) -> bool:
+        return self._decide(prompt, request)
 
     def find(self, id: str = "notes") -> Candidate:
         if self._on_find is not None:
@@ -107,9 +107,9 @@ class ConsentSetup:
 
 @asynccontextmanager
 async def consent_setup(
-    root: Path, data: Path | None, answers: Callable[[str], bool] | None = lambda question: True, **options: Any
+    root: Path, data: Path | None, responses: Callable[[str], bool] | None = lambda prompt: True, **options: Any
 ) -> AsyncGenerator[ConsentSetup, None]:
-    setup = ConsentSetup(root, data, answers, **options)
+    setup = ConsentSetup(root, data, responses, **options)
     try:
         with anyio.fail_after(60):
             yield setup
@@ -426,8 +426,8 @@ async def test_without_a_directory_for_copies_a_change_needs_consent_before_the_
 
 
 async def test_without_a_copy_a_change_without_consent_is_refused(root: Path) -> None:
-    answers = iter([True, False])
-    async with consent_setup(root, None, lambda question: next(answers)) as setup:
+    responses = iter([True, False])
+    async with consent_setup(root, None, lambda prompt: next(responses)) as setup:
         extension = await setup.evaluate_and_approve()
         change(root)
 
@@ -545,7 +545,7 @@ async def test_grants_of_the_host_program_hold_for_any_files(root: Path, data: P
 async def test_in_development_changed_files_start_and_the_audit_records_it(root: Path, data: Path) -> None:
     async with consent_setup(root, data) as setup:
         await setup.evaluate_and_approve()
-        agreed = load_grants(data / "grants.toml")["notes"].digest
+        approved = load_grants(data / "grants.toml")["notes"].digest
     async with consent_setup(root, data, None, in_development=True) as setup:
         extension = await setup.evaluate_and_approve()
         assert (await setup.controller.resolve_launch(extension)).folder == str(root / "notes")
@@ -554,8 +554,8 @@ async def test_in_development_changed_files_start_and_the_audit_records_it(root:
 
         await setup.controller.resolve_launch(extension)
 
-        assert setup.audit == [FilesChanged("notes", agreed, digest_folder(root / "notes").digest)]
-        assert load_grants(data / "grants.toml")["notes"].digest == agreed
+        assert setup.audit == [FilesChanged("notes", approved, digest_folder(root / "notes").digest)]
+        assert load_grants(data / "grants.toml")["notes"].digest == approved
 
 
 # -- prompts
@@ -577,14 +577,14 @@ async def test_consent_is_recorded_and_reported_with_its_source(root: Path, data
 
 @pytest.mark.parametrize("asks_async", [False, True])
 async def test_consent_counts_from_plain_and_async_callbacks(root: Path, data: Path, asks_async: bool) -> None:
-    async with consent_setup(root, data, lambda question: True, asks_async=asks_async) as setup:
+    async with consent_setup(root, data, lambda prompt: True, asks_async=asks_async) as setup:
         assert (await setup.evaluate_and_approve()).gate.allows("memory.read")
 
 
 @pytest.mark.parametrize("asks_async", [False, True])
 @pytest.mark.parametrize("answer", [False, None, "yes", 1])
 async def test_any_value_but_true_is_a_refusal(root: Path, data: Path, answer: Any, asks_async: bool) -> None:
-    async with consent_setup(root, data, lambda question: answer, asks_async=asks_async) as setup:
+    async with consent_setup(root, data, lambda prompt: answer, asks_async=asks_async) as setup:
         extension = await setup.controller.evaluate(setup.find())
         with pytest.raises(ExtensionRefused):
             await setup.controller.approve_start(extension)
@@ -598,7 +598,7 @@ async def test_any_value_but_true_is_a_refusal(root: Path, data: Path, answer: A
 @pytest.mark.parametrize("has_data", [True, False])
 async def test_a_refusal_holds_until_the_files_change(root: Path, tmp_path: Path, has_data: bool) -> None:
     data = tmp_path / "data"
-    async with consent_setup(root, data if has_data else None, lambda question: False) as setup:
+    async with consent_setup(root, data if has_data else None, lambda prompt: False) as setup:
         with pytest.raises(ExtensionRefused) as refused:
             await setup.evaluate_and_approve()
         with pytest.raises(ExtensionRefused) as again:
@@ -622,7 +622,7 @@ async def test_a_refusal_holds_until_other_variables_are_requested(root: Path, d
     def with_variable(candidate: Candidate, value: str) -> Candidate:
         return replace(candidate, manifest=replace(candidate.manifest, environment=Environment(set={"A": value})))
 
-    async with consent_setup(root, data, lambda question: False) as setup:
+    async with consent_setup(root, data, lambda prompt: False) as setup:
         for value, prompts in (("1", 1), ("1", 1), ("2", 2)):
             with pytest.raises(ExtensionRefused):
                 await setup.evaluate_and_approve(with_variable(setup.find(), value))
@@ -631,7 +631,7 @@ async def test_a_refusal_holds_until_other_variables_are_requested(root: Path, d
 
 async def test_a_refused_extension_without_requests_does_not_start_without_a_prompt(tmp_path: Path, data: Path) -> None:
     write_extension(tmp_path / "root" / "notes", "notes")
-    async with consent_setup(tmp_path / "root", data, lambda question: False) as setup:
+    async with consent_setup(tmp_path / "root", data, lambda prompt: False) as setup:
         with pytest.raises(ExtensionRefused):
             await setup.evaluate_and_approve()
 
@@ -641,7 +641,7 @@ async def test_a_refused_extension_without_requests_does_not_start_without_a_pro
 
 
 async def test_a_refusal_is_audited_and_so_is_its_end(root: Path, data: Path) -> None:
-    async with consent_setup(root, data, lambda question: False) as setup:
+    async with consent_setup(root, data, lambda prompt: False) as setup:
         extension = await setup.controller.evaluate(setup.find())
         with pytest.raises(ExtensionRefused):
             await setup.controller.approve_start(extension)
@@ -655,7 +655,7 @@ async def test_a_refusal_is_audited_and_so_is_its_end(root: Path, data: Path) ->
 
 
 async def test_a_grant_by_another_program_ends_a_refusal(root: Path, data: Path) -> None:
-    async with consent_setup(root, data, lambda question: False) as setup:
+    async with consent_setup(root, data, lambda prompt: False) as setup:
         extension = await setup.controller.evaluate(setup.find())
         with pytest.raises(ExtensionRefused):
             await setup.controller.approve_start(extension)
@@ -667,8 +667,8 @@ async def test_a_grant_by_another_program_ends_a_refusal(root: Path, data: Path)
 
 
 async def test_a_refusal_of_changed_files_leaves_the_earlier_approval(root: Path, data: Path) -> None:
-    answers = iter([True, False])
-    async with consent_setup(root, data, lambda question: next(answers)) as setup:
+    responses = iter([True, False])
+    async with consent_setup(root, data, lambda prompt: next(responses)) as setup:
         await setup.evaluate_and_approve()
         change(root)
         with pytest.raises(ExtensionRefused):
@@ -682,7 +682,7 @@ async def test_a_refusal_of_changed_files_leaves_the_earlier_approval(root: Path
 
 
 async def test_timeouts_and_failures_are_not_stored_as_refusals(root: Path, data: Path) -> None:
-    def fail(question: str) -> bool:
+    def fail(prompt: str) -> bool:
         raise RuntimeError("no terminal")
 
     async with consent_setup(root, data, fail) as setup:
@@ -693,7 +693,7 @@ async def test_timeouts_and_failures_are_not_stored_as_refusals(root: Path, data
 
 
 async def test_a_refusal_that_cannot_be_stored_is_reported_and_prompted_for_again(root: Path, data: Path) -> None:
-    async with consent_setup(root, data, lambda question: False) as setup:
+    async with consent_setup(root, data, lambda prompt: False) as setup:
         (data / "grants.toml").mkdir()
         with pytest.raises(ExtensionRefused):
             await setup.evaluate_and_approve()
@@ -777,7 +777,7 @@ async def test_of_an_approval_without_a_copy_only_the_digest_is_known(root: Path
 
 
 async def test_a_prompt_that_fails_is_a_refusal_and_reported(root: Path, data: Path) -> None:
-    def fail(question: str) -> bool:
+    def fail(prompt: str) -> bool:
         raise RuntimeError("no terminal")
 
     async with consent_setup(root, data, fail) as setup:
@@ -789,7 +789,7 @@ async def test_a_prompt_that_fails_is_a_refusal_and_reported(root: Path, data: P
 async def test_no_decision_in_time_is_a_refusal(root: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consent, "CONSENT_TIMEOUT", 0.05)
     end = threading.Event()
-    async with consent_setup(root, data, lambda question: end.wait()) as setup:
+    async with consent_setup(root, data, lambda prompt: end.wait()) as setup:
         try:
             with pytest.raises(ExtensionRefused):
                 await setup.evaluate_and_approve()
@@ -798,7 +798,7 @@ async def test_no_decision_in_time_is_a_refusal(root: Path, data: Path, monkeypa
 
 
 async def test_files_that_change_during_the_prompt_are_prompted_for_again(root: Path, data: Path) -> None:
-    def answer(question: str) -> bool:
+    def answer(prompt: str) -> bool:
         change(root)
         return True
 
@@ -811,7 +811,7 @@ async def test_files_that_change_during_the_prompt_are_prompted_for_again(root: 
 async def test_files_that_change_during_every_check_are_refused(root: Path, data: Path) -> None:
     edits: list[str] = []
 
-    def edit(question: str = "") -> bool:
+    def edit(prompt: str = "") -> bool:
         edits.append("#\n")
         change(root, "".join(edits))
         return True
@@ -827,7 +827,7 @@ async def test_a_permission_that_is_denied_during_the_prompt_stays_denied(tmp_pa
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
 
-    def answer(question: str) -> bool:
+    def answer(prompt: str) -> bool:
         edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_denials(["memory.write"]))
         return True
 
@@ -892,8 +892,8 @@ async def test_permissions_that_changed_files_no_longer_request_are_revoked(tmp_
 
 
 async def test_changed_files_without_consent_change_nothing(root: Path, data: Path) -> None:
-    answers = iter([True, False])
-    async with consent_setup(root, data, lambda question: next(answers)) as setup:
+    responses = iter([True, False])
+    async with consent_setup(root, data, lambda prompt: next(responses)) as setup:
         extension = await setup.evaluate_and_approve()
         old = await setup.controller.resolve_launch(extension)
         change(root)
@@ -917,8 +917,8 @@ async def test_an_extension_that_is_no_longer_found_is_refused_and_its_copy_stay
 
 
 async def test_the_number_of_prompts_about_changing_files_is_bounded(root: Path, data: Path) -> None:
-    answers = iter([True])
-    async with consent_setup(root, data, lambda question: next(answers, False)) as setup:
+    responses = iter([True])
+    async with consent_setup(root, data, lambda prompt: next(responses, False)) as setup:
         extension = await setup.evaluate_and_approve()
         for number in range(MAX_PROMPTS + 5):
             change(root, f"print({number})\n")

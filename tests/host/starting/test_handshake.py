@@ -113,9 +113,9 @@ async def test_granted_methods_can_be_called_while_the_response_is_pending() -> 
             request(1, "memory.append", {"namespace": "demo", "content": "x"}),
             request(2, "memory.query", {"namespace": "demo"}),
         )
-        answers = {output["id"]: output for output in (await script.receive(), await script.receive())}
-        assert answers[1]["result"]["ok"] is True
-        assert answers[2]["error"]["message"] == "permission denied: memory.read required"
+        responses = {output["id"]: output for output in (await script.receive(), await script.receive())}
+        assert responses[1]["result"]["ok"] is True
+        assert responses[2]["error"]["message"] == "permission denied: memory.read required"
         script.send(response(called, initialized()))
     assert failures == []
 
@@ -335,9 +335,9 @@ async def test_a_broken_rule_is_reported_with_the_message_of_the_contract(
 ) -> None:
     async with connecting() as (script, failures):
         script.send(response(await script.receive(), initialized(**declared)))
-        goodbye = await script.receive()
-        assert goodbye["method"] == "shutdown"  # it works, and gets a shutdown before it is killed
-        script.send(response(goodbye))
+        shutdown = await script.receive()
+        assert shutdown["method"] == "shutdown"  # it works, and gets a shutdown before it is killed
+        script.send(response(shutdown))
     (error,) = failures
     assert isinstance(error, BadCapabilities)
     assert error.problems == ((f"/capabilities/{pointer}", text),)

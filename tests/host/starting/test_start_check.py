@@ -578,9 +578,9 @@ def test_the_prompt_names_every_variable_outside_the_base_list_and_no_value_of_t
         inherits=True,
     )
 
-    question = consent(decide_start(CURIOUS, FOUND, variables=variables)).prompt_text
+    prompt = consent(decide_start(CURIOUS, FOUND, variables=variables)).prompt_text
 
-    assert question.splitlines()[1:] == [
+    assert prompt.splitlines()[1:] == [
         "it asks for the permission memory.read",
         "it asks for the variable AWS_SECRET_ACCESS_KEY, which looks like a secret",
         "it asks for the variable EDITOR",
@@ -787,9 +787,9 @@ def test_the_prompt_shows_the_whole_command_escaped() -> None:
     found = PreflightResult(command=command, runs_in="/srv/my notes\n", digest=THESE)
     manifest = manifest_with(permissions=["memory.read"], environment={"pass": ["MY_TOKEN"]})
 
-    question = consent(decide_start(manifest, found, entry=GrantEntry(digest=OTHERS))).prompt_text
+    prompt = consent(decide_start(manifest, found, entry=GrantEntry(digest=OTHERS))).prompt_text
 
-    assert question.splitlines() == [
+    assert prompt.splitlines() == [
         "notes 1.0.0 wants to run: /usr/bin/python3 -c 'print('\\x1b[2J')\\nagree? yes' ''",
         "it runs in the folder '/srv/my notes\\n', and loads code from there: -c",
         "its files have changed since they were approved",
@@ -797,7 +797,7 @@ def test_the_prompt_shows_the_whole_command_escaped() -> None:
         "it asks for the variable MY_TOKEN, which looks like a secret",
         "agree?",
     ]
-    assert question.replace("\n", "").isprintable()
+    assert prompt.replace("\n", "").isprintable()
     assert "changed" not in consent(decide_start(manifest, found)).prompt_text
 
 

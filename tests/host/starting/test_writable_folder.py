@@ -58,7 +58,7 @@ def write_extensions(root: Path) -> None:
         program.write_text(WRITING, encoding="utf-8")
 
 
-def agree(question: str, decision: Decision) -> bool:
+def agree(prompt: str, decision: Decision) -> bool:
     return True
 
 
@@ -130,17 +130,17 @@ def write_listed(project: Path, folder: str) -> Path:
 
 async def start_workshop(project: Path, data: Path) -> list[str]:
     """Returns the prompts of a host that starts the workshop."""
-    questions: list[str] = []
+    prompts: list[str] = []
 
-    def agree_and_note(question: str, decision: Decision) -> bool:
-        questions.append(question)
+    def agree_and_note(prompt: str, decision: Decision) -> bool:
+        prompts.append(prompt)
         return True
 
     async with Host([project], data=data, ask=agree_and_note) as host:
         await host.ready("workshop")
         (status,) = host.status()
         assert os.readlink(f"/proc/{status.pid}/cwd") == str(project)
-    return questions
+    return prompts
 
 
 @pytest.mark.loops

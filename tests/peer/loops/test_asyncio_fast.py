@@ -532,8 +532,8 @@ def test_messages_after_a_handler_that_exits_the_program_are_not_lost(
             with pytest.raises(KeyboardInterrupt):
                 loop.run_until_complete(turns())
         loop.run_until_complete(turns())
-        answers = messages(theirs.recv(4096))
-        assert [one["id"] for one in answers if "result" in one] == [2, 4, 6]
+        responses = messages(theirs.recv(4096))
+        assert [one["id"] for one in responses if "result" in one] == [2, 4, 6]
         assert call.result() == "it is me"
         loop.run_until_complete(peer.aclose())
     loop.close()

@@ -237,12 +237,12 @@ def test_pipes_stay_blocking_for_the_other_processes_that_hold_them(command: lis
     stdout, child_out = os.pipe()
     with (
         subprocess.Popen(command, stdin=child_in, stdout=child_out, stderr=subprocess.DEVNULL) as process,
-        os.fdopen(stdout, "rb") as answers,
+        os.fdopen(stdout, "rb") as responses,
     ):
         os.write(stdin, request_of(1, "echo", [1]))
-        received = answers.read1()
+        received = responses.read1()
         while received.count(b"jsonrpc") < 2:
-            received += answers.read1()
+            received += responses.read1()
         # These are the very files that the child holds: a flag that it sets on its own shows here.
         blocking = [os.get_blocking(child_in), os.get_blocking(child_out)]
         for fd in (child_in, child_out, stdin):

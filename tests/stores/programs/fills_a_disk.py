@@ -16,7 +16,7 @@ from becket.stores.sqlite import SqliteStore
 
 logging.disable()
 folder = Path(sys.argv[1])
-told: dict[str, Any] = {}
+report: dict[str, Any] = {}
 
 
 def outcome(call: object, *arguments: object) -> object:
@@ -24,7 +24,7 @@ def outcome(call: object, *arguments: object) -> object:
     try:
         call(*arguments)
     except RpcError as error:
-        told.setdefault("texts", []).append(str(error))
+        report.setdefault("texts", []).append(str(error))
         return error.meaning and error.meaning.name
     return "ok"
 
@@ -45,36 +45,36 @@ while failed is None:
         acknowledged.append(content)
     else:
         failed = result
-told["acknowledged"] = len(acknowledged)
-told["failed"] = failed
-told["again"] = outcome(store.append, Append("notes", "one more"))
-told["set"] = outcome(store.set_config, "notes", ConfigSet("mode", "light"))
-told["readable"] = [record.content for record in store.query(Query("notes", limit=1_000))][::-1] == acknowledged
-told["remove"] = outcome(store.remove_config, "notes", "mode")
-told["forget"] = store.forget("notes", up_to=10)
-told["has ballast"] = os.path.exists(folder / "store.ballast")
-told["forget more"] = store.forget("notes", up_to=110)
+report["acknowledged"] = len(acknowledged)
+report["failed"] = failed
+report["again"] = outcome(store.append, Append("notes", "one more"))
+report["set"] = outcome(store.set_config, "notes", ConfigSet("mode", "light"))
+report["readable"] = [record.content for record in store.query(Query("notes", limit=1_000))][::-1] == acknowledged
+report["remove"] = outcome(store.remove_config, "notes", "mode")
+report["forget"] = store.forget("notes", up_to=10)
+report["has ballast"] = os.path.exists(folder / "store.ballast")
+report["forget more"] = store.forget("notes", up_to=110)
 rest = os.open(folder / "rest", os.O_WRONLY | os.O_CREAT)
 try:
     while True:
         os.write(rest, bytes(4096))  # another program uses all that is left
 except OSError:
     os.close(rest)
-told["after forget"] = [
+report["after forget"] = [
     outcome(store.append, Append("notes", f"again {number} {'x' * 12_000}")) for number in range(20)
 ]
 more = ["ok"]
 while more[-1] == "ok":
     more.append(outcome(store.append, Append("notes", f"more {'x' * 12_000}")))
-told["until full again"] = [len(more) - 2, more[-1]]
+report["until full again"] = [len(more) - 2, more[-1]]
 os.unlink(folder / "rest")
 os.unlink(folder / "other")
-told["texts"] = sorted(set(told["texts"]))
-told["with room"] = outcome(store.append, Append("notes", "after"))
-told["has ballast again"] = os.path.exists(folder / "store.ballast")
-told["kept"] = kept(store)
+report["texts"] = sorted(set(report["texts"]))
+report["with room"] = outcome(store.append, Append("notes", "after"))
+report["has ballast again"] = os.path.exists(folder / "store.ballast")
+report["kept"] = kept(store)
 store.close()
 with SqliteStore(folder / "store", ballast=6 << 20) as store:
-    told["set aside"] = store.quarantined is not None
-    told["kept when opened again"] = kept(store)
-print(json.dumps(told))
+    report["set aside"] = store.quarantined is not None
+    report["kept when opened again"] = kept(store)
+print(json.dumps(report))

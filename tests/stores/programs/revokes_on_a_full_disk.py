@@ -17,7 +17,7 @@ from becket.host.starting.grants_file import edit_grants, load_grants
 logging.disable()
 folder = Path(sys.argv[1])
 grants = folder / "grants.toml"
-told: dict[str, object] = {}
+report: dict[str, object] = {}
 
 
 def fill() -> None:
@@ -40,18 +40,18 @@ async def main() -> None:
     async with Host(data=folder) as host:
         fill()
         await host.revoke("notes", "memory.write")  # with the reserved space
-        told["first"] = load_grants(grants)["notes"].deny
-        told["has reserve"] = exists("store.sqlite.ballast")
+        report["first"] = load_grants(grants)["notes"].deny
+        report["has reserve"] = exists("store.sqlite.ballast")
         fill()
         try:
             await host.revoke("notes", "memory.read")
         except RevocationNotPersistent as error:
-            told["second"] = error.permissions
-        told["problems"] = [problem.extension for problem in host.problems]
+            report["second"] = error.permissions
+        report["problems"] = [problem.extension for problem in host.problems]
         os.unlink(folder / "other")
-    told["at the end"] = load_grants(grants)["notes"].deny
-    told["pending"] = exists("grants.toml.pending")
+    report["at the end"] = load_grants(grants)["notes"].deny
+    report["pending"] = exists("grants.toml.pending")
 
 
 anyio.run(main)
-print(json.dumps(told))
+print(json.dumps(report))

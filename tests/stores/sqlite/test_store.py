@@ -122,10 +122,10 @@ def test_records_that_wait_together_are_committed_together(folder: Path, commits
         for number in range(99):
             notes.append_nowait(Append("notes", str(number)), outcomes)
         clock.may_go.set()
-        answers = outcomes.wait()
+        responses = outcomes.wait()
 
     assert len(commits) == 2
-    assert [answer.id for answer in answers if isinstance(answer, Appended)] == [*range(1, 101)]
+    assert [response.id for response in responses if isinstance(response, Appended)] == [*range(1, 101)]
 
 
 def test_no_append_is_acknowledged_before_the_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,17 +172,17 @@ async def test_a_loop_hands_over_records_without_waiting(notes: SqliteStore) -> 
     loop = asyncio.get_running_loop()
 
     async def append(content: str) -> Appended:
-        answer: asyncio.Future[Appended | BecketError] = loop.create_future()
+        response: asyncio.Future[Appended | BecketError] = loop.create_future()
         notes.append_nowait(
-            Append("notes", content), lambda outcome: loop.call_soon_threadsafe(answer.set_result, outcome)
+            Append("notes", content), lambda outcome: loop.call_soon_threadsafe(response.set_result, outcome)
         )
-        outcome = await answer
+        outcome = await response
         assert isinstance(outcome, Appended)
         return outcome
 
-    answers = await asyncio.gather(*(append(str(number)) for number in range(50)))
+    responses = await asyncio.gather(*(append(str(number)) for number in range(50)))
 
-    assert [answer.id for answer in answers] == [*range(1, 51)]
+    assert [response.id for response in responses] == [*range(1, 51)]
     assert contents(notes) == [str(number) for number in reversed(range(50))]
 
 
@@ -226,9 +226,9 @@ def test_a_failure_other_than_of_the_disk_is_reported_and_the_store_continues(
         notes.append(Append("notes", "milk"))
         with pytest.raises(StoreError) as caught, caplog.at_level(logging.ERROR, "becket.host"):
             notes.append(Append("other", "coffee"))
-        answer = notes.append(Append("notes", "tea"))
+        response = notes.append(Append("notes", "tea"))
 
-        assert answer.id == 2
+        assert response.id == 2
         assert contents(notes) == ["tea", "milk"]
         assert notes.query(Query("other")) == []
     assert caught.value.meaning is Meaning.INTERNAL

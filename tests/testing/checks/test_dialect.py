@@ -351,9 +351,9 @@ def own_method(method: Stream[Any, Any, Any]) -> MethodMapping:
 
 
 def load_hole_mapping() -> ContractMapping:
-    speech = load_mapping_of_sketch()
+    mapping = load_mapping_of_sketch()
     own = {method.name: own_method(method) for method in (DIG, START_OF_ONES_OWN)}
-    return replace(speech, methods={**speech.methods, **own})
+    return replace(mapping, methods={**mapping.methods, **own})
 
 
 DIGGING = replace(SKETCHED, load_mapping=load_hole_mapping)

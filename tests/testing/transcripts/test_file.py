@@ -55,10 +55,10 @@ def read(*lines: bytes) -> Transcript:
 
 
 @given(st.lists(entries))
-def test_recorded_messages_are_read_as_they_were_written(said: list[TranscriptEntry]) -> None:
-    lines = [encode_entry(entry) for entry in said]
+def test_recorded_messages_are_read_as_they_were_written(sent: list[TranscriptEntry]) -> None:
+    lines = [encode_entry(entry) for entry in sent]
 
-    assert read(*lines).entries == tuple(said)
+    assert read(*lines).entries == tuple(sent)
     assert all(line.count(b"\n") == 1 for line in lines)
 
 
@@ -286,12 +286,12 @@ def test_the_meaning_of_a_request_is_recorded(body: bytes) -> None:
     ],
 )
 def test_the_first_message_of_the_host_determines_the_dialect(framing: str, frame: str, dialect: str) -> None:
-    said = [
+    sent = [
         encode_entry(FrameSent(0.0, LinkEnd.HOST, b"{}")),
         encode_entry(FrameSent(0.0, LinkEnd.CHILD, frame.encode())),
     ]
 
-    assert parse_transcript([encode_head(framing), *said]).detect_dialect().name == dialect
+    assert parse_transcript([encode_head(framing), *sent]).detect_dialect().name == dialect
 
 
 def test_a_named_dialect_overrides_detection() -> None:

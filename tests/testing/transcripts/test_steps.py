@@ -21,12 +21,12 @@ def response(at: float, to: LinkEnd, id: str) -> FrameSent:
 
 
 def test_a_response_is_put_beside_its_call() -> None:
-    question = call(1.0, CHILD, "7")
-    requested, answered = steps(question, response(1.5, HOST, "7"))
+    prompt = call(1.0, CHILD, "7")
+    requested, responded = steps(prompt, response(1.5, HOST, "7"))
 
-    assert requested == TranscriptStep(1, 1.0, StepKind.CALL, CHILD, "add", "7", None, len(question.body), "[1]")
-    assert (answered.kind, answered.method, answered.id, answered.seconds) == (StepKind.RESPONSE, "add", "7", 0.5)
-    assert answered.content == '{"a": 1}'
+    assert requested == TranscriptStep(1, 1.0, StepKind.CALL, CHILD, "add", "7", None, len(prompt.body), "[1]")
+    assert (responded.kind, responded.method, responded.id, responded.seconds) == (StepKind.RESPONSE, "add", "7", 0.5)
+    assert responded.content == '{"a": 1}'
 
 
 def test_both_peers_may_use_the_same_id_at_the_same_time() -> None:

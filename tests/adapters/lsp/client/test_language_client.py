@@ -102,8 +102,8 @@ async def test_a_configuration_request_gets_the_settings_by_section() -> None:
         items = [
             types.ConfigurationItem(section=section) for section in ("python.lint", "flat", "flat.deep", "none", None)
         ]
-        answers = await server.call(lsp.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
-    assert answers == ({"on": True}, 1, None, None, client.settings)
+        responses = await server.call(lsp.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
+    assert responses == ({"on": True}, 1, None, None, client.settings)
 
 
 async def test_registrations_are_stored_and_removed() -> None:
@@ -119,10 +119,10 @@ async def test_registrations_are_stored_and_removed() -> None:
 
 async def test_every_request_of_a_server_has_a_response(tmp_path: Path) -> None:
     edit = types.ApplyWorkspaceEditParams(types.WorkspaceEdit())
-    question = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
+    prompt = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
     async with linked(lsp.LanguageClient(root=tmp_path)) as (_, server, _):
         assert not (await server.call(lsp.WORKSPACE_APPLY_EDIT, edit)).applied
-        assert await server.call(lsp.WINDOW_SHOW_MESSAGE_REQUEST, question) is None
+        assert await server.call(lsp.WINDOW_SHOW_MESSAGE_REQUEST, prompt) is None
         assert not (await server.call(lsp.WINDOW_SHOW_DOCUMENT, types.ShowDocumentParams("file:///a"))).success
         folders = await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
         assert folders == (types.WorkspaceFolder(tmp_path.as_uri(), tmp_path.name),)
@@ -158,12 +158,12 @@ class Editor(lsp.LanguageClient):
 
 
 async def test_every_default_response_can_be_replaced() -> None:
-    question = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
+    prompt = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
     requested = types.ConfigurationParams([types.ConfigurationItem(section="x")])
     async with linked(Editor()) as (editor, server, received):
         applied = await server.call(lsp.WORKSPACE_APPLY_EDIT, types.ApplyWorkspaceEditParams(types.WorkspaceEdit()))
         assert applied.applied
-        assert await server.call(lsp.WINDOW_SHOW_MESSAGE_REQUEST, question) == types.MessageActionItem("yes")
+        assert await server.call(lsp.WINDOW_SHOW_MESSAGE_REQUEST, prompt) == types.MessageActionItem("yes")
         assert await server.call(lsp.WORKSPACE_CONFIGURATION, requested) == ("own x",)
         assert (await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS) or ())[0].name == "else"
         with pytest.raises(RemoteError, match="no room"):

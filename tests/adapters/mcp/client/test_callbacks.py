@@ -92,26 +92,26 @@ async def test_the_exception_of_a_function_is_not_sent() -> None:
 
 async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
     with_tools = CreateMessageParams(SAMPLING_REQUEST.messages, 10, tools=())
-    answer = CreateMessageResult.from_text("", "m")
-    async with served(initialized_by(), sample=lambda requested: answer) as (_, server):
+    response = CreateMessageResult.from_text("", "m")
+    async with served(initialized_by(), sample=lambda requested: response) as (_, server):
         with pytest.raises(RemoteError) as caught:
             await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
         assert caught.value.code == -32602
-    async with served(initialized_by(), sample=lambda requested: answer, samples_tools=True) as (_, server):
+    async with served(initialized_by(), sample=lambda requested: response, samples_tools=True) as (_, server):
         await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
 
 
 @pytest.mark.parametrize(
-    ("given", "answer"),
+    ("given", "response"),
     [
         ({"name": "Ada"}, ElicitResult("accept", {"name": "Ada"})),
         (None, ElicitResult("decline")),
         (ElicitResult("cancel"), ElicitResult("cancel")),
     ],
 )
-async def test_elicitation_calls_a_function(given: Any, answer: ElicitResult) -> None:
+async def test_elicitation_calls_a_function(given: Any, response: ElicitResult) -> None:
     async with served(initialized_by(), elicit=lambda requested: given) as (_, server):
-        assert await server.call(ELICITATION_CREATE, ElicitParams("your name?")) == answer
+        assert await server.call(ELICITATION_CREATE, ElicitParams("your name?")) == response
 
 
 async def test_url_elicitation_is_refused_unless_it_was_offered() -> None:
