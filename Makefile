@@ -288,8 +288,8 @@ fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
 # An environment of its own: the tool that mutates code needs another pytest.
 prove: .venv-prove/.ready ## Runs the long proofs and writes docs/proof.md
 	.venv-prove/bin/python -m tests.proofs $(ARGS)
-	$(if $(ARGS),,BECKET_CRASH_CYCLES=2000 BECKET_ALL_MUTANTS=1 .venv-prove/bin/python $(RUN_PYTEST) -q \
-		tests/peer/test_crash_cycles.py tests/conformance/test_mutants.py)
+	$(if $(ARGS),,BECKET_CRASH_CYCLES=2000 BECKET_POWER_CUTS=500 BECKET_ALL_MUTANTS=1 .venv-prove/bin/python $(RUN_PYTEST) -q \
+		tests/peer/test_crash_cycles.py tests/stores/sqlite/test_faults.py tests/conformance/test_mutants.py)
 
 cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage erase
