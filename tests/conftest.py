@@ -71,8 +71,8 @@ def pytest_collection_finish() -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs async tests on asyncio, those marked `loops` on trio too, and those of the peer on uvloop besides."""
     if "anyio_backend" in metafunc.fixturenames:
-        is_for_all = metafunc.definition.get_closest_marker("loops") is not None
-        on_all = is_for_all and not metafunc.config.getoption("--quick")
+        marker = metafunc.definition.get_closest_marker("loops")  # `loops("asyncio")` restricts that of a file
+        on_all = marker is not None and not marker.args and not metafunc.config.getoption("--quick")
         # uvloop is another asyncio: code above the peer sees no difference.
         is_peer = "tests/peer/" in metafunc.definition.path.as_posix()
         backends = [ASYNCIO, TRIO, UVLOOP] if is_peer else [ASYNCIO, TRIO]

@@ -19,7 +19,7 @@ from becket.host.events import HostEvent
 from becket.host.host import Host
 from becket.host.starting.manifest import Environment
 
-pytestmark = [pytest.mark.loops, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 CANARY = "canary-4711"
 NAMES = (

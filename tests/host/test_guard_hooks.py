@@ -20,6 +20,7 @@ from becket.host.timeouts import Timeouts
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
+on_asyncio = pytest.mark.loops("asyncio")  # for decisions and records, which are the same on any loop
 GUARD = """
 import os, sys, time
 from becket import ExtensionServer
@@ -73,6 +74,7 @@ REFUSE_EVIL = "return Block('no') if 'evil' in event.tool_input['command'] else 
 MAKE_EVIL = "return Modify({'command': 'evil'})"
 
 
+@on_asyncio
 @pytest.mark.parametrize("order", [("guard", "helper"), ("helper", "guard")])
 async def test_a_guard_sees_the_input_as_modified_by_another_extension(tmp_path: Path, order: tuple[str, ...]) -> None:
     guard(tmp_path, "guard", REFUSE_EVIL)
@@ -92,6 +94,7 @@ async def test_a_guard_sees_the_input_as_modified_by_another_extension(tmp_path:
             assert host.hooks.order()[:2] == order
 
 
+@on_asyncio
 async def test_a_hook_that_only_the_code_declares_is_consulted(tmp_path: Path) -> None:
     write_guard(tmp_path, "guard", "return Block('no')")
     with anyio.fail_after(60):
@@ -102,6 +105,7 @@ async def test_a_hook_that_only_the_code_declares_is_consulted(tmp_path: Path) -
             assert host.status()[0].hooks == (HookStatus("before_tool_call", 1),)
 
 
+@on_asyncio
 async def test_a_hook_that_only_the_code_declares_needs_its_permission(tmp_path: Path) -> None:
     program = GUARD.format(id="guard", look="return Block('no')")
     write_extension(tmp_path / "guard", "guard", 'permissions = ["tools.register"]\n', files={"main.py": program})
@@ -111,6 +115,7 @@ async def test_a_hook_that_only_the_code_declares_needs_its_permission(tmp_path:
                 await host.ready("guard")
 
 
+@on_asyncio
 async def test_the_manifest_narrows_a_hook_of_the_code(tmp_path: Path) -> None:
     narrow = '[[hooks]]\nhook = "before_tool_call"\nmatch = { input_contains = "evil" }\n'
     write_guard(tmp_path, "guard", "return Block('no')", narrow)
@@ -183,6 +188,7 @@ async def test_the_host_prompts_where_a_hook_requires_confirmation_of_a_tool_cal
             assert await host.call_tool("shell_run_it", {"command": "ls"}) == "ran ls"
 
 
+@on_asyncio
 async def test_the_problems_of_every_hook_are_in_the_verdict(tmp_path: Path) -> None:
     guard(tmp_path, "crashes", "os._exit(3)")
     guard(tmp_path, "fails", "raise RuntimeError('boom')")
@@ -221,6 +227,7 @@ async def test_a_guard_that_must_not_be_skipped_counts_before_it_has_started(tmp
     assert isinstance(verdict.result, Block)
 
 
+@on_asyncio
 async def test_a_guard_that_the_operator_requires_and_that_was_refused_blocks(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "return Continue()")
     settings = HookSettings(required=("guard",))
@@ -233,6 +240,7 @@ async def test_a_guard_that_the_operator_requires_and_that_was_refused_blocks(tm
     assert verdict.by == "guard"
 
 
+@on_asyncio
 async def test_a_guard_without_consent_blocks_nothing(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "return Block('no')", required=True)
     with anyio.fail_after(60):
@@ -272,6 +280,7 @@ Named().run()
 """
 
 
+@on_asyncio
 async def test_no_extension_is_called_by_the_name_of_a_tool_of_another(tmp_path: Path) -> None:
     for id, tool in (("my", "notes_keep"), ("my_notes", "keep"), ("a.b", "c"), ("a_b", "c")):
         manifest = f"permissions = {GRANTS}\n"

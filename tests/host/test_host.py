@@ -75,6 +75,7 @@ from becket.permissions.policies import Decision
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
+on_asyncio = pytest.mark.loops("asyncio")  # for decisions and records, which are the same on any loop
 KIT = """
 import os
 from becket import ExtensionServer
@@ -273,6 +274,7 @@ async def test_an_extension_without_consent_is_refused_with_a_hint(root: Path, t
             assert (problem.code, problem.severity) == (ProblemCode.CONSENT_MISSING, Severity.WAITING)
 
 
+@on_asyncio
 async def test_consent_is_given_once_and_stored(root: Path, tmp_path: Path) -> None:
     prompts: list[str] = []
 
@@ -299,6 +301,7 @@ if __name__ == "__main__":
 """
 
 
+@on_asyncio
 async def test_an_extension_without_requests_is_prompted_for_once_where_there_is_a_prompt(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
     asked: list[str] = []
@@ -316,6 +319,7 @@ async def test_an_extension_without_requests_is_prompted_for_once_where_there_is
     assert load_grants(tmp_path / "data" / "grants.toml")["quiet"].digest == digest_folder(folder).digest
 
 
+@on_asyncio
 async def test_an_extension_without_requests_does_not_start_after_a_refusal(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "quiet", QUIET, [])
     with anyio.fail_after(60):
@@ -324,6 +328,7 @@ async def test_an_extension_without_requests_does_not_start_after_a_refusal(tmp_
                 await host.ready("quiet")
 
 
+@on_asyncio
 @pytest.mark.parametrize("options", [{"grants": {"quiet": []}, "ask": pytest.fail}, {"grants": {}}])
 async def test_an_extension_without_requests_starts_if_configured_or_without_a_prompt(
     tmp_path: Path, options: dict[str, Any]
@@ -346,6 +351,7 @@ async def test_an_extension_without_requests_starts_when_another_program_approve
             await recorder.until(lambda: bool(recorder.of(ExtensionStarted)))
 
 
+@on_asyncio
 async def test_changed_files_need_a_new_consent_outside_of_development(root: Path, tmp_path: Path) -> None:
     def ask(prompt: str, decision: Decision) -> bool:
         return True
@@ -413,6 +419,7 @@ def find_compiled(folder: Path) -> list[str]:
     return sorted(path.name.partition(".")[0] for path in folder.rglob("*.pyc"))
 
 
+@on_asyncio
 async def test_a_first_start_from_a_copy_compiles_only_its_own_files(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", "import part\n" + QUIET, [])
     (folder / "part.py").write_text("", encoding="utf-8")
@@ -423,6 +430,7 @@ async def test_a_first_start_from_a_copy_compiles_only_its_own_files(tmp_path: P
     assert find_compiled(folder) == []
 
 
+@on_asyncio
 async def test_without_a_copy_changed_files_are_prompted_for_once_and_do_not_start(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     prompts: list[str] = []
@@ -449,6 +457,7 @@ async def test_without_a_copy_changed_files_are_prompted_for_once_and_do_not_sta
             assert (await notes.call_tool("which")).startswith("one in")
 
 
+@on_asyncio
 async def test_a_reload_without_consent_leaves_the_running_copy(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     responses = iter([True, False, True])
@@ -493,6 +502,7 @@ async def test_a_reload_reads_the_manifest_again(tmp_path: Path) -> None:
             assert (await notes.call_tool("which")).startswith("another in")
 
 
+@on_asyncio
 async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     responses = iter([True])
@@ -522,6 +532,7 @@ async def test_a_changed_file_without_consent_is_reported_and_not_run(tmp_path: 
             assert not recorder.of(ExtensionReloaded)
 
 
+@on_asyncio
 async def test_in_development_the_audit_records_that_changed_files_were_started(root: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with anyio.fail_after(60):
@@ -589,6 +600,7 @@ async def test_approved_extensions_run_while_the_others_are_prompted_for_one_by_
             assert {*host} == {"notes", "ask-a"}
 
 
+@on_asyncio
 async def test_the_prompt_for_a_running_extension_has_the_same_fields(root: Path) -> None:
     requests: list[ConsentRequest] = []
 
@@ -614,6 +626,7 @@ async def test_the_prompt_for_a_running_extension_has_the_same_fields(root: Path
     assert request.working_directory == str(root / "notes")
 
 
+@on_asyncio
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_only_true_gives_a_running_extension_a_permission(root: Path, *, is_async: bool) -> None:
     def ask(prompt: str, request: ConsentRequest) -> Any:
@@ -648,6 +661,7 @@ async def test_ready_waits_for_the_response(root: Path) -> None:
         assert ready == [ExtensionState.READY]
 
 
+@on_asyncio
 async def test_an_extension_that_needs_a_refused_one_does_not_start(root: Path) -> None:
     write_requesting(root, "ask-a")
     write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["ask-a"]')
@@ -716,6 +730,7 @@ async def test_a_refused_extension_starts_when_another_program_grants_it(root: P
             assert [*host] == ["notes"]
 
 
+@on_asyncio
 async def test_a_refused_extension_starts_when_the_host_grants_all_of_its_requests(root: Path) -> None:
     write_requesting(root, "ask-a")
     with anyio.fail_after(60):
@@ -729,6 +744,7 @@ async def test_a_refused_extension_starts_when_the_host_grants_all_of_its_reques
             assert (await host.ready("ask-a")).state is ExtensionState.READY
 
 
+@on_asyncio
 @pytest.mark.parametrize("permissions", [REGISTERING, []])
 async def test_a_refused_extension_is_approved_with_all_that_it_requests(
     root: Path, tmp_path: Path, permissions: list[str]
@@ -790,6 +806,7 @@ async def test_skipped_extensions_start_when_another_program_grants_their_requir
             assert {status.state for status in host.status()} == {ExtensionState.READY}
 
 
+@on_asyncio
 async def test_extensions_with_other_reasons_stay_refused_when_their_requirement_is_granted(root: Path) -> None:
     write_requesting(root, "first", "other")
     write_requesting(root, "asking", more='after = ["first"]')
@@ -846,6 +863,7 @@ async def test_a_grant_while_the_host_still_cleans_up_after_its_start_begins_a_s
             assert (await host.ready("first")).state is ExtensionState.READY
 
 
+@on_asyncio
 async def test_broken_grants_are_reported_and_change_nothing(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data", ask=consent)
     recorder = EventRecorder(host)
@@ -879,6 +897,7 @@ async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(
 # -- what survives
 
 
+@on_asyncio
 async def test_memory_survives_the_end_of_a_host_and_its_death(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         for expected in ("1", "2"):
@@ -931,6 +950,7 @@ async def test_a_crash_is_reported_and_the_handle_continues_with_the_next_copy(r
             assert notes.restarts == 1
 
 
+@on_asyncio
 async def test_the_audit_records_how_often_an_extension_was_restarted(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data") as host:
@@ -1001,6 +1021,7 @@ async def test_a_tool_that_blocks_its_event_loop_is_ended_with_that_suspicion(tm
     assert [event.because for event in recorder.events if isinstance(event, ExtensionRestarting)] == [output]
 
 
+@on_asyncio
 async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data") as host:
@@ -1049,6 +1070,7 @@ async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_
             assert recorder.events.count(ProblemFound(problem)) == 1
 
 
+@on_asyncio
 async def test_a_revocation_that_could_not_be_written_is_written_when_the_host_closes(
     root: Path, tmp_path: Path
 ) -> None:
@@ -1065,6 +1087,7 @@ async def test_a_revocation_that_could_not_be_written_is_written_when_the_host_c
         assert not (data / "grants.toml.pending").exists()
 
 
+@on_asyncio
 async def test_a_revocation_that_was_never_written_to_the_grants_holds_in_the_next_host(
     root: Path, tmp_path: Path
 ) -> None:
@@ -1109,6 +1132,7 @@ def doors() -> Registry:
     return methods
 
 
+@on_asyncio
 async def test_a_permission_of_the_hosts_own_methods_is_granted_and_revoked_like_any_other(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "porter", PORTER, DOORS)
     data = tmp_path / "data"
@@ -1195,6 +1219,7 @@ if __name__ == "__main__":
 """
 
 
+@on_asyncio
 @pytest.mark.parametrize("is_required", [False, True])
 async def test_calls_on_behalf_of_others_without_a_parent_are_recorded_or_refused(
     tmp_path: Path, is_required: bool
@@ -1223,6 +1248,7 @@ async def test_calls_on_behalf_of_others_without_a_parent_are_recorded_or_refuse
     ]
 
 
+@on_asyncio
 async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: Path) -> None:
     hooks = '[[hooks]]\nhook = "before_tool_call"\n'
     write_extension(root, "guard", GUARD, GUARDING, hooks)
@@ -1243,6 +1269,7 @@ async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: 
                 await host.complete("guard:local:large", messages=[user("hi")])
 
 
+@on_asyncio
 async def test_an_untrusted_provider_is_not_called(root: Path, tmp_path: Path) -> None:
     write_extension(root, "guard", GUARD, GUARDING)
     data = tmp_path / "data"
@@ -1290,6 +1317,7 @@ async def test_a_host_that_was_not_started_has_no_extensions(root: Path) -> None
         host["notes"]
 
 
+@on_asyncio
 async def test_an_extension_with_a_missing_requirement_does_not_start(root: Path) -> None:
     write_extension(root, "lonely", NOTES.replace('"notes"', '"lonely"'), ["tools.register"], 'after = ["nobody"]')
     with anyio.fail_after(60):
@@ -1299,6 +1327,7 @@ async def test_an_extension_with_a_missing_requirement_does_not_start(root: Path
             assert any("nobody" in problem.problem for problem in host.problems)
 
 
+@on_asyncio
 async def test_an_extension_that_declares_what_it_may_not_fails_with_the_rule(root: Path) -> None:
     write_extension(root, "bold", NOTES.replace('"notes"', '"bold"'), [])
     with anyio.fail_after(60):
@@ -1308,6 +1337,7 @@ async def test_an_extension_that_declares_what_it_may_not_fails_with_the_rule(ro
             assert "tools.register" in str(failed.value)
 
 
+@on_asyncio
 async def test_another_program_is_put_in_front_of_each_command(root: Path) -> None:
     wrapped: list[str] = []
 
@@ -1327,6 +1357,7 @@ async def test_another_program_is_put_in_front_of_each_command(root: Path) -> No
     assert wrapped == ["notes", "notes"]
 
 
+@on_asyncio
 async def test_only_the_selected_extensions_are_started(root: Path) -> None:
     write_extension(root, "guard", GUARD, GUARDING)
     host = host_of(root, only=["guard", "notes"], disabled=["notes"])

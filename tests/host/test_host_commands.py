@@ -28,6 +28,7 @@ from becket.host.starting.discovery import discover_extensions
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
+on_asyncio = pytest.mark.loops("asyncio")  # for decisions and records, which are the same on any loop
 PATIENCE = 60.0
 DEMO = """
 from becket.extension import ExtensionServer, tool
@@ -171,6 +172,7 @@ async def test_a_program_runs_in_the_folder_of_its_extension_with_the_arguments_
             assert await invoke(host, "own", "-x") == ([PlainText("own: -x")], {"status": 0})
 
 
+@on_asyncio
 async def test_a_program_sees_the_variables_of_its_extension_and_no_others(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +225,7 @@ async def test_a_program_that_floods_waits_for_its_reader(root: Path) -> None:
                 assert len(event.content) <= 2 * 64 * 1024
 
 
+@on_asyncio
 async def test_a_missing_program_names_the_setup_script(root: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with running(root) as host:
@@ -230,6 +233,7 @@ async def test_a_missing_program_names_the_setup_script(root: Path) -> None:
                 await invoke(host, "gone")
 
 
+@on_asyncio
 @pytest.mark.parametrize("name", ["out", "leave"])
 async def test_nothing_outside_of_the_folder_is_run_or_named(root: Path, name: str) -> None:
     with anyio.fail_after(PATIENCE):
@@ -238,6 +242,7 @@ async def test_nothing_outside_of_the_folder_is_run_or_named(root: Path, name: s
                 await invoke(host, name)
 
 
+@on_asyncio
 async def test_a_wrapper_is_put_before_a_program_too(root: Path) -> None:
     def wrap(id: str, command: Any) -> list[str]:
         return ["env", f"WRAPPED={id}", *command]
@@ -248,6 +253,7 @@ async def test_a_wrapper_is_put_before_a_program_too(root: Path) -> None:
     assert "WRAPPED=demo" in written(events)
 
 
+@on_asyncio
 async def test_the_start_of_a_program_is_recorded(root: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with anyio.fail_after(PATIENCE):
@@ -272,6 +278,7 @@ async def test_a_tool_of_the_extension_is_called_with_the_arguments_of_the_user(
                 await invoke(host, "odd")
 
 
+@on_asyncio
 async def test_a_skill_is_not_supported_and_its_file_is_named(root: Path) -> None:
     file = root / "demo" / "skills" / "reviewer" / "SKILL.md"
     with anyio.fail_after(PATIENCE):
@@ -307,6 +314,7 @@ async def test_event_functions_get_the_events_of_a_program(root: Path) -> None:
 # -- hooks
 
 
+@on_asyncio
 async def test_hooks_are_consulted_about_programs_and_tools(root: Path) -> None:
     add_guard(root)
     with anyio.fail_after(PATIENCE):
@@ -328,6 +336,7 @@ async def test_hooks_are_consulted_about_programs_and_tools(root: Path) -> None:
 # -- consent
 
 
+@on_asyncio
 async def test_no_command_runs_without_consent_and_the_prompt_shows_the_programs(root: Path) -> None:
     requested: list[str] = []
 

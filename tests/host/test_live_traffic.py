@@ -120,7 +120,6 @@ async def test_a_follower_gets_each_message_between_the_host_and_its_extensions(
     assert (sent.extension, sent.dialect, sent.to_child) == ("notes", "native", True)
 
 
-@pytest.mark.loops
 async def test_the_handshake_of_an_extension_that_starts_meanwhile_is_followed(tmp_path: Path) -> None:
     with anyio.fail_after(60):
         async with hosting(tmp_path, "notes") as host, following(tmp_path) as listener:

@@ -75,8 +75,10 @@ def read_stdout(process: subprocess.Popen[bytes]) -> bytes:
     return process.stdout.read()
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "trio", "uvloop"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(  # each loop, and the other signal on one of them
+    ("number", "loop"),
+    [(signal.SIGTERM, "asyncio"), (signal.SIGHUP, "asyncio"), (signal.SIGTERM, "trio"), (signal.SIGTERM, "uvloop")],
+)
 def test_the_extensions_end_in_order_and_then_the_signal_ends_the_program(
     tmp_path: Path, loop: str, number: signal.Signals
 ) -> None:

@@ -53,11 +53,11 @@ def become_nobody(folder: Path) -> None:
 
 
 def main() -> None:
-    folder, backend, sys.executable = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    folder, sys.executable = Path(sys.argv[1]), sys.argv[2]
     if os.geteuid() == 0:
-        anyio.run(observe, folder / "root", folder / "first", 1, backend=backend)
+        anyio.run(observe, folder / "root", folder / "first", 1)
         become_nobody(folder)
-    seen = anyio.run(observe, folder / "root", folder / "data", 2, backend=backend)
+    seen = anyio.run(observe, folder / "root", folder / "data", 2)
     print(json.dumps({"user": os.geteuid(), "seen": seen}))
 
 

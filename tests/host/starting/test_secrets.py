@@ -170,7 +170,6 @@ GRANTS = ["config.write", "config.subscribe", "tools.register"]
 
 
 @pytest.mark.process
-@pytest.mark.loops
 async def test_a_host_moves_secrets_out_of_an_older_store_and_gives_them_to_their_extension(tmp_path: Path) -> None:
     manifest = f'permissions = {GRANTS}\n[config.token]\ntype = "string"\nsecret = true\n'
     write_extension(tmp_path / "root" / "notes", "notes", manifest, files={"main.py": NOTES})

@@ -62,8 +62,7 @@ def agree(prompt: str, decision: Decision) -> bool:
     return True
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_each_start_may_write_to_a_folder_of_its_own_and_finds_nothing_of_the_one_before(backend: str) -> None:
+def test_each_start_may_write_to_a_folder_of_its_own_and_finds_nothing_of_the_one_before() -> None:
     interpreter = find_interpreter_for_nobody() if os.geteuid() == 0 else sys.executable
     if interpreter is None:
         pytest.skip("the user nobody can run no Python here")
@@ -71,7 +70,7 @@ def test_each_start_may_write_to_a_folder_of_its_own_and_finds_nothing_of_the_on
     with open_folder() as folder:
         write_extensions(folder / "root")
         run = subprocess.run(
-            [sys.executable, PROGRAM, folder, backend, interpreter],
+            [sys.executable, PROGRAM, folder, interpreter],
             env=environment,
             stdout=subprocess.PIPE,
             check=True,
