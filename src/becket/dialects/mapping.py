@@ -19,6 +19,7 @@ from becket.methods.descriptors import Method
 
 if TYPE_CHECKING:
     from becket.dialects.handshake import ClientHandshake, HandshakeContext, ServerHandshake
+    from becket.methods.registry import Registry
 
 __all__ = [
     "ContractMapping",
@@ -119,7 +120,8 @@ class ContractMapping(Struct, frozen=True, kw_only=True, eq=False):
     `encode_shutdown` returns the request that stops an extension (None: its stdin is closed), and `encode_exit` the
     notification after its response. `add_call_metadata` adds metadata of the host to a tool call whose input was
     validated. With `requests_info` a host calls `info.get` after the handshake. `check_call` raises NotSupported for a
-    method of the dialect that the host has not announced."""
+    method of the dialect that the host has not announced. `build_host_methods` returns handlers of the dialect's own
+    methods that every host has."""
 
     dialect: str
     client_handshake: Callable[[HandshakeContext], ClientHandshake]
@@ -131,6 +133,7 @@ class ContractMapping(Struct, frozen=True, kw_only=True, eq=False):
     requests_info: bool = False
     add_call_metadata: Callable[[ToolCall, Mapping[str, Any] | None, LinkState], ToolCall] | None = None
     check_call: Callable[[str, LinkState], None] | None = None
+    build_host_methods: Callable[[], Registry] | None = None
 
     def get_method(self, method: str) -> MethodMapping:
         """Returns the mapping of a method of the contract.

@@ -39,6 +39,7 @@ from becket.dialects.mapping import (
 from becket.errors import InvalidParams, Meaning, RpcError, ToolFailed
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.methods.descriptors import Method
+from becket.methods.registry import Registry
 from becket.methods.streams import Stream
 
 __all__ = ["MAPPING", "parse_tool_result"]
@@ -287,6 +288,13 @@ def decode_log(params: Any, state: LinkState) -> LogRecord:
     return LogRecord(to_log_level(message.level), message.logger or state.extension, message.text)
 
 
+def build_ping_handler() -> Registry:
+    """Returns the handler of `ping`, to which every client must respond."""
+    from becket.adapters.mcp.client.callbacks import ClientCallbacks
+
+    return ClientCallbacks().methods()
+
+
 MAPPING: Final = ContractMapping(
     dialect="mcp",
     client_handshake=client_handshake,
@@ -294,4 +302,5 @@ MAPPING: Final = ContractMapping(
     methods={TOOL_CALL.name: TOOL_CALL_MAPPING, COMMAND_INVOKE.name: COMMAND_MAPPING},
     notifications={LOG.name: NotificationMapping(wire_name=LOG_MESSAGE.name, encode=encode_log, decode=decode_log)},
     check_call=check_call,
+    build_host_methods=build_ping_handler,
 )

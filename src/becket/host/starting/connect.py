@@ -363,6 +363,8 @@ class ExtensionStartup:
             from becket.peer.dialect_handlers import map_handlers
 
             methods = map_handlers(methods, self._mapping, link_state)
+            if self._mapping.build_host_methods is not None:
+                methods = methods.including(self._mapping.build_host_methods())
         own = self._options.get("methods")
         return methods.including(own) if own else methods
 
