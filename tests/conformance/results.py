@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from becket.conformance import HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
-from becket.conformance.manifests import MANIFEST_WRITERS
 from becket.conformance.report import count_verdicts
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +20,10 @@ MCP_SERVERS = ROOT / ".node_cache" / "node_modules" / "@modelcontextprotocol"
 LANGUAGE_SERVERS = ROOT / ".venv-lsp" / "bin"
 KITS = ROOT / "sdk"
 CONFORM = "examples/conformance/extension.py"
+HOST = "examples/conformance/host.py"
+CORE = "examples/conformance/cigen_core.py"
+MCP_CLIENT = "examples/conformance/mcp_client.py"
+LANGUAGE_CLIENT = "examples/conformance/language_client.py"
 
 
 class Program(Struct, frozen=True):
@@ -43,7 +46,7 @@ def python(*words: str) -> tuple[str, ...]:
 
 PROGRAMS = [
     Program(CONFORM, python(CONFORM)),
-    Program("examples/conformance/host.py", python("examples/conformance/host.py", "{child}"), role=Role.HOST),
+    Program(HOST, python(HOST, "{child}"), role=Role.HOST),
     *(
         Program(f"examples/extensions/{name}", python(str(EXTENSIONS / name / f"{name}.py")))
         for name in ("notes", "eliza", "census", "guard")
@@ -68,6 +71,14 @@ PROGRAMS = [
     Program("ruff server", (str(LANGUAGE_SERVERS / "ruff"), "server"), "lsp"),
     Program("pylsp", (str(LANGUAGE_SERVERS / "pylsp"),), "lsp"),
     Program("jedi-language-server", (str(LANGUAGE_SERVERS / "jedi-language-server"),), "lsp"),
+    *(
+        Program(HOST, python(HOST, "--dialect", dialect, "{child}"), dialect, Role.HOST)
+        for dialect in ("synaps", "nexo", "morphir", "mcp")
+    ),
+    Program(HOST, python(HOST, "{manifest}"), "roder", Role.HOST),
+    Program(CORE, python(CORE, "{child}"), "cigen", Role.HOST),
+    Program(MCP_CLIENT, python(MCP_CLIENT, "{child}"), "mcp", Role.HOST),
+    Program(LANGUAGE_CLIENT, python(LANGUAGE_CLIENT, "{child}"), "lsp", Role.HOST),
 ]
 
 
@@ -79,7 +90,7 @@ def rows(chosen: list[str]) -> Iterator[str]:
 
         def open_link(program: Program = program) -> ProcessLink | HostLink:
             if program.role is Role.HOST:
-                return HostLink(program.command, MANIFEST_WRITERS[program.dialect])
+                return HostLink(program.command, load_suite(program.dialect).setups[Role.HOST].files)
             return ProcessLink(program.command, cwd=str(ROOT))
 
         cases = select_cases(suite.cases, program.role)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from becket.conformance import CaseVerdict, HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
-from becket.conformance.manifests import write_becket_toml
 from becket.conformance.runner import Offers, find_offers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,7 +25,7 @@ def families(role: Role) -> list[str]:
 
 
 def open_link(role: Role) -> ProcessLink | HostLink:
-    return ProcessLink(EXTENSION) if role is Role.EXTENSION else HostLink(HOST, write_becket_toml)
+    return ProcessLink(EXTENSION) if role is Role.EXTENSION else HostLink(HOST, load_suite("native").setups[role].files)
 
 
 @cache

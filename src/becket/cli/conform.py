@@ -20,7 +20,6 @@ from becket.cli.support.passthrough import PassthroughCommand
 from becket.conformance.case import ConformanceCase, Suite, list_suites, load_suite, select_cases
 from becket.conformance.host_link import HostLink
 from becket.conformance.links import ProcessLink
-from becket.conformance.manifests import MANIFEST_WRITERS
 from becket.conformance.report import (
     Run,
     compare,
@@ -166,10 +165,8 @@ def run_host(
     on_result: Callable[[CaseResult], None],
 ) -> list[CaseResult]:
     """Runs cases against a host, which starts the suite's own child."""
-    if suite.dialect not in MANIFEST_WRITERS:
-        raise click.UsageError(f"there are no cases for hosts of the dialect {suite.dialect}")
-    write_manifest = MANIFEST_WRITERS[suite.dialect]
-    return run_cases(suite, cases, lambda: HostLink(program, write_manifest), timeout=timeout, on_result=on_result)
+    files = suite.setups[Role.HOST].files
+    return run_cases(suite, cases, lambda: HostLink(program, files), timeout=timeout, on_result=on_result)
 
 
 @contextmanager

@@ -15,14 +15,17 @@ from becket.conformance.script import (
     CloseOutput,
     ExpectEnd,
     ExpectExit,
+    ExpectGone,
     ExpectMessage,
     ExpectSilence,
+    LeaveHost,
     Role,
     ScriptError,
     ScriptStep,
     SendBody,
     SendBytes,
     SendSignal,
+    StayAlive,
     parse_script,
 )
 
@@ -30,8 +33,19 @@ __all__ = ["ConformanceCase", "RoleSetup", "Suite", "list_suites", "load_suite",
 
 FOLDER: Final = Path(__file__).parent / "cases"
 SUITE_FILE: Final = "suite.toml"
-ENDS_LINK: Final = (SendBody, SendBytes, CloseOutput, ExpectEnd, ExpectExit, SendSignal)
+ENDS_LINK: Final = (
+    SendBody,
+    SendBytes,
+    CloseOutput,
+    ExpectEnd,
+    ExpectExit,
+    SendSignal,
+    LeaveHost,
+    StayAlive,
+    ExpectGone,
+)
 FAULTS: Final = (SendBody, SendBytes, SendSignal)
+HOST_START_TIMEOUT: Final = 20.0  # seconds; some hosts load a whole editor
 
 
 class ConformanceCase(Struct, frozen=True, kw_only=True):
@@ -70,6 +84,10 @@ class RoleSetup(Struct, frozen=True, kw_only=True):
     """Paths into the variables after the handshake, by kind: `tool = "opening/capabilities/tools/*/name"`."""
     probes: Mapping[str, tuple[ScriptStep, ...]] = {}
     """Scripts that pass if the program offers the thing of this name."""
+    files: Mapping[str, str] = {}
+    """The folder of the extension that the suite plays for a host, in the format of the host's system."""
+    start_timeout: float = 0.0
+    """Seconds for the first message, if that is longer than the others: a host has to start before it."""
 
 
 class Suite(Struct, frozen=True, kw_only=True):
@@ -140,14 +158,17 @@ def parse_setup(role: Role, table: Mapping[str, Any]) -> RoleSetup:
         holds=tuple(table.get("holds", [])),
         offers=table.get("offers", {}),
         probes={name: parse_script(script, role) for name, script in table.get("probes", {}).items()},
+        files=table.get("files", {}),
+        start_timeout=HOST_START_TIMEOUT if role is Role.HOST else 0.0,
     )
 
 
 def parse_cases(name: str, file: Mapping[str, Any]) -> Iterator[ConformanceCase]:
     family, role = file["family"], Role(file.get("role", "extension"))
+    defaults = {"needs": [], **{name: file[name] for name in ("needs", "alone") if name in file}}
     for table in file["case"]:
         try:
-            yield parse_case(family, role, {"needs": file.get("needs", []), **table})
+            yield parse_case(family, role, {**defaults, **table})
         except (KeyError, ScriptError) as error:
             raise ScriptError(f"{name}: {table.get('id')}: {error}") from error
 
@@ -168,7 +189,7 @@ def parse_case(family: str, role: Role, table: Mapping[str, Any]) -> Conformance
         needs=tuple(table["needs"]),
         is_ready=is_ready,
         variables=variables,
-        is_alone=table.get("alone", role is Role.HOST or bool(variables) or not is_ready or may_end_link),
+        is_alone=table.get("alone", bool(variables) or not is_ready or may_end_link),
         has_fault=table.get("fault", any(isinstance(step, FAULTS) for step in steps)),
     )
 

@@ -30,6 +30,7 @@ class CigenWire:
         self._has_failed = False
         self._sent: deque[tuple[Any, type[CigenMessage]]] = deque()  # requests of the suite without a response
         self._received = 0  # requests of the program
+        self._framed = 0  # frames of the suite; if it is the plugin, each is the next response
 
     def encode(self, message: Any) -> bytes:
         """Returns the frame of a request by its method, or of the response to the last request."""
@@ -37,7 +38,7 @@ class CigenWire:
             exchange = NAMES[message["method"]]
             self._sent.append((message.get("id"), exchange.response_type))
             return self._encode(exchange.request_type, message.get("params"))
-        return self._encode(get_exchange(self._received - 1).response_type, message.get("result"))
+        return self._encode(get_exchange(self._framed).response_type, message.get("result"))
 
     def _encode(self, kind: type[CigenMessage], value: Any) -> bytes:
         return self.frame(get_codec(kind).encode(json.dumps(value or {}).encode()))
@@ -48,6 +49,7 @@ class CigenWire:
 
     def frame(self, body: bytes) -> bytes:
         """Returns a frame with this body."""
+        self._framed += 1
         return self._framing.encode(body)
 
     def feed(self, data: bytes) -> Iterator[Received]:

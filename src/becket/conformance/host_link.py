@@ -5,6 +5,7 @@ The command line of the child has the path of the socket, because hosts do not p
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import shlex
@@ -15,32 +16,31 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from becket.conformance import child
 
-__all__ = ["HostLink", "ManifestWriter", "fill_command"]
+__all__ = ["HostLink", "fill_command", "write_folder"]
 
 HEADER: Final = struct.Struct(">cI")
 CHUNK: Final = 1 << 16
 STDERR_TAIL: Final = 4096
 CHILD_VARIABLE: Final = "BECKET_CONFORM_CHILD"
 FOLDER_VARIABLE: Final = "BECKET_CONFORM_FOLDER"
-ManifestWriter = Callable[[Path, Sequence[str]], None]
-"""Writes the manifest of the child with this command line into a folder."""
+FOLDER_NAME: Final = "conform"  # in some systems the name of the folder is the id of the extension
 
 
 class HostLink:
-    """One run of a host, with the suite as its extension.
+    """One run of a host, with the suite as its extension. `files` are those of `RoleSetup`.
 
     Raises:
         OSError: the host cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], write_manifest: ManifestWriter) -> None:
+    def __init__(self, command: Sequence[str], files: Mapping[str, str]) -> None:
         self._root = Path(tempfile.mkdtemp(prefix="becket-conform-"))
         path = self._root / "socket"
         self._server = socket.socket(socket.AF_UNIX)
@@ -54,9 +54,8 @@ class HostLink:
         self._has_ended = False
         self._is_gone = False
         child_command = [sys.executable, "-I", "-S", child.__file__, str(path)]
-        folder = self._root / "extension"
-        folder.mkdir()
-        write_manifest(folder, child_command)
+        folder = self._root / FOLDER_NAME
+        write_folder(folder, files, child_command)
         variables = {CHILD_VARIABLE: shlex.join(child_command), FOLDER_VARIABLE: str(folder)}
         try:
             self._process = subprocess.Popen(
@@ -200,6 +199,20 @@ class HostLink:
         if self._connection is not None:
             self._connection.close()
         shutil.rmtree(self._root, ignore_errors=True)
+
+
+def write_folder(folder: Path, files: Mapping[str, str], child_command: Sequence[str]) -> None:
+    """Writes the files of an extension into a new folder, with `{child}` and `{folder}` replaced.
+
+    `{child}` is a command line for a shell, `{folder}` a path inside a text of JSON or TOML. A file that begins with
+    `#!` becomes a program."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = content.replace("{child}", shlex.join(child_command)).replace("{folder}", json.dumps(str(folder))[1:-1])
+        path.write_text(text, encoding="utf-8")
+        if text.startswith("#!"):
+            path.chmod(0o755)
 
 
 def fill_command(command: Sequence[str], child_command: Sequence[str], folder: Path) -> list[str]:

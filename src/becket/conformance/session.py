@@ -7,7 +7,7 @@ import re
 import signal
 from collections.abc import Iterator, Sequence
 from itertools import count
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final, NamedTuple, cast
 
 from becket.conformance.case import RoleSetup
@@ -42,6 +42,7 @@ from becket.errors import ERROR_CODES, Meaning
 __all__ = ["CaseFailed", "Session"]
 
 UNKNOWN_METHOD: Final = ERROR_CODES[Meaning.UNKNOWN_METHOD]
+ORDERS: Final = "orders"  # the probe of a host that carries out orders: its next request for one
 EXIT_POLL: Final = 0.02  # seconds
 CHUNK_PAUSE: Final = 0.005  # seconds between the chunks of a frame, so that a program reads each on its own
 REPEAT: Final = re.compile(rb"%repeat\((\d+),(.*?)\)%", re.DOTALL)
@@ -75,6 +76,7 @@ class Session:
         self._last_matched = 0
         self._received: list[Any] = []  # of the current script, for `never`
         self._pending: list[Any] = []  # ids of requests without a response
+        self._held: list[Arrived] = []  # requests of the program that wait for a step
         self._strays: list[Arrived] = []  # responses that belong to no request
         self._problem = ""  # the first violation of the wire format
         self._has_ended = False
@@ -82,15 +84,18 @@ class Session:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another case may use this link: every request has its response, and nothing is wrong."""
-        return not (self._pending or self._strays or self._problem or self._has_ended)
+        """Whether another case may use this link: nothing is wrong, and all requests but one for orders are over."""
+        if self._pending or self._strays or self._problem or self._has_ended:
+            return False
+        orders = next(expectations(self._setup.probes.get(ORDERS, ())), None)
+        return all(orders is not None and find_mismatch(orders.pattern, one.message, {}) is None for one in self._held)
 
     def begin(self, conversation: CaseConversation) -> None:
         """Begins a case on a link that may have been used before."""
         self.conversation = conversation
         self.is_tolerated = False
         self._timeout = self._default_timeout
-        self._inbox.clear()
+        self._inbox = [*self._held]
         self._received.clear()
 
     def run(self, steps: Sequence[ScriptStep], timeout: float | None = None) -> None:
@@ -177,19 +182,22 @@ class Session:
     def _send_copies(self, step: SendMessage) -> None:
         for number in range(1, step.count + 1):
             message = fill(step.message, {**self.variables, "n": number})
-            self._note_requests(message)
+            self._note_sent(message)
             data = self._wire.encode(message)
             self.conversation.add(Sender.SUITE, self._wire.write(message))
             size = step.chunk or len(data)
             for at in range(0, len(data), size):
                 self._link.write(data[at : at + size])
                 if step.chunk:
-                    self._read_until(lambda: False, CHUNK_PAUSE)
+                    sleep(CHUNK_PAUSE)  # without reading: a response of the suite must not get between two chunks
 
-    def _note_requests(self, message: Any) -> None:
+    def _note_sent(self, message: Any) -> None:
         for part in message if is_array(message) else [message]:
-            if is_object(part) and "method" in part and "id" in part:
-                self._pending.append(part["id"])
+            if is_object(part) and "id" in part:
+                if "method" in part:
+                    self._pending.append(part["id"])
+                else:
+                    self._held = [held for held in self._held if not is_same(held.message["id"], part["id"])]
 
     def _send(self, data: bytes, text: str) -> None:
         self.conversation.add(Sender.SUITE, text)
@@ -201,7 +209,8 @@ class Session:
             self._expect(step)
 
     def _expect(self, step: ExpectMessage) -> None:
-        end = monotonic() + self._timeout
+        timeout = self._timeout if self._last_matched else max(self._timeout, self._setup.start_timeout)
+        end = monotonic() + timeout
         while True:
             problem = self._take_match(step)
             if problem is None:
@@ -210,7 +219,7 @@ class Session:
             if problem or self._problem or self._has_ended or left <= 0:
                 if self._tolerates(step.tolerated):
                     return
-                raise CaseFailed(self._explain(step, problem))
+                raise CaseFailed(self._explain(step, problem, timeout))
             self._read(left)
 
     def _take_match(self, step: ExpectMessage) -> str | None:
@@ -250,7 +259,7 @@ class Session:
                 return True
         return False
 
-    def _explain(self, step: ExpectMessage, problem: str) -> str:
+    def _explain(self, step: ExpectMessage, problem: str, timeout: float) -> str:
         expected = json.dumps(step.pattern, ensure_ascii=False)
         if problem:
             return f"expected {expected}; {problem}"
@@ -258,7 +267,7 @@ class Session:
             return f"expected {expected}; {self._problem}"
         if self._has_ended:
             return f"expected {expected}; the program ended the link"
-        return f"expected {expected}; no such message within {self._timeout:g} s"
+        return f"expected {expected}; no such message within {timeout:g} s"
 
     def _expect_silence(self, step: ExpectSilence) -> None:
         self._read_until(lambda: False, step.seconds)
@@ -322,8 +331,10 @@ class Session:
                 self._on_response(part.get("id"), arrived)
         if is_object(message) and "method" in message and "id" in message and not self._is_kept(message):
             self._respond(message)
-        else:
-            self._inbox.append(arrived)
+            return
+        self._inbox.append(arrived)
+        if is_object(message) and "method" in message and "id" in message:
+            self._held.append(arrived)
 
     def _on_response(self, id: Any, arrived: Arrived) -> None:
         at = next((at for at, pending in enumerate(self._pending) if is_same(pending, id)), None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.conformance import (
     CaseResult,
@@ -22,11 +23,12 @@ from becket.conformance import (
     run_cases,
     select_cases,
 )
-from becket.conformance.manifests import MANIFEST_WRITERS
 from becket.conformance.runner import Offers, find_offers
+from becket.conformance.script import ExpectExit, ExpectGone
 
 FOLDER = Path(__file__).parent
 SHORT = 1.5  # seconds for a message that a mutant does not send
+SHORT_END = 4.0  # seconds for an exit that does not happen
 LONG = 20.0  # seconds for a message that it sends
 
 
@@ -53,7 +55,7 @@ def program(dialect: str, role: Role, table: dict[str, Any]) -> list[str]:
 def open_link(dialect: str, role: Role, table: dict[str, Any]) -> ProcessLink | HostLink:
     """Starts the program with these defects."""
     command = program(dialect, role, table)
-    return ProcessLink(command) if role is Role.EXTENSION else HostLink(command, MANIFEST_WRITERS[dialect])
+    return ProcessLink(command) if role is Role.EXTENSION else HostLink(command, load_suite(dialect).setups[role].files)
 
 
 @cache
@@ -80,12 +82,22 @@ def correct_offers(dialect: str, role: Role) -> Offers:
     return find_offers(suite, suite.setups[role], lambda: open_link(dialect, role, {}), wanted, timeout=LONG)
 
 
+def shorten(case: ConformanceCase) -> ConformanceCase:
+    """Returns the case with short waits for the ends of processes."""
+    steps = (
+        replace(step, seconds=min(step.seconds, SHORT_END)) if isinstance(step, ExpectExit | ExpectGone) else step
+        for step in case.steps
+    )
+    return replace(case, steps=tuple(steps))
+
+
 def run_mutant(mutant: Mutant, *, is_family: bool = False) -> list[CaseResult]:
     """Runs a mutant against its case, with a short timeout; `is_family` adds the other cases of the family."""
     suite, dialect, role = load_suite(mutant.dialect), mutant.dialect, mutant.case.role
     others = select_cases(suite.cases, role, families=[mutant.case.family]) if is_family else []
     results: list[CaseResult] = []
-    for cases, timeout in (([mutant.case], SHORT), ([case for case in others if case.id != mutant.case.id], LONG)):
+    rest = [case for case in others if case.id != mutant.case.id]
+    for cases, timeout in (([shorten(mutant.case)], SHORT), (rest, LONG)):
         results += run_cases(
             suite,
             cases,
