@@ -1,4 +1,8 @@
-"""A host that does what the extension of `becket conform --host` orders: docs/conformance.md lists the orders."""
+"""A host that does what the extension of `becket conform --host` orders: docs/conformance.md lists the orders.
+
+`host.py COMMAND...` starts an extension by its command line, `host.py --dialect nexo COMMAND...` one of another system,
+and `host.py FOLDER` the one whose manifest is in a folder.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,15 @@ import asyncio
 import os
 import shlex
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from becket import BecketError, connect_extension
+import anyio
+
+from becket import BecketError, Host, connect_extension
 from becket.contract import HookEvent, Text, TextDelta, user
-from becket.host import Extension
+from becket.host import Extension, RestartPolicy, RestartStrategy, SupervisionPolicy
 
 GRANTS = [
     "tools.register",
@@ -43,10 +51,33 @@ async def carry_out(extension: Extension, order: dict[str, Any]) -> dict[str, An
             return {"error": f"unknown order: {unknown}"}
 
 
-async def main(command: list[str]) -> None:
-    async with connect_extension(command, id="conform", grants=GRANTS) as extension:
+def read_order(result: dict[str, Any]) -> dict[str, Any]:
+    """Returns the order in the result of `conform_next`; Roder and MCP have it beside a text."""
+    order: dict[str, Any] = result.get("data") or result.get("structured_content") or result
+    return order
+
+
+@asynccontextmanager
+async def open_extension(words: list[str]) -> AsyncIterator[Extension]:
+    dialect = "native"
+    if words[0] == "--dialect":
+        dialect, words = words[1], words[2:]
+    if await anyio.Path(words[0]).is_dir():
+        never = SupervisionPolicy(restart=RestartPolicy(strategy=RestartStrategy.NEVER))
+        async with Host(words, grants={"conform": GRANTS}, data=None, supervision=never) as host:
+            yield await host.ready("conform")
+    else:
+        async with connect_extension(words, id="conform", grants=GRANTS, dialect=dialect) as extension:
+            yield extension
+
+
+async def main(words: list[str]) -> None:
+    async with open_extension(words) as extension:
         outcome: dict[str, Any] = {}
-        while (order := await extension.call_tool_json("conform_next", {"outcome": outcome}))["do"] != "stop":
+        while True:
+            order = read_order(await extension.call_tool_json("conform_next", {"outcome": outcome}))
+            if order["do"] == "stop":
+                return
             try:
                 outcome = await carry_out(extension, order)
             except BecketError as error:

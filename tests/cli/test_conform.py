@@ -112,3 +112,13 @@ def test_a_wrong_command_line_is_explained(words: tuple[str, ...], hint: str) ->
 
     assert done.returncode == 2
     assert hint in done.stderr
+
+
+@pytest.mark.parametrize("dialect", ["native", "nexo", "mcp"])
+def test_a_correct_host_of_any_dialect_passes(dialect: str) -> None:
+    chosen = {"native": "NH-HS-001", "nexo": "NEXH-RQ-003", "mcp": "MCPH-TL-002"}[dialect]
+
+    done = becket("conform", "--dialect", dialect, "--host", "--case", chosen, "--", *program(dialect, Role.HOST, {}))
+
+    assert "1 pass, 0 tolerated, 0 fail, 0 not offered" in done.stderr
+    assert done.returncode == 0
