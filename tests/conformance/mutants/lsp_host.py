@@ -6,7 +6,7 @@ from typing import Any
 
 from small_server import unknown  # type: ignore[import-not-found]
 
-from small_host import DEFECTS, Call, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
+from small_host import DEFECTS, SHUTDOWN_TIMEOUT, Call, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
 
 CAPABILITIES = {"workspace": {"configuration": True}, "window": {"workDoneProgress": True}}
 
@@ -47,7 +47,7 @@ class LspHost(SmallHost):
             self.write({"method": "exit"})
             return
         try:
-            self.call("shutdown", None, 0.5)
+            self.call("shutdown", None, SHUTDOWN_TIMEOUT)
             self.write({"method": "exit"})
         except CallFailed:
             pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from small_host import DEFECTS, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
+from small_host import DEFECTS, SHUTDOWN_TIMEOUT, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
 
 HOOKS = ("before_message", "after_message", "before_tool_call", "after_tool_call")
 
@@ -43,7 +43,7 @@ class NexoHost(SmallHost):
 
     def request_shutdown(self) -> None:
         try:
-            self.call("shutdown", {"reason": "client shutdown"}, 0.5, id=0)
+            self.call("shutdown", {"reason": "client shutdown"}, SHUTDOWN_TIMEOUT, id=0)
         except CallFailed:
             pass
 

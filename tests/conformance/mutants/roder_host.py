@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from small_host import DEFECTS, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
+from small_host import DEFECTS, SHUTDOWN_TIMEOUT, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
 
 EXPECTED = {"protocolVersion": "0.2.0", "extensionId": "conform", "manifestChecksum": "676c10d6a626edb3"}
 SCHEMA = {"type": "object"}
@@ -61,7 +61,7 @@ class RoderHost(SmallHost):
 
     def request_shutdown(self) -> None:
         try:
-            self.call("extension/shutdown", {}, 0.5)
+            self.call("extension/shutdown", {}, SHUTDOWN_TIMEOUT)
         except CallFailed:
             pass
 

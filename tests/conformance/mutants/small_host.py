@@ -18,6 +18,7 @@ from typing import Any
 from small_server import DEFECTS, Call, Message, SmallServer, unknown  # type: ignore[import-not-found]
 
 FOREVER = 600.0  # seconds
+SHUTDOWN_TIMEOUT = 2.0  # seconds
 LARGEST = 4 * 1024 * 1024  # bytes of a frame
 HEADER_END = re.compile(rb"\r\n\r\n" if DEFECTS.has("needs carriage returns") else rb"\r?\n\r?\n")
 HEADER_LINE = re.compile(rb"\r?\n")

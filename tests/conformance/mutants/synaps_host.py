@@ -6,7 +6,7 @@ from typing import Any
 
 from small_server import Rejected, unknown  # type: ignore[import-not-found]
 
-from small_host import DEFECTS, Call, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
+from small_host import DEFECTS, SHUTDOWN_TIMEOUT, Call, CallFailed, Message, SmallHost  # type: ignore[import-not-found]
 
 
 class SynapsHost(SmallHost):
@@ -42,7 +42,7 @@ class SynapsHost(SmallHost):
 
     def request_shutdown(self) -> None:
         try:
-            self.call("shutdown", None, 0.5)
+            self.call("shutdown", None, SHUTDOWN_TIMEOUT)
         except CallFailed:
             pass
 
