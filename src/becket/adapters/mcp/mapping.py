@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Struct, field
 
 from becket.adapters.mcp.client_handshake import McpServerInfo, client_handshake
-from becket.adapters.mcp.messages.base import find_progress_token
+from becket.adapters.mcp.messages.base import EmptyMessage, find_progress_token
 from becket.adapters.mcp.messages.content import Content, TextContent, join_text
+from becket.adapters.mcp.messages.lifecycle import PING
 from becket.adapters.mcp.messages.notifications import (
     LOG_MESSAGE,
     PROGRESS,
@@ -290,9 +291,13 @@ def decode_log(params: Any, state: LinkState) -> LogRecord:
 
 def build_ping_handler() -> Registry:
     """Returns the handler of `ping`, to which every client must respond."""
-    from becket.adapters.mcp.client.callbacks import ClientCallbacks
+    methods = Registry()
 
-    return ClientCallbacks().methods()
+    @methods.handle(PING)
+    def respond(params: EmptyMessage | None) -> EmptyMessage:
+        return EmptyMessage()
+
+    return methods
 
 
 MAPPING: Final = ContractMapping(
