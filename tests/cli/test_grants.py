@@ -94,7 +94,7 @@ def test_the_prompt_shows_the_command_the_folder_and_the_variables(tmp_path: Pat
     assert done.exit_code == ExitCode.DENIED
     assert f"{root}/notes/notes.py" in done.stderr
     assert f"it runs in the folder {root}/notes" in done.stderr
-    assert "it asks for the variable GITHUB_TOKEN, which looks like a secret" in done.stderr
+    assert "it requests the variable GITHUB_TOKEN, which looks like a secret" in done.stderr
 
 
 def test_without_names_all_requested_permissions_are_granted(root: Path, data: Path) -> None:

@@ -296,7 +296,7 @@ def test_the_user_is_prompted_before_an_extension_runs_for_the_first_time(
 def test_the_user_is_also_prompted_for_an_extension_without_requests(root: Path) -> None:
     with Terminal([*BECKET, "run", str(root), "--no-data"], columns=200) as terminal:
         terminal.expect("quiet 1.0.0 wants to run")
-        terminal.expect("it asks for no permission")
+        terminal.expect("it requests no permission")
         terminal.expect("agree? [y/N]")
         terminal.enter("n")
         terminal.expect("quiet: refused")
@@ -363,7 +363,7 @@ def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_termina
             | quiet       ready            0
             |
             |asked 1.0.0 wants to run:
-            |~it asks for the permission memory.read
+            |~it requests the permission memory.read
             |agree? [y/N]
         """)
         assert not terminal.has_echo
@@ -382,7 +382,7 @@ def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_termina
             | quiet       ready            1
             |
             |asked 1.0.0 wants to run:
-            |~it asks for the permission memory.read
+            |~it requests the permission memory.read
             |agree? [y/N] y
         """)
         terminal.enter("")
@@ -441,7 +441,7 @@ def test_a_prompt_that_is_higher_than_the_terminal_is_written_above_the_table(tm
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read", "memory.write"])
     with Terminal([*BECKET, "run", str(root), "--no-data"], rows=8) as terminal:
         terminal.expect_seen("""
-            |it asks for the permission memory.write
+            |it requests the permission memory.write
             |
             | extension   state     calls/s   latency   restarts   note
             | ──~

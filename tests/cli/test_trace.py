@@ -423,7 +423,7 @@ def test_differences_are_reported_with_both_values(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
-        "entry 2: the answer to 1 at /result: it is another",
+        "entry 2: the response to 1 at /result: it is another",
         "  recorded: [1,2]",
         "  received: [1]",
     ]

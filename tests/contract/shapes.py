@@ -32,7 +32,7 @@ REQUESTS = {
     "config.set": Shape("config", "set", "saved"),
     "config.subscribe": Shape("config", "subscribe", "subscribed"),
 }
-TOLD = {
+NOTIFIED = {
     "provider.stream.event": Shape("provider-events", "params"),
     "command.output": Shape("command-output", "params"),
     "task.start": Shape("tasks", "start"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.contract.shapes import REQUESTS, TOLD
+from tests.contract.shapes import NOTIFIED, REQUESTS
 from tools.sdk.openrpc import FILE, OWN_ERRORS, build_document
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
@@ -34,7 +34,7 @@ def test_every_request_and_notification_of_the_contract_is_named() -> None:
     assert [entry["name"] for entry in DOCUMENTED] == [method.name for method in METHODS]
     assert [entry["name"] for entry in DOCUMENT["x-notifications"]] == [received.name for received in NOTIFICATIONS]
     assert set(REQUESTS) == {method.name for method in METHODS}
-    assert set(TOLD) == {received.name for received in NOTIFICATIONS}
+    assert set(NOTIFIED) == {received.name for received in NOTIFICATIONS}
     assert set(OWN_ERRORS) <= set(REQUESTS)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from examples.extensions.notes.notes import Notes
-from tests.contract.shapes import REQUESTS, TOLD
+from tests.contract.shapes import NOTIFIED, REQUESTS
 from tests.docs.pages import ROOT
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
@@ -51,15 +51,15 @@ def code(text: object) -> str:
 # -- methods
 
 
-def render_asked_of_extensions() -> str:
+def render_extension_methods() -> str:
     served = [method for method in METHODS if method.direction == "to-extension"]
     return render(
-        ["method", "in `schemas/`", "answer within", "what for"],
+        ["method", "in `schemas/`", "response within", "what for"],
         [[code(it.name), where(REQUESTS[it.name]), patience_of(it), it.summary] for it in served],
     )
 
 
-def render_asked_of_hosts() -> str:
+def render_host_methods() -> str:
     served = [method for method in METHODS if method.direction == "to-host"]
     return render(
         ["method", "in `schemas/`", "needs", "what for"],
@@ -69,8 +69,11 @@ def render_asked_of_hosts() -> str:
 
 def render_notifications() -> str:
     return render(
-        ["notification", "in `schemas/`", "told to the", "what for"],
-        [[code(it.name), where(TOLD[it.name]), it.direction.removeprefix("to-"), it.summary] for it in NOTIFICATIONS],
+        ["notification", "in `schemas/`", "sent to the", "what for"],
+        [
+            [code(it.name), where(NOTIFIED[it.name]), it.direction.removeprefix("to-"), it.summary]
+            for it in NOTIFICATIONS
+        ],
     )
 
 
@@ -105,7 +108,7 @@ EVENTS = {
 }
 
 
-def told_by(event: HookEvent) -> list[str]:
+def members_of(event: HookEvent) -> list[str]:
     """Returns the members that an event of this kind fills, its kind excepted."""
     filled = [name for name in event.__struct_fields__[1:] if getattr(event, name) is not None]
     members = ", ".join(event.data or ())
@@ -114,13 +117,13 @@ def told_by(event: HookEvent) -> list[str]:
 
 def render_hooks() -> str:
     return render(
-        ["hook", "needs", "may name a tool", "tells", "answers besides `continue`"],
+        ["hook", "needs", "may name a tool", "members", "results besides `continue`"],
         [
             [
                 code(kind),
                 code(rule.permission),
                 "yes" if rule.takes_tool_filter else "no",
-                ", ".join(code(name) for name in told_by(EVENTS[kind])),
+                ", ".join(code(name) for name in members_of(EVENTS[kind])),
                 ", ".join(code(action.__struct_config__.tag) for action in rule.actions[1:]),
             ]
             for kind, rule in HOOKS.items()
@@ -174,7 +177,7 @@ MEANT = {
     "credit": "`credit` beside them and `$/credit {id, n}`: how many events may be sent ahead",
     "ping": "`$/ping`: a request to which the reader responds with null at once",
     "log": "`$/log {level, logger, message}`: a line for the host's log",
-    "no_params": "`no_params` beside them: tells absent params from an empty object",
+    "no_params": "`no_params` beside them: distinguishes absent params from an empty object",
 }
 
 
@@ -219,12 +222,12 @@ def definitions_of(schema: Any) -> str:
 
 
 CODES = {
-    EXIT_STOPPED: "its host ended it: said `shutdown`, closed its stdin, sent SIGTERM or SIGINT, or is gone itself",
-    1: "an exception that nobody caught; Python has written it to stderr",
+    EXIT_STOPPED: "its host ended it: by `shutdown`, the end of stdin, SIGTERM or SIGINT, or because the host is gone",
+    1: "an uncaught exception, which Python has written to stderr",
     EXIT_USAGE: "there is no host: it was started by hand in a terminal, or has no stdout",
-    EXIT_PROTOCOL_ERROR: "what came in on stdin was no message of the protocol",
-    EXIT_STOP_TIMEOUT: "its end took longer than five seconds, or 1.5 seconds where the host is gone",
-    EXIT_REFUSED: "its host is none that it can serve; stderr says why",
+    EXIT_PROTOCOL_ERROR: "the input on stdin was not a message of the protocol",
+    EXIT_STOP_TIMEOUT: "its shutdown took longer than five seconds, or 1.5 seconds after the host was gone",
+    EXIT_REFUSED: "it cannot serve this host; stderr has the reason",
 }
 
 
@@ -247,8 +250,8 @@ def render_explanation() -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "asked of extensions": render_asked_of_extensions,
-    "asked of hosts": render_asked_of_hosts,
+    "methods of extensions": render_extension_methods,
+    "methods of hosts": render_host_methods,
     "notifications": render_notifications,
     "hooks": render_hooks,
     "permissions": render_permissions,

@@ -16,7 +16,7 @@ from becket.host.timeouts import DEFAULT_TIMEOUTS
 from becket.limits import DEFAULT_LIMITS, MIB
 from becket.methods.descriptors import Method, Notification
 
-__all__ = ["PARTS", "render_abilities", "render_files", "render_habits", "render_links", "render_own_words"]
+__all__ = ["PARTS", "render_abilities", "render_files", "render_host_defaults", "render_links", "render_own_methods"]
 
 SHOWN: list[Dialect] = [NATIVE, *(one for name in ADAPTERS if (one := DIALECTS[name]).load_mapping is not None)]
 FRAMINGS = {ContentLength: "Content-Length", JsonLines: "JSON Lines", LengthPrefixed: "length prefix"}
@@ -48,7 +48,7 @@ def table(headers: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 # -- features
 
 
-def can_say(dialect: Dialect, names: Sequence[str]) -> bool:
+def supports(dialect: Dialect, names: Sequence[str]) -> bool:
     if dialect.load_mapping is None:
         return True
     mapping = dialect.load_mapping()
@@ -56,20 +56,20 @@ def can_say(dialect: Dialect, names: Sequence[str]) -> bool:
 
 
 def can_cancel(dialect: Dialect) -> bool:
-    phrases = () if dialect.load_mapping is None else dialect.load_mapping().methods.values()
-    return dialect.cancellation is not None or any(phrase.cancel_method is not None for phrase in phrases)
+    methods = () if dialect.load_mapping is None else dialect.load_mapping().methods.values()
+    return dialect.cancellation is not None or any(method.cancel_method is not None for method in methods)
 
 
 def can_report(dialect: Dialect) -> bool:
-    phrases = () if dialect.load_mapping is None else dialect.load_mapping().methods.values()
-    return dialect.progress is not None or any(phrase.encode_progress is not None for phrase in phrases)
+    methods = () if dialect.load_mapping is None else dialect.load_mapping().methods.values()
+    return dialect.progress is not None or any(method.encode_progress is not None for method in methods)
 
 
 def render_abilities() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for who, abilities in (("host", TO_EXTENSION), ("extension", TO_HOST)):
             for what, names in abilities.items():
-                yield who, what, *(yes(can_say(dialect, names)) for dialect in SHOWN)
+                yield who, what, *(yes(supports(dialect, names)) for dialect in SHOWN)
         yield "both", "cancel a call", *(yes(can_cancel(dialect)) for dialect in SHOWN)
         yield "both", "report progress", *(yes(can_report(dialect)) for dialect in SHOWN)
         yield "both", "deadlines, flow control, pings", *(yes(bool(dialect.features)) for dialect in SHOWN)
@@ -81,7 +81,7 @@ def yes(value: bool) -> str:
     return "yes" if value else ""
 
 
-def render_own_words() -> str:
+def render_own_methods() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for dialect in SHOWN[1:]:
             own = ", ".join(f"`{name}`" for name in find_own(dialect))
@@ -136,7 +136,7 @@ def framing_of(dialect: Dialect) -> str:
 # -- host defaults
 
 
-def render_habits() -> str:
+def render_host_defaults() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for dialect in SHOWN:
             defaults = dialect.host_defaults
@@ -201,9 +201,9 @@ def names(given: Sequence[str]) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "who can do what": render_abilities,
-    "own words of dialects": render_own_words,
+    "features of dialects": render_abilities,
+    "methods of dialects": render_own_methods,
     "links of dialects": render_links,
-    "habits of dialects": render_habits,
+    "host defaults of dialects": render_host_defaults,
     "files of dialects": render_files,
 }

@@ -58,7 +58,7 @@ def render_protocol_errors() -> str:
     return render_classes([kind for kind, _ in walk(ProtocolError)])
 
 
-def render_answers() -> str:
+def render_response_errors() -> str:
     return render_classes([kind for kind, _ in walk(RpcError)])
 
 
@@ -68,7 +68,7 @@ def render_outcomes() -> str:
 
 
 def render_classes(kinds: list[type[BecketError]]) -> str:
-    rows = [f"| {name_of(kind)} | {describe_fields(kind)} | {said_of(kind)} |" for kind in kinds]
+    rows = [f"| {name_of(kind)} | {describe_fields(kind)} | {describe_class(kind)} |" for kind in kinds]
     return "\n".join(["| class | fields | meaning |", "|---|---|---|", *rows, ""])
 
 
@@ -101,7 +101,7 @@ def fields_of(kind: type[BecketError]) -> list[str]:
     ]
 
 
-def said_of(kind: type[BecketError]) -> str:
+def describe_class(kind: type[BecketError]) -> str:
     return " ".join((kind.__doc__ or "").split())
 
 
@@ -127,7 +127,7 @@ def render_children() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "tree of errors": render_tree,
     "protocol errors": render_protocol_errors,
-    "answers": render_answers,
+    "error responses": render_response_errors,
     "outcomes": render_outcomes,
     "codes": render_codes,
     "reasons": render_reasons,

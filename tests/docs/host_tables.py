@@ -68,7 +68,7 @@ OPTIONS = {
 }
 
 # For subscribing to whatever is below them.
-NOT_TOLD = (HostEvent, ExtensionEvent)
+ABSTRACT = (HostEvent, ExtensionEvent)
 
 RESTART = {
     "strategy": "`never`, `immediate` (without a delay) or `exponential`",
@@ -123,7 +123,7 @@ def render_events() -> str:
     rows = [
         [f"`{kind.__name__}`", ", ".join(own_fields(kind)), " ".join((kind.__doc__ or "").split())]
         for kind in walk(HostEvent)
-        if kind not in NOT_TOLD
+        if kind not in ABSTRACT
     ]
     return render(["event", "fields", "meaning"], rows)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
-from tests.contract.shapes import REQUESTS, TOLD
+from tests.contract.shapes import NOTIFIED, REQUESTS
 
 from becket.json_schema.files import load_schema, schema_names
 
@@ -21,7 +21,7 @@ def check_message(message: dict[str, Any], method: str) -> None:
     check_value(message, "envelope")
     if "error" in message:
         return
-    shape = REQUESTS[method] if "id" in message else TOLD[method]
+    shape = REQUESTS[method] if "id" in message else NOTIFIED[method]
     if "method" not in message:
         if shape.result:
             check_value(message["result"], shape.schema, shape.result)

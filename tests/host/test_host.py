@@ -315,7 +315,7 @@ async def test_an_extension_without_requests_is_prompted_for_once_where_there_is
             async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=ask) as host:
                 await host.ready("quiet")
     assert len(asked) == 1
-    assert "it asks for no permission" in asked[0]
+    assert "it requests no permission" in asked[0]
     assert load_grants(tmp_path / "data" / "grants.toml")["quiet"].digest == digest_folder(folder).digest
 
 

@@ -60,7 +60,7 @@ def shown(console: Console, *events: Any) -> str:
         (SystemText("by the way"), "by the way\n"),
         (ErrorText("no"), "error: no\n"),
         (ProviderFailed("overloaded"), "error: overloaded\n"),
-        (ToolUse("1", "bash"), "asks for the tool bash\n"),
+        (ToolUse("1", "bash"), "calls the tool bash\n"),
         (Gap(3), "(3 events were dropped)\n"),
         (Usage({"tokens": 5}), ""),
         (CommandDone(), ""),

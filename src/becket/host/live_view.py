@@ -100,7 +100,7 @@ class LiveView:
             case Table():
                 self._print(build_table(event, is_terminal=self._is_terminal))
             case ToolUse(_, name):
-                self._print(plain(f"asks for the tool {name}", "dim"))
+                self._print(plain(f"calls the tool {name}", "dim"))
             case Gap(dropped):
                 self._print(plain(f"({dropped} events were dropped)", "dim"))
             case TaskStarted() | TaskUpdated() | TaskLogged() | TaskEnded():

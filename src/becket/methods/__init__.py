@@ -1,1 +1,1 @@
-"""Typed methods: descriptors, registries of handlers, and the errors that handlers answer with."""
+"""Typed methods: descriptors, registries of handlers, and the errors that handlers respond with."""

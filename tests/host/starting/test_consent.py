@@ -756,7 +756,7 @@ async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt
     assert [line for line in setup.prompts[1].splitlines() if line.startswith("since")] == [
         "since the last consent its files have changed: becket.toml (changed), \\x1b[2J.py (new), gone.py (removed)",
         f"since the last consent its command has changed, from: {python} {folder}/main.py",
-        "since the last consent it asks for more permissions: memory.write",
+        "since the last consent it requests more permissions: memory.write",
         "since the last consent it sets other variables: "
         "MODE (it was calm), NEW (new), NOTES_TOKEN (another value), PLACE (another value), OLD (no longer set)",
     ]

@@ -450,7 +450,7 @@ def test_an_extension_without_requests_is_prompted_for_where_there_is_a_prompt()
     admission = consent(decide_start(QUIET, FOUND, can_ask=True))
 
     assert (admission.permissions, admission.requested, admission.approved_digest) == ((), (), "")
-    assert "it asks for no permission" in admission.prompt_text
+    assert "it requests no permission" in admission.prompt_text
     assert "was not approved" in admission.build_refusal.because
     entry = admission.build_approval()
     assert entry == GrantEntry(digest=THESE)
@@ -581,10 +581,10 @@ def test_the_prompt_names_every_variable_outside_the_base_list_and_no_value_of_t
     prompt = consent(decide_start(CURIOUS, FOUND, variables=variables)).prompt_text
 
     assert prompt.splitlines()[1:] == [
-        "it asks for the permission memory.read",
-        "it asks for the variable AWS_SECRET_ACCESS_KEY, which looks like a secret",
-        "it asks for the variable EDITOR",
-        "it asks for the variable GITHUB_TOKEN, which looks like a secret",
+        "it requests the permission memory.read",
+        "it requests the variable AWS_SECRET_ACCESS_KEY, which looks like a secret",
+        "it requests the variable EDITOR",
+        "it requests the variable GITHUB_TOKEN, which looks like a secret",
         "it sets the variable RUST_LOG to info",
         "the host's configuration gives it the variables GIVEN",
         "inherit_environment gives it the variables EDITOR, LS_COLORS, SHELL_TOKEN",
@@ -793,8 +793,8 @@ def test_the_prompt_shows_the_whole_command_escaped() -> None:
         "notes 1.0.0 wants to run: /usr/bin/python3 -c 'print('\\x1b[2J')\\nagree? yes' ''",
         "it runs in the folder '/srv/my notes\\n', and loads code from there: -c",
         "its files have changed since they were approved",
-        "it asks for the permission memory.read",
-        "it asks for the variable MY_TOKEN, which looks like a secret",
+        "it requests the permission memory.read",
+        "it requests the variable MY_TOKEN, which looks like a secret",
         "agree?",
     ]
     assert prompt.replace("\n", "").isprintable()

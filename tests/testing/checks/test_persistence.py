@@ -26,7 +26,7 @@ def test_a_store_that_lasts_passes(folder: Path) -> None:
     [
         (lasting.AllowsSeveralProcesses, "a second opening of an open store was answered"),
         (lasting.CountsAnew, "was forgotten"),
-        (lasting.ForgetsKeysWhenItIsClosed, "opened again: the answer to a repeated `idem`"),
+        (lasting.ForgetsKeysWhenItIsClosed, "opened again: the result of a repeated `idem`"),
         (lasting.ForgetsChangesWhenItIsClosed, "opened again: the changes"),
         (lasting.ForgetsSharesWhenItIsClosed, "opened again: an append beyond the quota was answered"),
         (lasting.LosesTheOldestWhenItIsClosed, "lasting conversation"),

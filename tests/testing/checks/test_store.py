@@ -18,7 +18,7 @@ def test_the_store_in_memory_passes_check_store(seed: int) -> None:
 @pytest.mark.parametrize(
     ("factory", "complaint"),
     [
-        (broken.AcknowledgesWithoutAnId, "the answer has no id"),
+        (broken.AcknowledgesWithoutAnId, "the result has no id"),
         (broken.CountsForEachTime, "ids do not grow"),
         (broken.UsesItsOwnTime, "the time is not that of the clock"),
         (broken.SortsTags, "the record is not as it was appended"),
@@ -32,9 +32,9 @@ def test_the_store_in_memory_passes_check_store(seed: int) -> None:
         (broken.ExcludesTheUpperBound, "{'until_ms': 20}"),
         (broken.CutsBeforeItLooks, "a limit counts what fits"),
         (broken.HasNoPages, "limit 61, where a page is 60"),
-        (broken.TakesAnyNamespace, "query of the namespace '' was answered with []"),
+        (broken.TakesAnyNamespace, "query of the namespace '' returned []"),
         (broken.RaisesAnything, "query of the namespace '' raised OSError"),
-        (broken.ForgetsRepetitions, "the answer to a repeated `idem`"),
+        (broken.ForgetsRepetitions, "the result of a repeated `idem`"),
         (broken.RepeatsForAll, "conversation"),
         (broken.CountsCharacters, "append with too large content was answered"),
         (broken.StoresBeforeItChecks, "a record that was refused is there"),

@@ -89,7 +89,7 @@ def test_a_different_response_is_reported_with_both_values() -> None:
     play(replay, body(id=7, method="memory.append", params=MILK), body(id=1, result="lost"))
     replay.finish()
 
-    assert replay.differences == [Difference(4, "the answer to 1", "it is another", "/result", '"kept"', '"lost"')]
+    assert replay.differences == [Difference(4, "the response to 1", "it is another", "/result", '"kept"', '"lost"')]
 
 
 def test_an_error_instead_of_a_result_is_a_difference_of_two_members() -> None:
@@ -109,7 +109,7 @@ def test_a_missing_message_is_reported_and_its_response_is_not_sent() -> None:
     replay.skip_expected("it did not come within 5 s")
 
     assert play(replay) == []  # there is no request for this response
-    assert replay.expected == "the answer to 1"
+    assert replay.expected == "the response to 1"
     assert replay.differences == [
         Difference(2, "the call memory.append", "it did not come within 5 s", expected=NESTED[1].body.decode())  # type: ignore[union-attr]
     ]
@@ -131,7 +131,7 @@ def test_messages_that_are_missing_when_a_program_ends_are_reported() -> None:
     play(replay)
     replay.finish("the program has ended")
 
-    assert [one.message for one in replay.differences] == ["the call memory.append", "the answer to 1"]
+    assert [one.message for one in replay.differences] == ["the call memory.append", "the response to 1"]
     assert replay.is_done
 
 

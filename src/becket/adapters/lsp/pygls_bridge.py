@@ -61,7 +61,7 @@ class LanguageServerState(Enum):
     """State of a language server; decides which messages it accepts."""
 
     NEW = "the client has not sent `initialize` yet"
-    STARTING = "`initialize` has not been answered yet"
+    STARTING = "`initialize` has no response yet"
     READY = "it is at work"
     SHUT_DOWN = "the client has sent `shutdown`"
 

@@ -117,9 +117,9 @@ def describe_request(request: ConsentRequest) -> str:
     if request.changes is not None:
         lines += describe_changes(request.changes)
     lines += [f"it has the permission {name}" for name in request.held]
-    lines += [f"it asks for the permission {name}" for name in request.permissions]
+    lines += [f"it requests the permission {name}" for name in request.permissions]
     if not (request.held or request.permissions):
-        lines.append("it asks for no permission")
+        lines.append("it requests no permission")
     return "\n".join([*lines, *describe_variables(request.variables), "agree?"])
 
 
@@ -137,9 +137,9 @@ def describe_changes(changes: ConsentChanges) -> Iterator[str]:
     if changes.working_directory is not None:
         yield f"since the last consent it runs elsewhere, and no longer in {quote(changes.working_directory)}"
     if changes.added_permissions:
-        yield f"since the last consent it asks for more permissions: {', '.join(changes.added_permissions)}"
+        yield f"since the last consent it requests more permissions: {', '.join(changes.added_permissions)}"
     if changes.removed_permissions:
-        yield f"since the last consent it asks no longer for: {', '.join(map(quote, changes.removed_permissions))}"
+        yield f"since the last consent it no longer requests: {', '.join(map(quote, changes.removed_permissions))}"
     values = [(name, describe_value(before)) for name, before in changes.variables.items()]
     values += [(name, "no longer set") for name in changes.removed_variables]
     if values:
@@ -161,7 +161,7 @@ def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
 
     Values that a manifest sets are shown; those of the host never are."""
     for name in variables.passed:
-        yield f"it asks for the variable {name}{', which looks like a secret' if is_secret_name(name) else ''}"
+        yield f"it requests the variable {name}{', which looks like a secret' if is_secret_name(name) else ''}"
     for name, value in variables.set.items():
         loads = ": programs load code by it" if name in variables.dangerous else ""
         yield f"it sets the variable {quote_path(name)} to {quote(value)}{loads}"

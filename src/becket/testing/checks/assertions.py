@@ -29,4 +29,4 @@ def expect_error(kind: type[E], what: str, call: Callable[..., object], *argumen
         return refusal
     except Exception as problem:
         raise AssertionError(f"{what} raised {problem!r}, expected {kind.__name__}") from problem
-    raise AssertionError(f"{what} was answered with {truncate_repr(answer)}, expected {kind.__name__}")
+    raise AssertionError(f"{what} returned {truncate_repr(answer)}, expected {kind.__name__}")

@@ -18,7 +18,7 @@ def _check_values(factory: StoreFactory) -> None:
         first = store.set_config("notes", ConfigSet("mode", "é\n"))
         other = store.set_config("other", ConfigSet("mode", "theirs"))
         again = store.set_config("notes", ConfigSet(" mode ", ""))
-        expect(first.ok and other.ok and again.ok, "set_config: the answer is not ok")
+        expect(first.ok and other.ok and again.ok, "set_config: the result is not ok")
         revisions = [saved.revision or 0 for saved in (first, other, again)]
         expect(0 < revisions[0] < revisions[1] < revisions[2], f"set_config: revisions do not grow: {revisions}")
         expect_equal(
@@ -69,7 +69,7 @@ def _check_removing(factory: StoreFactory) -> None:
         )
         removed = store.remove_config("notes", " mode", if_revision=saved.revision)
         expect(
-            removed.ok and (removed.revision or 0) > (saved.revision or 0), f"remove_config: the answer is {removed}"
+            removed.ok and (removed.revision or 0) > (saved.revision or 0), f"remove_config: the result is {removed}"
         )
         expect_equal(
             store.get_config("notes", "mode"), ConfigValue(None, 0), "get_config: a key whose value was removed"
@@ -184,7 +184,7 @@ def _check_watching(factory: StoreFactory) -> None:
         late: list[str] = []
         store.watch(late.append)
         saved = store.set_config("notes", ConfigSet("a", "1"))
-        expect(saved.ok, "set_config: the answer is not ok where a watcher failed")
+        expect(saved.ok, "set_config: the result is not ok where a watcher failed")
         expect_equal(seen, [("notes", "1")], "watch: what a watcher finds when it is woken")
         store.set_config("notes", ConfigSet("a", "2", 0))
         expect_equal(len(seen), 1, "watch: a watcher was woken without a change")

@@ -24,9 +24,9 @@ def _check_append_results(factory: StoreFactory) -> None:
         ids: list[int] = []
         for time.now in (5, 5, 3, 9):
             answer = store.append(Append("notes", "text"))
-            expect(answer.ok, "append: the answer is not ok")
+            expect(answer.ok, "append: the result is not ok")
             expect_equal(answer.timestamp_ms, time.now, "append: the time is not that of the clock")
-            expect(answer.id is not None, "append: the answer has no id")
+            expect(answer.id is not None, "append: the result has no id")
             ids.append(answer.id or 0)
         expect_equal(ids, sorted(set(ids)), "append: ids do not grow")
 
@@ -177,9 +177,9 @@ def _check_repeated_appends(factory: StoreFactory) -> None:
     with opened(factory) as (store, time):
         first = store.append(Append("notes", "text", idem="k"))
         time.now += 1
-        expect_equal(store.append(Append("notes", "text", idem="k")), first, "append: the answer to a repeated `idem`")
+        expect_equal(store.append(Append("notes", "text", idem="k")), first, "append: the result of a repeated `idem`")
         expect_equal(
-            store.append(Append("notes", "changed", idem="k")), first, "append: the answer to a repeated `idem`"
+            store.append(Append("notes", "changed", idem="k")), first, "append: the result of a repeated `idem`"
         )
         expect_equal(contents_of(store), ["text"], "append: a repeated `idem` added or changed a record")
         store.append(Append("notes", "text", idem="K"))
@@ -248,7 +248,7 @@ def _check_handing_over(factory: StoreFactory) -> None:
         store.append_nowait(Append("notes", "text", idem="k"), again)
         store.append_nowait(Append("notes", "text", idem="k"), again)
         first, second = again.wait()
-        expect_equal(first, second, "append_nowait: the answer to a repeated `idem`")
+        expect_equal(first, second, "append_nowait: the result of a repeated `idem`")
         expect_equal(
             contents_of(store), ["text"], "append_nowait: the records after one whose `done` fails, and its repetition"
         )

@@ -97,7 +97,7 @@ def check_reopen(open_store: StoreOpener, path: Path) -> None:
         expect_equal(store.query(Query("notes")), records, "opened again: the records")
         expect_equal(len(store.query(Query("notes", "milk", until_ms=2_000))), 1, "opened again: what a query finds")
         expect_equal(
-            store.append(Append("notes", "other", idem="k")), first, "opened again: the answer to a repeated `idem`"
+            store.append(Append("notes", "other", idem="k")), first, "opened again: the result of a repeated `idem`"
         )
         expect_equal(store.get_config("notes", "mode"), ConfigValue("light", saved.revision), "opened again: a value")
         expect_equal(store.read_changes("notes", 0), changes, "opened again: the changes")
@@ -198,7 +198,7 @@ def check_namespace(store: Store, namespace: str, ids: list[int], report: CrashR
     expect_equal(numbers, [*range(len(found))], f"{namespace}: the records, in the order of the appends")
     if found:  # a caller without a result repeats the append
         again = store.append(Append(namespace, "again", idem=str(len(found) - 1)))
-        expect_equal(again.id, stored[-1], f"{namespace}: the answer to the last append, when it is repeated")
+        expect_equal(again.id, stored[-1], f"{namespace}: the result of the last append, when it is repeated")
 
 
 # -- power cuts

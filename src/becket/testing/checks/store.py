@@ -52,7 +52,7 @@ def run_check(what: str, check: Callable[..., None], *arguments: object) -> None
     except AssertionError:
         raise
     except Exception as problem:
-        raise AssertionError(f"{what}: the store raised {problem!r} where it should have answered") from problem
+        raise AssertionError(f"{what}: the store raised {problem!r} instead of returning a result") from problem
 
 
 # -- rules for the store as a whole

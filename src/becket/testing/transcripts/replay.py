@@ -217,7 +217,7 @@ def describe(message: Message) -> str:
         case NotificationMessage(method):
             return f"the notification {method}"
         case Success(id) | Failure(id):
-            return f"the answer to {id.decode(errors='replace')}"
+            return f"the response to {id.decode(errors='replace')}"
         case Batch(members):
             return f"a batch of {len(members)}"
         case _:

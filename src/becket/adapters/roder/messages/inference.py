@@ -207,7 +207,7 @@ class InferenceEventParams(Struct, frozen=True, rename="camel"):
 
 
 INFERENCE_EVENT: Final = Notification(
-    "inference/event", InferenceEventParams, direction="to-host", summary="An event of an answer."
+    "inference/event", InferenceEventParams, direction="to-host", summary="An event of a response."
 )
 
 
