@@ -152,7 +152,7 @@ def render_host_defaults() -> str:
                 "for each start, writable" if defaults.writes_in_root else "read-only",
             )
 
-    headers = ["dialect", "first exchange", "a tool's call", "restarts", "environment", "runs in", "copy of its files"]
+    headers = ["dialect", "handshake", "a tool's call", "restarts", "environment", "runs in", "copy of its files"]
     return table(headers, rows())
 
 

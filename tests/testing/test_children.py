@@ -18,8 +18,9 @@ def test_a_child_that_does_not_exist_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_every_child_has_a_description(name: str) -> None:
+def test_every_child_has_a_description_of_one_line(name: str) -> None:
     assert CHILDREN[name].endswith(".")
+    assert "\n" not in CHILDREN[name]
 
 
 @pytest.mark.process

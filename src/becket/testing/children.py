@@ -319,8 +319,7 @@ def writes_to_stdout(encoded: str, rest: str = "") -> None:
 
 @program
 def floods_stderr(size: str = "4000000", kind: str = "lines") -> None:
-    """Writes this many bytes to stderr before each response: in `lines`, `unbroken`, or with carriage `returns`
-    only."""
+    """Writes this many bytes to stderr before each response: in `lines`, `unbroken`, or with carriage `returns`."""
     pattern = {"lines": b"a" * 79 + b"\n", "unbroken": b"a" * 80, "returns": b"50 % done...\r"}[kind]
     while True:
         request = read_request()
