@@ -30,15 +30,15 @@ def write(message):
     sys.stdout.buffer.flush()
 
 
-def answer(requested, result):
+def respond(requested, result):
     write({"id": requested["id"], "result": result})
 
 
-def tell(method, params):
+def notify(method, params):
     write({"method": method, "params": params})
 
 
-def ask(number, method, params):
+def call(number, method, params):
     write({"id": number, "method": method, "params": params})
     while True:
         message = read()
@@ -64,21 +64,21 @@ def serve(requested):
         case "tool.call":
             if params["name"] == "crash":
                 os._exit(3)
-            answer(requested, {"content": json.dumps(params["input"])})
+            respond(requested, {"content": json.dumps(params["input"])})
         case "provider.stream":
             for word in ("good ", "day"):
-                tell("provider.stream.event", {"event": {"type": "text", "delta": word}})
-            tell("provider.stream.event", {"type": "done"})
-            answer(requested, {"content": [{"type": "text", "text": "good day"}]})
+                notify("provider.stream.event", {"event": {"type": "text", "delta": word}})
+            notify("provider.stream.event", {"type": "done"})
+            respond(requested, {"content": [{"type": "text", "text": "good day"}]})
         case "command.invoke":
             output = {"request_id": params["request_id"], "kind": "text", "content": " ".join(params["args"])}
-            tell("task.start", {"id": "1", "label": "Working"})
-            tell("command.output", output)
-            tell("task.done", {"id": "1"})
-            answer(requested, None)
-            tell("command.output", {"request_id": params["request_id"], "kind": "done"})
+            notify("task.start", {"id": "1", "label": "Working"})
+            notify("command.output", output)
+            notify("task.done", {"id": "1"})
+            respond(requested, None)
+            notify("command.output", {"request_id": params["request_id"], "kind": "done"})
         case "hook.handle":
-            answer(requested, {"action": "block", "reason": params["kind"]})
+            respond(requested, {"action": "block", "reason": params["kind"]})
         case "shutdown":
             sys.exit(0)  # without a response, as many do
         case _:
@@ -87,7 +87,7 @@ def serve(requested):
 
 def notes():
     requested = read()
-    answer(requested, {"protocol_version": 1, "capabilities": {"tools": TOOLS, "providers": PROVIDERS, "hooks": True}})
+    respond(requested, {"protocol_version": 1, "capabilities": {"tools": TOOLS, "providers": PROVIDERS, "hooks": True}})
     while True:
         serve(read())
 
@@ -95,18 +95,18 @@ def notes():
 def remembers():
     requested = read()
     own = requested["params"]["plugin_id"]
-    ask(1, "memory.append", {"namespace": own, "content": "while starting"})
-    found = ask(2, "memory.query", {"namespace": own})
+    call(1, "memory.append", {"namespace": own, "content": "while starting"})
+    found = call(2, "memory.query", {"namespace": own})
     tool = {**TOOLS[0], "description": found["records"][0]["content"]}
-    answer(requested, {"protocol_version": 1, "capabilities": {"tools": [tool]}})
+    respond(requested, {"protocol_version": 1, "capabilities": {"tools": [tool]}})
     while True:
         serve(read())
 
 
-def tells():
+def reports_its_start():
     requested = read()
     about = {"cwd": os.getcwd(), "params": requested["params"], "env": sorted(os.environ)}
-    answer(
+    respond(
         requested, {"protocol_version": 1, "capabilities": {"capabilities": [{"kind": "k", "name": json.dumps(about)}]}}
     )
     while True:
@@ -117,8 +117,8 @@ def logs():
     sys.stderr.write("WARNING:notes.index:the index is old\nplain words\nERROR:notes:\x1b[2Jred\n")
     sys.stderr.flush()
     requested = read()
-    tell("$/log", {"level": "error", "logger": "notes", "message": "first\nsecond \x1b[0m"})
-    answer(requested, {"protocol_version": 1, "capabilities": []})
+    notify("$/log", {"level": "error", "logger": "notes", "message": "first\nsecond \x1b[0m"})
+    respond(requested, {"protocol_version": 1, "capabilities": []})
     while True:
         serve(read())
 
@@ -149,12 +149,12 @@ def prints():
 
 
 def of_tomorrow():
-    answer(read(), {"protocol_version": 2, "capabilities": {"rooms": []}})
+    respond(read(), {"protocol_version": 2, "capabilities": {"rooms": []}})
     time.sleep(60)
 
 
 def forgets_itself():
-    answer(read(), {"protocol_version": 1, "capabilities": {"tools": [{**TOOLS[0], "name": ""}]}})
+    respond(read(), {"protocol_version": 1, "capabilities": {"tools": [{**TOOLS[0], "name": ""}]}})
     time.sleep(60)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from tests.peer.scripted import Message, Script, refusal, response
 
-from becket import Context, Peer
+from becket import Peer
 from becket.contract.handshake import FEATURES
 from becket.host.extension import Extension
 from becket.host.starting.connect import connect_extension_over
@@ -90,8 +90,3 @@ async def introduce(script: Script, result: object) -> Message:
     if declared and any(declared.values()):
         script.send(refusal(await script.receive(), -32601))
     return called
-
-
-def say_hello(params: Any, ctx: Context) -> Any:
-    """A handler that returns what it got."""
-    return params

@@ -69,7 +69,7 @@ async def test_an_extension_runs_in_its_folder_with_few_variables(
 ) -> None:
     monkeypatch.setenv("MY_SECRET", "x")
     with anyio.fail_after(60):
-        async with starting("tells", root=tmp_path, config={"a": 1}, env={"OWN": "1"}) as notes:
+        async with starting("reports_its_start", root=tmp_path, config={"a": 1}, env={"OWN": "1"}) as notes:
             about = json.loads(notes.capabilities[0].name)
     assert about["cwd"] == str(tmp_path)
     assert about["params"]["plugin_root"] == str(tmp_path)
@@ -81,7 +81,7 @@ async def test_an_extension_runs_in_its_folder_with_few_variables(
 
 async def test_a_folder_to_run_in_may_be_another_one(tmp_path: Path) -> None:
     with anyio.fail_after(60):
-        async with starting("tells", cwd=tmp_path) as notes:
+        async with starting("reports_its_start", cwd=tmp_path) as notes:
             about = json.loads(notes.capabilities[0].name)
     assert about["cwd"] == str(tmp_path)
     assert about["params"]["plugin_root"] is None

@@ -595,13 +595,13 @@ def test_a_subscribed_notification_goes_directly_to_its_subscriber() -> None:
 
 
 def test_subscribed_and_other_notifications_preserve_their_order() -> None:
-    class Taker(EventBuffer):
+    class Subscriber(EventBuffer):
         def on_notification(self, notification: NotificationMessage) -> None:
             seen.append(notification.method)
 
     connection = link()
     seen: list[object] = []
-    connection.set_receiver(Taker())
+    connection.set_receiver(Subscriber())
     connection.direct_handlers.add("tick", b"", append_json(seen))
     connection.receive(b"".join(frame(message) for message in (tick(1), notification("other"), tick(2))))
     assert seen == [b'{"n":1}', "other", b'{"n":2}']
