@@ -318,7 +318,7 @@ def test_a_prompt_without_a_decision_is_a_refusal(tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text(f'roots = ["{root}"]\ndata = false\nask = 0.1', encoding="utf-8")
     with Terminal([*BECKET, "run", "--config", str(tmp_path / "host.toml")]) as terminal:
         terminal.expect("agree? [y/N]")
-        terminal.expect("no answer: no")
+        terminal.expect("no decision in time: refused")
         assert terminal.end() == ExitCode.NOT_RUNNING
 
 

@@ -33,7 +33,7 @@ class CaseVerdict(StrEnum):
 
     PASS = "pass"
     TOLERATED = "tolerated"
-    """The specification asks for something else, and permits this."""
+    """The specification prefers something else, and permits this."""
     FAIL = "fail"
     NOT_OFFERED = "not offered"
     """The program lacks what the case needs; never counted as passed."""

@@ -1,9 +1,9 @@
 """Hook subscriptions of extensions, and running the subscribers of an event in order.
 
-Every extension that wants the event is consulted about what will really be used. If one modifies an input or replaces
-an output, the others are consulted about that too, those before it once more, until all have seen the same; `block`
-wins over everything. Hooks fail open: one that does not respond in time, fails, or responds with something that its
-kind does not allow, is skipped, and the verdict lists it. A required one blocks instead.
+Every extension with a hook for the event is consulted about the final input or output. If one modifies an input or
+replaces an output, the others are consulted about that too, those before it once more, until all have seen the same;
+`block` wins over everything. Hooks fail open: one that does not respond in time, fails, or responds with something that
+its kind does not allow, is skipped, and the verdict lists it. A required one blocks instead.
 
 `hook_plan` decides who is consulted, and in which order; the contract decodes responses.
 """
@@ -90,7 +90,7 @@ class HookVerdict(Struct, frozen=True):
 
 
 RunHooks: TypeAlias = Callable[[HookEvent], Awaitable[HookVerdict]]
-"""Consults all extensions that want it about an event."""
+"""Consults all extensions with a hook for an event."""
 
 
 # -- the chain
@@ -149,7 +149,7 @@ class Chain:
         return self._verdict(withhold(self._event.kind, reason), self._by)
 
     async def _plan(self) -> tuple[str, ...]:
-        """Returns which extensions want the event in its current form."""
+        """Returns the extensions whose hooks match the event in its current form."""
         if self._planned is None:
             texts = self._hooks.texts(self._event.kind)
             if not texts or len(texts) * len(self._encoded.text) <= SEARCHED_INLINE:
@@ -160,7 +160,7 @@ class Chain:
 
     async def _consult(self, extension: str, *, can_confirm: bool) -> HookVerdict | None:
         if extension not in await self._plan():
-            return None  # an earlier extension has changed the event, which this one no longer wants
+            return None  # an earlier extension has changed the event, and the hook no longer matches
         reading = await self._consultation.consult(extension, self._event)
         self._seen.add(extension)
         if reading.crash is not None and reading.problem is None:

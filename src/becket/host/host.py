@@ -820,7 +820,7 @@ class Host:
         """Runs a tool that a model calls, as `call_tool` does. A confirmation is a block: a model cannot give it.
 
         Returns the content block with the result or the error for the model. An output of more than `MAX_TOOL_OUTPUT`
-        bytes is truncated, and says so."""
+        bytes is truncated, with a note."""
         return await self._use_tool(use, MAX_TOOL_OUTPUT, meta)
 
     async def _use_tool(self, use: ToolUse, most_output: int, meta: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -834,7 +834,7 @@ class Host:
     # -- hooks
 
     async def run_hooks(self, event: HookEvent, *, can_confirm: bool = True) -> HookVerdict:
-        """Consults the extensions that want it about something that is about to happen or has happened.
+        """Consults the extensions with a hook for an event that is about to happen or has happened.
 
         Unless `can_confirm`, as for what a model does on its own, a confirmation is a block."""
 

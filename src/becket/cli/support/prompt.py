@@ -44,14 +44,14 @@ def build_terminal_prompt(
             with anyio.move_on_after(timeout):
                 line = await (read or read_answer)(question)
                 return ANSWERS.get((line or "").lower())
-        print_message("no answer: no")
+        print_message("no decision in time: refused")
         return None
 
     return prompt
 
 
 def discard_typed() -> None:
-    """Discards keys that were typed before a question is shown: they do not answer it."""
+    """Discards keys that were typed before a prompt is shown: they are no decision."""
     import termios
 
     if sys.stdin.isatty():

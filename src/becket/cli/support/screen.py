@@ -141,7 +141,7 @@ class Screen:
         return None if prompt.has_ended else prompt.typed.strip()
 
     def leave(self, prompt: ConsolePrompt) -> None:
-        """Writes a question and its answer permanently above the table."""
+        """Writes a prompt and its response permanently above the table."""
         for line in [*prompt.lines[:-1], f"{prompt.lines[-1]} {ANSWER}{escape(prompt.typed)}"]:
             self._console.print(line, markup=False, soft_wrap=True)
         self._draw()
@@ -151,13 +151,13 @@ class Screen:
 
 
 class ConsolePrompt:
-    """A question and the text typed so far."""
+    """A prompt and the text typed so far."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.typed = ""
         self.is_done = False
-        self.has_ended = False  # end of input without an answer
+        self.has_ended = False  # end of input without a decision
 
     def take(self, keys: str) -> None:
         """Handles typed keys; an empty string is the end of input."""

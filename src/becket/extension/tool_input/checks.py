@@ -2,7 +2,7 @@
 
 msgspec ignores members that a class does not have. A model that calls a tool with an invented name must get an error,
 so the input is compared with the schema of the signature. In JSON Schema 3.0 is an integer, and the host accepts it;
-Python has two types, so it becomes an `int` where the schema wants one. Imported when an input did not fit, or holds
+Python has two types, so it becomes an `int` where the schema has one. Imported when an input did not fit, or holds
 classes.
 """
 
@@ -85,7 +85,7 @@ def resolve_reference(schema: Json, definitions: Json) -> Json:
 
 
 def coerce_integers(value: object, schema: Json, definitions: Json) -> Any:
-    """Returns a value in which numbers without a fraction are integers wherever the schema wants one."""
+    """Returns a value in which numbers without a fraction are integers wherever the schema has one."""
     root = [value]
     waiting: list[tuple[Any, Any, list[Json]]] = [(root, 0, flatten_alternatives([schema], definitions))]
     for holder, place, known in waiting:  # it grows: values may be nested more deeply than functions may call

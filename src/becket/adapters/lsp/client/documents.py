@@ -283,7 +283,7 @@ class TextDocument:
 
 
 def should_retry(error: RemoteError) -> bool:
-    """Returns whether the server has cancelled a request for diagnostics and wants it repeated."""
+    """Returns whether the server has cancelled a request for diagnostics and requests a retry."""
     data = error.data
     is_cancelled = error.code == types.LSPErrorCodes.ServerCancelled
     return is_cancelled and is_object(data) and data.get("retriggerRequest") is True
