@@ -24,11 +24,11 @@ def test_a_store_that_lasts_passes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("open_store", "complaint"),
     [
-        (lasting.AllowsSeveralProcesses, "a second opening of an open store was answered"),
+        (lasting.AllowsSeveralProcesses, "a second opening of an open store returned"),
         (lasting.CountsAnew, "was forgotten"),
         (lasting.ForgetsKeysWhenItIsClosed, "opened again: the result of a repeated `idem`"),
         (lasting.ForgetsChangesWhenItIsClosed, "opened again: the changes"),
-        (lasting.ForgetsSharesWhenItIsClosed, "opened again: an append beyond the quota was answered"),
+        (lasting.ForgetsSharesWhenItIsClosed, "opened again: an append beyond the quota returned"),
         (lasting.LosesTheOldestWhenItIsClosed, "lasting conversation"),
         (lasting.WritesWhenItIsClosed, "acknowledged"),
         (lasting.StoresTwice, "when it is repeated"),
