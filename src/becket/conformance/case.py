@@ -34,7 +34,6 @@ __all__ = ["ConformanceCase", "RoleSetup", "Suite", "list_suites", "load_suite",
 FOLDER: Final = Path(__file__).parent / "cases"
 SUITE_FILE: Final = "suite.toml"
 ENDS_LINK: Final = (
-    SendBody,
     SendBytes,
     CloseOutput,
     ExpectEnd,
@@ -99,6 +98,8 @@ class Suite(Struct, frozen=True, kw_only=True):
     setups: Mapping[Role, RoleSetup]
     has_version: bool = True
     """Whether each message has the member `jsonrpc`."""
+    skips_text: bool = False
+    """Whether peers of this dialect skip what is not JSON, so that it is tolerated."""
 
 
 def list_suites() -> list[str]:
@@ -136,6 +137,7 @@ def load_suite(dialect: str) -> Suite:
         cases=tuple(sorted(cases, key=lambda case: (case.role == Role.HOST, rank_family(head, case.family)))),
         setups={role: parse_setup(role, head.get(role, {})) for role in Role},
         has_version=head.get("has_version", True),
+        skips_text=head.get("skips_text", False),
     )
 
 
@@ -177,7 +179,8 @@ def parse_case(family: str, role: Role, table: Mapping[str, Any]) -> Conformance
     steps = parse_script(table["script"], role)
     variables = table.get("with", {})
     is_ready = table.get("start", "ready") == "ready"
-    may_end_link = any(isinstance(step, ENDS_LINK) for step in (*steps, *list_tolerated(steps)))
+    ends_link = ENDS_LINK if role is Role.EXTENSION else (*ENDS_LINK, SendBody)  # hosts give up on invalid messages
+    may_end_link = any(isinstance(step, ends_link) for step in (*steps, *list_tolerated(steps)))
     return ConformanceCase(
         id=table["id"],
         title=table["title"],

@@ -16,7 +16,7 @@ from becket.conformance.case import ConformanceCase, RoleSetup, Suite
 from becket.conformance.conversation import CaseConversation, Entry
 from becket.conformance.links import LinkFactory
 from becket.conformance.script import CheckAlive, ScriptStep
-from becket.conformance.session import CaseFailed, Session
+from becket.conformance.session import GRACE_SHARE, CaseFailed, Session
 from becket.conformance.wire_codec import JsonWire, WireCodec
 from becket.contract.json_narrowing import is_array, is_object
 
@@ -25,7 +25,6 @@ __all__ = ["CaseResult", "CaseVerdict", "Offers", "find_offers", "run_cases"]
 WORKERS: Final = 6  # a case waits most of its time
 STEP_TIMEOUT: Final = 5.0  # seconds for one expected message
 READY_TIMEOUT: Final = 10.0  # seconds for each message of the handshake, which includes the start of the program
-PROBE_SHARE: Final = 0.2  # of a timeout, for what a probe expects once the program has responded to a later request
 
 
 class CaseVerdict(StrEnum):
@@ -166,7 +165,7 @@ class Worker:
 
 
 def open_codec(suite: Suite) -> Any:
-    return open_wire(suite.codec, has_version=suite.has_version)
+    return open_wire(suite.codec, has_version=suite.has_version, skips_text=suite.skips_text)
 
 
 def find_offers(
@@ -188,7 +187,7 @@ def find_offers(
         session.run(setup.ready)
         names = set(list_offers(setup.offers, session.variables))
         for name, steps in setup.probes.items():
-            if name in wanted and passes_probe(session, steps, timeout * PROBE_SHARE):
+            if name in wanted and passes_probe(session, steps, timeout * GRACE_SHARE):
                 names.add(name)
         return Offers(frozenset(names))
     except CaseFailed as failure:
@@ -228,10 +227,10 @@ def walk_path(value: Any, path: Sequence[str]) -> Iterable[Any]:
         yield from walk_path(value[path[0]], path[1:])
 
 
-def open_wire(codec: str, *, has_version: bool = True) -> WireCodec:
+def open_wire(codec: str, *, has_version: bool = True, skips_text: bool = False) -> WireCodec:
     """Returns a new codec by its name in a suite: `cigen`, or a framing of JSON."""
     if codec == "cigen":
         from becket.conformance.cigen_wire import CigenWire
 
         return CigenWire()
-    return JsonWire(codec, has_version=has_version)
+    return JsonWire(codec, has_version=has_version, skips_text=skips_text)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.contract.json_narrowing import is_array, is_object
 from becket.framing import ContentLength, Framing, FramingFactory, JsonLines, LengthPrefixed, SkippedFrame
@@ -19,6 +20,7 @@ LIMITS: Final = DEFAULT_LIMITS.but(frame=64 * 1024 * 1024)
 FRAMINGS: Final[dict[str, FramingFactory]] = {
     "content-length": ContentLength,
     "json-lines": JsonLines,
+    "lenient-content-length": partial(ContentLength, strict=False),
     "length-prefixed": LengthPrefixed,
 }
 
@@ -29,14 +31,17 @@ class Received(Struct, frozen=True):
     text: str
     message: Any = None
     problem: str = ""
+    is_tolerated: bool = False
+    """Whether peers cope with the problem."""
 
 
 class JsonWire:
     """Framed JSON, with the same rules in both directions."""
 
-    def __init__(self, framing: str, *, has_version: bool = True) -> None:
+    def __init__(self, framing: str, *, has_version: bool = True, skips_text: bool = False) -> None:
         self._framing: Framing = FRAMINGS[framing](LIMITS)
         self._has_version = has_version
+        self._skips_text = skips_text
         self._has_failed = False
 
     def encode(self, message: Any) -> bytes:
@@ -59,7 +64,9 @@ class JsonWire:
             if isinstance(frame, SkippedFrame):
                 yield Received("", problem=str(frame.error))
             else:
-                yield parse_frame(bytes(frame), has_version=self._has_version)
+                received = parse_frame(bytes(frame), has_version=self._has_version)
+                is_skipped = self._skips_text and received.message is None
+                yield replace(received, is_tolerated=True) if is_skipped else received
         if self._framing.error is not None and not self._has_failed:
             self._has_failed = True
             yield Received("", problem=f"stdout is not framed: {self._framing.error}")
