@@ -1,15 +1,16 @@
 #!/bin/sh
-# An extension for nexo in the shell: a lamp with one tool. Requests are lines, and their id stands last.
+# An extension for nexo in the shell: a lamp with one tool. Requests are lines, with a number as id.
 
 state=off
 
 while IFS= read -r line; do
-    id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\)}$/\1/')
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    [ -n "$id" ] || continue # a notification, or not a message
     case $line in
     *'"method":"initialize"'*)
         result='{"tools":[{"name":"switch","description":"Switches the lamp."}]}'
         ;;
-    *'"method":"tools/call"'*)
+    *'"method":"tools/call"'*'"name":"switch"'*)
         if [ "$state" = off ]; then state=on; else state=off; fi
         result="{\"lamp\":\"$state\"}"
         ;;

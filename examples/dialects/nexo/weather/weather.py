@@ -145,14 +145,24 @@ def answer(method: str, params: Message) -> Any:
     raise Wrong(-32601, f"method not found: {method}")
 
 
+def parse(line: str) -> Message:
+    try:
+        message: Message = json.loads(line)
+    except ValueError:
+        return {}  # lines that are not messages are skipped
+    return message
+
+
 def main() -> None:
     print("weather is up", flush=True)  # a slip that hosts have to live with
     while True:
         line = "" if WAITING else sys.stdin.readline()
         if not WAITING and not line:
             return
-        message = WAITING.pop(0) if WAITING else json.loads(line)
+        message = WAITING.pop(0) if WAITING else parse(line)
         id, method = message.get("id"), message.get("method", "")
+        if id is None or not method:
+            continue  # a notification, or a response that nothing waits for
         params: Message = message.get("params") or {}
         if method == "shutdown":
             print(f"weather ends: {params.get('reason')}", file=sys.stderr, flush=True)

@@ -47,13 +47,20 @@ const asked = {
     services,
     manifestChecksum: fnv1a(manifest),
   }),
-  "tools/call": (params) => roll(params.arguments),
+  "tools/call": (params) =>
+    params.toolName === "roll" ? roll(params.arguments) : { content: `there is no tool ${params.toolName}`, isError: true },
   "extension/shutdown": () => ({}),
 };
 
 readline.createInterface({ input: process.stdin }).on("line", (line) => {
-  if (!line.trim()) return;
-  const { id, method, params } = JSON.parse(line);
+  let message;
+  try {
+    message = JSON.parse(line);
+  } catch {
+    return; // lines that are not messages are skipped
+  }
+  const { id, method, params } = message;
+  if (id === undefined || method === undefined) return; // an event, or a response
   const answer = asked[method]
     ? { result: asked[method](params) }
     : { error: { code: -32601, message: `unknown method ${method}` } };

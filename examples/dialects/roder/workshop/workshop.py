@@ -254,7 +254,11 @@ def take(message: Message) -> bool:
 def main() -> None:
     print("the workshop is open", file=sys.stderr)
     for line in sys.stdin:
-        if line.strip() and not take(json.loads(line)):
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue  # lines that are not messages are skipped
+        if not take(message):
             return
 
 

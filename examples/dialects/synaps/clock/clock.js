@@ -23,11 +23,13 @@ function split({ seconds }) {
 
 function answer({ method, params }) {
   if (method === "initialize") return { protocol_version: 1, capabilities: { tools } };
-  if (method === "tool.call") return split(params.input);
+  if (method === "tool.call" && params.name === "split") return split(params.input);
+  if (method === "tool.call") throw new Error(`no tool ${params.name}`);
   throw new Error(`method not found: ${method}`);
 }
 
 function take(message) {
+  if (message.id === undefined || message.method === undefined) return; // a notification, or a response
   try {
     send({ id: message.id, result: message.method === "shutdown" ? null : answer(message) });
   } catch (error) {

@@ -17,8 +17,10 @@ while true; do
     done
     [ "$length" -gt 0 ] || exit 0
     body=$(dd bs=1 count="$length" 2>/dev/null)
-    id=$(printf '%s' "$body" | sed 's/.*"id":\([0-9]*\)}$/\1/')
+    id=$(printf '%s' "$body" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
     case $body in
+    *'"result":'* | *'"error":'*) # a response
+        ;;
     *'"method":"initialize"'*)
         send "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocol_version\":1,\"capabilities\":[]}}"
         ;;
@@ -32,7 +34,7 @@ while true; do
         exit 0
         ;;
     *)
-        send "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":null}"
+        [ -z "$id" ] || send "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}"
         ;;
     esac
 done

@@ -187,6 +187,8 @@ def answer(method: str, params: Any) -> Any:
 
 def main() -> None:
     while message := receive():
+        if "method" not in message or "id" not in message:
+            continue  # a response that nothing waits for, or a notification
         if message["method"] == "shutdown":
             return  # without a response, as many do
         try:
