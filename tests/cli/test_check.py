@@ -70,7 +70,7 @@ def check(tmp_path: Path, change: str, *words: str) -> tuple[int, Findings]:
     """Returns the exit code and the findings for a program with a change."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + change + SERVE, encoding="utf-8")
-    done = here("check", "--json", "--timeout", "2", *words, "--", sys.executable, str(path))
+    done = here("check", "--json", "--timeout", "2", "--no-conformance", *words, "--", sys.executable, str(path))
     received = json.loads(done.stdout)
     dialect = words[words.index("--dialect") + 1] if "--dialect" in words else "native"
     return done.exit_code, received["reports"][dialect]["findings"]
@@ -109,7 +109,7 @@ def test_the_examples_pass(name: str) -> None:
     folder = EXTENSIONS / name
     program = ["node", "dice.js"] if name == "dice" else ["python3", f"{name}.py"]
 
-    done = here("check", "--folder", str(folder), "--", *program)
+    done = here("check", "--no-conformance", "--folder", str(folder), "--", *program)
 
     assert done.exit_code == ExitCode.DONE, done.output
     assert not [line for line in done.stdout.splitlines() if line.startswith(("warning", "error"))]
@@ -526,7 +526,7 @@ def test_a_program_that_echoes_its_input_is_not_an_extension() -> None:
 
 @pytest.mark.parametrize("program", ["no-such-program", __file__])
 def test_a_program_that_cannot_be_started_is_reported(program: str) -> None:
-    done = here("check", "--", program)
+    done = here("check", "--no-conformance", "--", program)
 
     assert done.exit_code == ExitCode.FAILED
     assert program in done.stdout
@@ -545,7 +545,7 @@ def test_auto_tries_every_dialect_and_selects_the_best(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "initialize = unknown" + SERVE, encoding="utf-8")
 
-    done = here("check", "--json", "--dialect", "auto", "--", sys.executable, str(path))
+    done = here("check", "--no-conformance", "--json", "--dialect", "auto", "--", sys.executable, str(path))
 
     received: dict[str, Any] = json.loads(done.stdout)
     assert done.exit_code == ExitCode.DONE
@@ -559,7 +559,7 @@ def test_auto_shows_the_detected_dialect(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + SERVE, encoding="utf-8")
 
-    done = here("check", "--dialect", "auto", "--", sys.executable, str(path))
+    done = here("check", "--no-conformance", "--dialect", "auto", "--", sys.executable, str(path))
 
     first = done.stdout.splitlines()[0]
     assert first.startswith("native: yes; synaps: yes; nexo: no;")
@@ -614,7 +614,7 @@ def test_a_program_may_stand_without_dashes(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + SERVE, encoding="utf-8")
 
-    assert here("check", sys.executable, "-X", "dev", str(path)).exit_code == ExitCode.DONE
+    assert here("check", "--no-conformance", sys.executable, "-X", "dev", str(path)).exit_code == ExitCode.DONE
 
 
 @pytest.mark.parametrize("dialect", ["native", "synaps", "nexo", "morphir", "lsp", "mcp", "plain"])
@@ -629,13 +629,13 @@ def test_options_behind_the_dashes_are_the_programs_own(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "assert sys.argv[1:] == ['--json', '-x']" + SERVE, encoding="utf-8")
 
-    assert here("check", "--", sys.executable, str(path), "--json", "-x").exit_code == ExitCode.DONE
+    assert here("check", "--no-conformance", "--", sys.executable, str(path), "--json", "-x").exit_code == ExitCode.DONE
 
 
 def test_on_a_terminal_the_report_has_colours(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "shutdown = unknown" + SERVE, encoding="utf-8")
-    with Terminal([*BECKET, "check", "--", sys.executable, str(path)]) as terminal:
+    with Terminal([*BECKET, "check", "--no-conformance", "--", sys.executable, str(path)]) as terminal:
         assert terminal.end() == ExitCode.DONE
 
     assert "\x1b[32mok" in terminal.raw

@@ -93,7 +93,9 @@ def write(tmp_path: Path, change: str = "") -> Path:
 
 
 def test_the_dialect_is_detected_and_not_confused_with_similar_ones(tmp_path: Path) -> None:
-    done = here("check", "--dialect", "auto", "--timeout", "2", "--", sys.executable, str(write(tmp_path)))
+    done = here(
+        "check", "--no-conformance", "--dialect", "auto", "--timeout", "2", "--", sys.executable, str(write(tmp_path))
+    )
 
     assert done.exit_code == ExitCode.DONE, done.output
     first = done.stdout.splitlines()[0]
@@ -108,7 +110,7 @@ def test_the_dialect_is_detected_and_not_confused_with_similar_ones(tmp_path: Pa
 def wrong(tmp_path: Path, change: str, dialect: str = "morphir", timeout: str = "2") -> list[tuple[str, str, str]]:
     """Returns the findings that are not ok: the check, the level and the message."""
     path = write(tmp_path, change)
-    words = ["check", "--json", "--dialect", dialect, "--timeout", timeout]
+    words = ["check", "--no-conformance", "--json", "--dialect", dialect, "--timeout", timeout]
     done = here(*words, "--", sys.executable, str(path))
     findings = json.loads(done.stdout)["reports"][dialect]["findings"]
     bad = [(one["check"], one["level"], one["text"]) for one in findings if one["level"] in ("warning", "error")]
@@ -211,7 +213,7 @@ def check_mcp(tmp_path: Path, change: str, *words: str) -> tuple[dict[str, str],
     """Returns the level of each case, and all calls that the server got."""
     program = tmp_path / "server.py"
     program.write_text(MCP.replace("CHANGE", change), encoding="utf-8")
-    done = here("check", "--json", "--dialect", "mcp", *words, "--", sys.executable, str(program))
+    done = here("check", "--no-conformance", "--json", "--dialect", "mcp", *words, "--", sys.executable, str(program))
     findings = json.loads(done.stdout)["reports"]["mcp"]["findings"]
     calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
     return {one["check"]: one["level"] for one in findings}, [call.strip() for call in calls]
@@ -254,7 +256,7 @@ def test_a_command_of_another_system_is_run_on_request() -> None:
     folder = str(DIALECT_EXAMPLES / "synaps" / "journal")
     words = ["--dialect", "synaps", "--folder", folder, "--command", "journal help", "--", "python3", "journal.py"]
 
-    done = here("check", "--json", *words)
+    done = here("check", "--no-conformance", "--json", *words)
 
     findings = json.loads(done.stdout)["reports"]["synaps"]["findings"]
     assert [one["level"] for one in findings if one["check"] == "commands"] == ["ok"]
@@ -287,7 +289,7 @@ def test_a_language_server_may_exit_with_1_when_its_stdin_ends_without_shutdown(
     program = tmp_path / "server.py"
     program.write_text(LSP.format(code=code), encoding="utf-8")
 
-    done = here("check", "--json", "--dialect", "lsp", "--", sys.executable, str(program))
+    done = here("check", "--no-conformance", "--json", "--dialect", "lsp", "--", sys.executable, str(program))
 
     findings = json.loads(done.stdout)["reports"]["lsp"]["findings"]
     assert [one["level"] for one in findings if one["check"] == "stdin"] == [level]
@@ -328,7 +330,17 @@ def serve(message):
     listed = '[[extensions]]\nname="a"\nconfig.style="dense"\nsource={type="process",command="x",env={MOOD="calm"}}\n'
     (tmp_path / "morphir.toml").write_text(listed, encoding="utf-8")
 
-    done = here("check", "--dialect", "morphir", "--folder", str(tmp_path), "--", sys.executable, str(program))
+    done = here(
+        "check",
+        "--no-conformance",
+        "--dialect",
+        "morphir",
+        "--folder",
+        str(tmp_path),
+        "--",
+        sys.executable,
+        str(program),
+    )
 
     assert done.exit_code == ExitCode.DONE, done.output
 
@@ -362,7 +374,7 @@ def test_the_model_of_a_provider_is_taken_from_the_manifest(tmp_path: Path) -> N
     (tmp_path / ".synaps-plugin" / "plugin.json").write_text(json.dumps({"extension": extension}), encoding="utf-8")
     command = ["--", sys.executable, "program.py"]
 
-    done = here("check", "--dialect", "synaps", "--folder", str(tmp_path), *command)
+    done = here("check", "--no-conformance", "--dialect", "synaps", "--folder", str(tmp_path), *command)
 
     assert done.exit_code == ExitCode.DONE, done.output
 
@@ -382,7 +394,7 @@ def test_of_dialects_that_others_have_added_those_of_extensions_are_tried(monkey
 def test_a_program_without_messages_is_not_an_extension() -> None:
     silent = ["--", sys.executable, "-c", "import sys; sys.stdin.read()"]
 
-    done = here("check", "--dialect", "auto", "--timeout", "0.3", *silent)
+    done = here("check", "--no-conformance", "--dialect", "auto", "--timeout", "0.3", *silent)
 
     assert done.exit_code == ExitCode.FAILED
     assert done.stderr == "not an extension: responds to none of these dialects\n"
@@ -395,6 +407,16 @@ def test_a_folder_with_several_manifests_gives_no_settings(tmp_path: Path) -> No
     )
     (tmp_path / "morphir.toml").write_text(lists, encoding="utf-8")
 
-    done = here("check", "--dialect", "morphir", "--folder", str(tmp_path), "--", sys.executable, str(program))
+    done = here(
+        "check",
+        "--no-conformance",
+        "--dialect",
+        "morphir",
+        "--folder",
+        str(tmp_path),
+        "--",
+        sys.executable,
+        str(program),
+    )
 
     assert done.exit_code == ExitCode.DONE, done.output

@@ -16,8 +16,6 @@ CHOSEN = ("--case", "N-FR-00*", "--timeout", "20")
 CORRECT = ("--", *program("native", Role.EXTENSION, {}))
 BROKEN = ("--", *program("native", Role.EXTENSION, {"flags": ["no lower case"]}))
 
-REPEATED = [['{"method": "$/progress", "params": {"value": 2}}', '{"params": {"value": 1}}']]
-
 pytestmark = pytest.mark.process
 
 
@@ -82,14 +80,6 @@ def test_a_program_that_cannot_be_started_has_its_exit_code() -> None:
 
     assert done.returncode == 5
     assert "/nowhere/program" in done.stderr
-
-
-def test_check_runs_the_cases_that_need_no_fault_on_request() -> None:
-    passed = becket("check", "--conformance", *CORRECT)
-    failed = becket("check", "--conformance", "--", *program("native", Role.EXTENSION, {"out": REPEATED}))
-
-    assert "ok      conformance   it passes the conformance cases that need no fault" in passed.stdout
-    assert "warning conformance   N-EV-005" in failed.stdout
 
 
 def test_cases_are_listed_without_a_program() -> None:

@@ -73,7 +73,12 @@ COLOURS = {
     metavar="LINE",
     help="Command of the extension to run, with arguments; default: one that is marked as read-only.",
 )
-@click.option("--conformance", is_flag=True, help="Also run the conformance cases that need no fault (native).")
+@click.option(
+    "--conformance/--no-conformance",
+    default=True,
+    show_default=True,
+    help="Also run the conformance cases of the dialect that a valid host could send.",
+)
 @click.option("--junit", type=FILE, metavar="FILE", help="Also write the findings to this file, as JUnit XML.")
 @click.option("--no-data", is_flag=True, help="No effect, as no data is ever saved; accepted as by other commands.")
 @json_option
@@ -94,8 +99,9 @@ def check(
     """Start CMD and check whether it is a valid extension: framing, handshake, responses, stray output, shutdown.
 
     Tools that are marked as read-only are called, one of the calls is cancelled, and a command that is marked as
-    read-only is run. CMD gets the environment that a host would give it. A manifest beside the program or in --folder
-    is used. The exit code is 1 if there is an error.
+    read-only is run. If there is no error so far, the conformance cases of the dialect follow: all that a valid host
+    could send, in about twenty processes. CMD gets the environment that a host would give it. A manifest beside the
+    program or in --folder is used. The exit code is 1 if there is an error.
 
     \b
     becket check -- python3 notes.py
@@ -106,12 +112,14 @@ def check(
     command = find_program(words, program)
     if timeout is None and dialect == AUTO:
         timeout = AUTO_TIMEOUT
-    request = CheckRequest(
-        command, id, folder, timeout, calls_tools=call_tools, line=split_line(line), conformance=conformance
-    )
+    request = CheckRequest(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
     names = list_dialects() if dialect == AUTO else [dialect]
     reports = {name: [*run_checks(name, request.build_subject(name))] for name in names}
     best = choose_dialect(reports)
+    if conformance and has_no_errors(reports[best]):
+        from becket.cli.support.conformance_check import check_conformance
+
+        reports[best] += check_conformance(best, request.build_subject(best))
     if junit is not None:
         from becket.cli.support.junit import write_junit
 
@@ -172,7 +180,6 @@ class CheckRequest:
         *,
         calls_tools: bool = False,
         line: tuple[str, ...] | None = None,
-        conformance: bool = False,
     ) -> None:
         self._command = command
         self._id = id
@@ -180,7 +187,6 @@ class CheckRequest:
         self._timeout = timeout
         self._calls_tools = calls_tools
         self._line = line
-        self._conformance = conformance
         self._folders = TemporaryFolders()
 
     def build_subject(self, dialect: str) -> CheckSubject:
@@ -219,7 +225,6 @@ class CheckRequest:
             calls_tools=self._calls_tools,
             line=self._line or find_read_only(() if manifest is None else manifest.commands),
             has_commands=manifest is not None and bool(manifest.commands),
-            runs_conformance=self._conformance,
         )
 
 

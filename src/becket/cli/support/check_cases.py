@@ -425,15 +425,15 @@ CALLS: Final = Case(
 )
 CONFORMANCE: Final = Case(
     id="conformance",
-    title="It passes the conformance cases that need no fault.",
+    title="It passes the conformance cases that a valid host could send.",
     needs="handshake",
     verdicts=(
-        Verdict(Observed.CLEAN, OK, "it passes the conformance cases that need no fault"),
+        Verdict(Observed.CLEAN, OK, "it passes {count} conformance cases{tolerated}"),
         Verdict(
-            Observed.ODDITY,
-            WARNING,
+            Observed.INVALID,
+            ERROR,
             "{case}: {title}: {problem}",
-            "`becket conform --case {case} -v -- CMD` shows the conversation",
+            "`becket conform {option}--case {case} -v -- CMD` shows the conversation",
         ),
     ),
 )
@@ -512,6 +512,7 @@ ADAPTER_CASES: Final = (
     STDOUT,
     FRAMING,
     GOODBYE,
+    CONFORMANCE,
 )
 """For programs of foreign systems; an adapter maps the requests of the contract to their protocol."""
 

@@ -11,7 +11,6 @@ from msgspec import Raw, ValidationError
 
 from becket._text import quote
 from becket.cli.support.check_cases import (
-    CONFORMANCE,
     RUN_ID,
     Case,
     CloseStdin,
@@ -23,7 +22,7 @@ from becket.cli.support.check_cases import (
     cases_of,
     judge,
 )
-from becket.cli.support.findings import CheckSubject, Finding, FindingLevel, describe_exit
+from becket.cli.support.findings import CheckSubject, Finding, describe_exit
 from becket.cli.support.probe import Probe, ProbeResponse
 from becket.cli.support.sample_inputs import sample_input
 from becket.contract.commands import decode_command_output_params
@@ -67,16 +66,7 @@ def run_checks(name: str, subject: CheckSubject) -> Iterator[Finding]:
 
 
 def check_own(dialect: Dialect, subject: CheckSubject) -> Iterator[Finding]:
-    """Runs the cases of one of becket's own dialects; those of the conformance suite only if nothing is wrong yet."""
-    is_clean = True
-    for finding in run_own_cases(dialect, subject):
-        is_clean &= finding.level not in (FindingLevel.ERROR, FindingLevel.WARNING)
-        yield finding
-    if is_clean and subject.runs_conformance and CONFORMANCE in cases_of(dialect.name):
-        yield from (judge(CONFORMANCE, seen) for seen in observe_conformance(subject))
-
-
-def run_own_cases(dialect: Dialect, subject: CheckSubject) -> Iterator[Finding]:
+    """Runs the cases of one of becket's own dialects."""
     start, first, *others = cases_of(dialect.name)
     try:
         with Probe(subject.command, dialect, env=subject.env, cwd=subject.cwd) as probe:
@@ -96,28 +86,6 @@ def run_own_cases(dialect: Dialect, subject: CheckSubject) -> Iterator[Finding]:
     except OSError as error:
         facts = {"program": subject.command[0], "problem": error.strerror or error}
         yield judge(start, Observation(Observed.NOT_STARTED, facts))
-
-
-def observe_conformance(subject: CheckSubject) -> Iterator[Observation]:
-    """Runs the conformance cases that a valid host could send, all in one process."""
-    from becket.conformance import CaseVerdict, ProcessLink, Role, load_suite, run_cases, select_cases
-
-    suite = load_suite(NATIVE.name)
-    cases = [case for case in select_cases(suite.cases, Role.EXTENSION) if not case.has_fault and not case.is_alone]
-    results = run_cases(
-        suite,
-        cases,
-        lambda: ProcessLink(subject.command, env=subject.env, cwd=subject.cwd),
-        variables={"plugin_id": subject.id, "config": dict(subject.config)},
-        timeout=subject.timeout,
-        workers=1,
-    )
-    if all(result.verdict is not CaseVerdict.FAIL for result in results):
-        yield Observation(Observed.CLEAN)
-    for result in results:
-        if result.verdict is CaseVerdict.FAIL:
-            facts = {"case": result.case.id, "title": result.case.title, "problem": result.reason}
-            yield Observation(Observed.ODDITY, facts)
 
 
 class Conversation:

@@ -63,7 +63,6 @@ class CheckSubject(Struct, frozen=True, kw_only=True):
     calls_tools: bool = False
     line: tuple[str, ...] | None = None
     has_commands: bool = False
-    runs_conformance: bool = False
 
     def tools_to_call(self, tools: Iterable[Tool]) -> list[Tool]:
         """Returns the tools that may be called."""
