@@ -285,11 +285,15 @@ bench: .venv-bench/.ready ## Measures becket beside its peers
 fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) $(ARGS)
 
+# Tests that make test runs with less: crashes, power cuts, mutants of conformance cases, values that schemas accept.
+THOROUGH := BECKET_CRASH_CYCLES=2000 BECKET_POWER_CUTS=500 BECKET_ALL_MUTANTS=1 BECKET_EXAMPLES=2000
+THOROUGH_TESTS := $(addprefix tests/,peer/test_crash_cycles.py stores/sqlite/test_faults.py conformance/test_mutants.py \
+	contract/test_agreement.py host/starting/test_manifest.py host/test_host_config.py)
+
 # An environment of its own: the tool that mutates code needs another pytest.
 prove: .venv-prove/.ready ## Runs the long proofs and writes docs/proof.md
 	.venv-prove/bin/python -m tests.proofs $(ARGS)
-	$(if $(ARGS),,BECKET_CRASH_CYCLES=2000 BECKET_POWER_CUTS=500 BECKET_ALL_MUTANTS=1 .venv-prove/bin/python $(RUN_PYTEST) -q \
-		tests/peer/test_crash_cycles.py tests/stores/sqlite/test_faults.py tests/conformance/test_mutants.py)
+	$(if $(ARGS),,$(THOROUGH) .venv-prove/bin/python $(RUN_PYTEST) -q --timeout 3600 $(THOROUGH_TESTS))
 
 cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage erase

@@ -6,6 +6,7 @@ made from the class and from the examples of the definition, and then spoilt: me
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -90,6 +91,7 @@ from becket.json_schema.files import load_schema, schema_names
 from becket.permissions.grants import Grants
 from becket.permissions.names import PERMISSIONS
 
+EXAMPLES = int(os.environ.get("BECKET_EXAMPLES", "20"))  # values for each definition; `make prove` tries thousands
 REFUSALS = (msgspec.MsgspecError, BecketError, ValueError)
 """What a reader may raise; anything else is a fault of its own."""
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings, strategies as st
 from tests.contract.agreement import (
     AGREEMENTS,
+    EXAMPLES,
     Agreement,
     agreement,
     definition_of,
@@ -27,7 +28,7 @@ EACH = pytest.mark.parametrize("held", AGREEMENTS, ids=lambda held: f"{held.sche
 @pytest.mark.slow
 @EACH
 @given(data=st.data())
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 def test_the_type_and_the_schema_accept_the_same_values(held: Agreement, data: st.DataObject) -> None:
     assert disagreement(held, data.draw(values(held))) is None
 

@@ -9,7 +9,16 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec import Raw
-from tests.contract.agreement import Agreement, agreement, definition_of, disagreement, inside, validator, values
+from tests.contract.agreement import (
+    EXAMPLES,
+    Agreement,
+    agreement,
+    definition_of,
+    disagreement,
+    inside,
+    validator,
+    values,
+)
 from tests.contract.sample_files import load_samples
 
 from becket.contract.hooks import HookEvent, HookKind, HookMatch
@@ -390,7 +399,7 @@ EACH = pytest.mark.parametrize("held", AGREEMENTS, ids=lambda held: held.definit
 @pytest.mark.slow
 @EACH
 @given(data=st.data())
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 def test_the_reader_accepts_exactly_what_the_schema_accepts(held: Agreement, data: st.DataObject) -> None:
     assert disagreement(held, data.draw(values(held))) is None
 
