@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.extension.hosting import RUNTIMES, hosted
-from tests.extension.test_serving import ASKED, run_command, streamed
+from tests.extension.test_serving import REQUEST, run_command, streamed
 
 from becket import ConnectionLost, DisconnectReason, ExtensionServer, RpcError
 from becket.contract.commands import (
@@ -254,7 +254,7 @@ async def test_events_for_an_old_host_have_no_additional_members(
     async with hosted(extension(), runtime, features=()) as host:
         host.on(PROVIDER_STREAM_EVENT.name)(lambda params: received.append(params))
         host.on("command.output")(lambda params: received.append(params))
-        await host.call("provider.stream", ASKED)
+        await host.call("provider.stream", REQUEST)
         await host.call(COMMAND_INVOKE.name, CommandInvoke("wrong", (), "r1"))
 
     assert received[0] == {"type": "text", "delta": "a"}
