@@ -14,7 +14,8 @@ from becket.host import events
 from becket.host.breaker import BreakerPolicy
 from becket.host.events import ExtensionEvent, HostEvent
 from becket.host.heartbeat import HeartbeatPolicy
-from becket.host.host import Host, HostKeywords
+from becket.host.host import Host
+from becket.host.host_options import HostKeywords
 from becket.host.lifecycle import HEALTH, TRANSITIONS, ExtensionState, build_diagram
 from becket.host.restart import RestartPolicy
 

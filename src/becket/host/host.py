@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from signal import Signals
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
-from warnings import warn
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 import anyio
 import anyio.to_thread
 from msgspec import Struct
 
 from becket._deprecated import RenamedMember
-from becket._text import escape
 from becket.contract.argument_checks import check_strs
 from becket.contract.commands import CommandEvent
-from becket.contract.handshake import Capabilities
-from becket.contract.hooks import HOOKS, HookEvent, HookOutcome
+from becket.contract.hooks import HookEvent, HookOutcome
 from becket.contract.names import strip_whitespace
 from becket.contract.providers import (
     MAX_TOOL_OUTPUT,
@@ -35,26 +32,25 @@ from becket.contract.providers import (
     ToolUse,
 )
 from becket.contract.tools import format_tool_result
-from becket.conversion.suggestions import did_you_mean
-from becket.dialects import DIALECTS, find_dialect
-from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
-from becket.host.audit_log import ROTATE_AT, AuditMode
-from becket.host.command_lines import CommandLines, command_lines_of
+from becket.dialects import find_dialect
+from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
+from becket.host.command_lines import command_lines_of
 from becket.host.connection import ExtensionConnection
 from becket.host.data_dir import DataDir, default_data_dir
+from becket.host.declarations import Declarations, has_hooks, naming_of, priorities_of
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.events import (
     EventBus,
     ExtensionStateChanged,
-    ExtensionToolsChanged,
     HostEvent,
     ProblemFound,
 )
 from becket.host.extension import Extension
-from becket.host.extensions import ExtensionSet, ExtensionStatus, WatchMode
-from becket.host.hook_plan import HookDeclaration, Hooks, HookSettings, narrow_hooks, order_hooks
-from becket.host.hooks import ConfirmHook, HookVerdict, run_hooks
-from becket.host.host_config import ExtensionConfig, HostConfig, apply_extension_configs
+from becket.host.extensions import ExtensionSet, ExtensionStatus
+from becket.host.hook_plan import Hooks, order_hooks
+from becket.host.hooks import HookVerdict, run_hooks
+from becket.host.host_config import HostConfig, apply_extension_configs
+from becket.host.host_options import HostKeywords, OptionValues
 from becket.host.lifecycle import ExtensionState
 from becket.host.persistence import Persistence, open_persistence
 from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
@@ -62,37 +58,31 @@ from becket.host.serving.audited_gate import record_event
 from becket.host.serving.streams import ExtensionStream
 from becket.host.signals import STOP_SIGNALS, StopSignals
 from becket.host.starting.bundles import add_bundled
-from becket.host.starting.candidate import Candidate, build_diagnostic
+from becket.host.starting.candidate import Candidate
 from becket.host.starting.connect import required_permissions
 from becket.host.starting.consent import ConsentController, ManagedExtension
 from becket.host.starting.consent_request import AskConsent
-from becket.host.starting.discovery import DEFAULT_SETTINGS, DiscoveryReport, DiscoverySettings, discover_extensions
-from becket.host.starting.environment import ExtensionVariables, prefer_own_python
+from becket.host.starting.discovery import DiscoveryReport, discover_extensions
+from becket.host.starting.environment import ExtensionVariables
 from becket.host.starting.launch import (
     DialectSupport,
     LaunchSettings,
-    WrapCommand,
     launch_extension,
     secret_keys_of,
 )
-from becket.host.starting.manifest import Environment, LimitOverrides
 from becket.host.starting.paths import is_below
-from becket.host.starting.secrets import move_secrets
+from becket.host.starting.secrets import move_secrets_of
 from becket.host.starting.start_check import StartDecision
-from becket.host.supervisor import SupervisionPolicy
-from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.tool_calls import run_tool
-from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, ToolNaming, ToolRegistry
-from becket.json_schema.validator import SchemaMode
+from becket.host.tools import RegisteredTool, ToolRegistry
+from becket.host.unwritten_revocations import UnwrittenRevocations
 from becket.jsonrpc.budget import SharedBudget
-from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import current_loop
 from becket.peer.outbound import UNSET, Unset
 from becket.peer.transport.guardian import GUARDIAN, find_guarding_problem
 from becket.permissions.grants import Grants
 from becket.permissions.names import PERMISSIONS, parse_permission
-from becket.permissions.policies import Policy
 from becket.stores.store import Store
 
 if TYPE_CHECKING:
@@ -100,15 +90,11 @@ if TYPE_CHECKING:
     from becket.host.live_traffic import LiveTraffic
     from becket.peer.protocols import Loop
 
-__all__ = ["ExtensionStatus", "Host", "HostKeywords", "HostSurvey"]
+__all__ = ["ExtensionStatus", "Host", "HostSurvey"]
 
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA_DIR: Final = "default"
-HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
-RETRY_EVERY: Final = 10.0  # seconds between two attempts to write a revocation
 AUDIT_FLUSH_INTERVAL: Final = 60.0  # seconds between two writes of the audit's counts
-MOST_SHOWN: Final = 64  # characters of an id that an extension reports
-INACTIVE_STATES: Final = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
 NOT_STARTED: Final = "the host was not started: `async with host`, or `await host.start()`"
 
 
@@ -123,49 +109,6 @@ class HostSurvey(Struct, frozen=True):
     variables: dict[str, ExtensionVariables]
     hook_order: tuple[str, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
-
-
-class HostKeywords(TypedDict, total=False):
-    """Keyword arguments of a host that few programs need. Those that a configuration file has are better set there.
-
-    `name` is that of the host, and of its data directory. `config` has values by extension and key. `only` and
-    `disabled` select among the discovered extensions, and `extensions` overrides the manifest of one. `confirm` prompts
-    for a hook's confirmation, and `policy` must confirm every call. `watch` reports changed files, or reloads their
-    extensions; with `development` these need no new consent. `environment` is for all extensions, besides what each
-    requests; those of the dialects in `inherit_environment` get the variables that hosts of their own system pass on.
-    `most_limits` is the maximum that an extension may request. `dialects` has the settings of adapters, by dialect.
-    `wrap` puts another program in front of each command: a tracer, or a sandbox. `hooks` sets the order in which
-    extensions are consulted, and which of them are required. `require_parent` refuses calls of an extension that name
-    no parent request while it handles one of another extension. With `live_trace` programs of the same user may follow
-    its traffic (`becket trace --follow`). `command_lines` builds the `becket` commands in hints; by default with the
-    roots and the data directory of this host."""
-
-    name: str
-    config: Mapping[str, Mapping[str, object]] | None
-    confirm: ConfirmHook | None
-    policy: Policy | None
-    only: Collection[str] | None
-    disabled: Collection[str]
-    watch: WatchMode | None
-    development: bool
-    audit: AuditMode | str
-    supervision: SupervisionPolicy | None
-    limits: Limits
-    timeouts: Timeouts
-    discovery: DiscoverySettings
-    variables: Mapping[str, str] | None
-    environment: Environment | None
-    inherit_environment: Collection[str]
-    most_limits: LimitOverrides | None
-    schemas: SchemaMode | str
-    audit_bytes: int
-    require_parent: bool
-    extensions: Mapping[str, ExtensionConfig] | None
-    dialects: Mapping[str, object] | None
-    wrap: WrapCommand | None
-    hooks: HookSettings | None
-    live_trace: bool
-    command_lines: CommandLines | None
 
 
 class Host:
@@ -191,7 +134,6 @@ class Host:
         methods: Registry | None = None,
         **options: Unpack[HostKeywords],
     ) -> None:
-        check_options(options)
         if isinstance(roots, HostConfig):
             configured = roots.arguments()
             self.roots: tuple[str | os.PathLike[str], ...] = configured.pop("roots")
@@ -201,51 +143,38 @@ class Host:
             options = cast("HostKeywords", {**configured, **options})
         else:
             self.roots = tuple(roots)
-        name = self.name = options.get("name", "becket")
+        values = self._options = OptionValues(options)
+        name = self.name = values.name
         self.events = EventBus()
         self.tools = ToolRegistry()
         self.providers = ProviderRegistry()
-        self.hooks = Hooks(options.get("hooks"))
+        self.hooks = Hooks(values.hooks)
         self.report = DiscoveryReport()
         self.data_dir = None if data is None else DataDir(default_data_dir(name) if data == DEFAULT_DATA_DIR else data)
-        self.command_lines = options.get("command_lines") or command_lines_of(
+        self.command_lines = values.command_lines or command_lines_of(
             self.roots, None if self.data_dir is None else self.data_dir.folder
         )
+        self.inherit_environment = values.inherit_environment
         self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
         self._configured_grants = {
             id: one if isinstance(one, Grants) else Grants.of(one, known=self._known)
             for id, one in (grants or {}).items()
         }
         self._configured_store = store
-        self._config = dict(options.get("config") or {})
         self._ask = ask
-        self._confirm = options.get("confirm")
-        self._policy = options.get("policy")
-        self._only = options.get("only")
-        self._disabled = frozenset(options.get("disabled", ()))
-        self._watch: WatchMode | None = options.get("watch")
-        self._is_development = options.get("development", False)
-        self._audit_mode = AuditMode(options.get("audit", AuditMode.USUAL))
-        self._supervision = options.get("supervision") or SupervisionPolicy()
-        self._limits = options.get("limits", DEFAULT_LIMITS)
-        self._timeouts = options.get("timeouts", DEFAULT_TIMEOUTS)
-        self._discovery = options.get("discovery", DEFAULT_SETTINGS)
-        self._environment = options.get("environment") or Environment()
-        self.inherit_environment = check_inheriting(options.get("inherit_environment", ()))
-        self._max_limits = options.get("most_limits") or LimitOverrides()
-        self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
-        self._audit_bytes = options.get("audit_bytes", ROTATE_AT)
-        self._requires_parent = options.get("require_parent", False)
-        self._overrides = dict(options.get("extensions") or {})
-        self._dialect_settings = dict(options.get("dialects") or {})
-        self._wrap = options.get("wrap")
-        self._traffic = open_traffic(name, self.data_dir) if options.get("live_trace") else None
-        self._supports: dict[str, DialectSupport] = {}
+        self._traffic = open_traffic(name, self.data_dir) if values.live_trace else None
         self._host_commands: HostCommands | None = None
-        variables = options.get("variables")
-        self._variables = prefer_own_python(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
-        self._unwritten: dict[str, Diagnostic] = {}  # revocations that are not persistent
+        self._declarations = Declarations(
+            self.tools,
+            self.providers,
+            self.hooks,
+            events=self.events,
+            problems=self.problems,
+            report=self._report,
+        )
+        self._supports: dict[str, DialectSupport] = {}
+        self._revocations = UnwrittenRevocations(self.problems, self.events, self._report)
         self._persistence: Persistence
         self._consent: ConsentController
         self._settings: LaunchSettings
@@ -273,7 +202,7 @@ class Host:
         """
         report = self.discover()
         persistence = open_persistence(
-            self.data_dir, self._configured_store, limits=self._limits, read_only=True, known=self._known
+            self.data_dir, self._configured_store, limits=self._options.limits, read_only=True, known=self._known
         )
         try:
             door = self._build_consent(persistence, self._build_settings(persistence))
@@ -326,9 +255,9 @@ class Host:
         return open_persistence(
             self.data_dir,
             self._configured_store,
-            limits=self._limits,
-            audit=self._audit_mode,
-            audit_bytes=self._audit_bytes,
+            limits=self._options.limits,
+            audit=self._options.audit,
+            audit_bytes=self._options.audit_bytes,
             known=self._known,
         )
 
@@ -351,11 +280,11 @@ class Host:
             self._settings,
             events=self.events,
             problems=self.problems,
-            watch=self._watch,
+            watch=self._options.watch,
             launch=self._launch,
             register=self._register,
-            offer=self._register_lazily,
-            expect=self._expect,
+            offer=self._declarations.publish_unstarted,
+            expect=self._declarations.expect,
             hooks=self.hooks,
             open_command=self._open_command,
             loop=self._loop,
@@ -371,7 +300,7 @@ class Host:
             support = self._support_of(candidate)
             if support is not None:
                 candidate, settings = support.prepare_launch(candidate, managed.gate.grants, settings)
-            configured = self._config.get(managed.id)
+            configured = self._options.config.get(managed.id)
             restarts = self._extensions.extensions[managed.id].restarts
             return await launch_extension(
                 candidate, way, managed.gate, settings, configured=configured, restarts=restarts, ids=managed.ids
@@ -384,33 +313,10 @@ class Host:
     async def _move_secrets(self, candidate: Candidate) -> None:
         """Moves secrets out of the store, where an older version or another program has put them."""
         keys, secrets, store = secret_keys_of(candidate), self._persistence.secrets, self._persistence.store
-        if not keys or secrets is None:
-            return
-        try:
-            moved = await anyio.to_thread.run_sync(move_secrets, store, secrets, candidate.id, keys)
-        except (OSError, BecketError) as error:
-            problem = f"its secrets are still in the store, and cannot be moved to {secrets.path.name}: {error}"
-            self._report(
-                Diagnostic(
-                    code=ProblemCode.SECRETS_NOT_MOVED,
-                    extension=candidate.id,
-                    problem=problem,
-                    hint="make the data folder writable, and start the host again",
-                )
-            )
-            return
-        if moved:
-            problem = f"moved out of the store, to {secrets.path.name}: {', '.join(moved)}"
-            hint = "backups of the store from before still have them: change these secrets"
-            self._report(
-                Diagnostic(
-                    code=ProblemCode.SECRETS_MOVED,
-                    extension=candidate.id,
-                    problem=problem,
-                    hint=hint,
-                    severity=Severity.NOTE,
-                )
-            )
+        if keys and secrets is not None:
+            problem = await anyio.to_thread.run_sync(move_secrets_of, store, secrets, candidate.id, keys)
+            if problem is not None:
+                self._report(problem)
 
     def _build_settings(self, persistence: Persistence) -> LaunchSettings:
         return LaunchSettings(
@@ -418,21 +324,21 @@ class Host:
             audit=persistence.audit,
             data_dir=self.data_dir,
             ask=self._ask,
-            policy=self._policy,
+            policy=self._options.policy,
             methods=self._methods,
-            limits=self._limits,
-            max_limits=self._max_limits,
-            timeouts=self._timeouts,
-            supervision=self._supervision,
-            environment=self._environment,
+            limits=self._options.limits,
+            max_limits=self._options.max_limits,
+            timeouts=self._options.timeouts,
+            supervision=self._options.supervision,
+            environment=self._options.environment,
             inherit_environment=self.inherit_environment,
-            variables=self._variables,
-            schemas=self._schemas,
-            require_parent=self._requires_parent,
-            wrap=self._wrap,
+            variables=self._options.variables,
+            schemas=self._options.schemas,
+            require_parent=self._options.require_parent,
+            wrap=self._options.wrap,
             events=self.events,
             secrets=persistence.secrets,
-            budget=SharedBudget(self._limits.host_inbound_bytes, "bytes held for all extensions"),
+            budget=SharedBudget(self._options.limits.host_inbound_bytes, "bytes held for all extensions"),
             guard=find_guarding_problem() is None,
             on_link=None if self._traffic is None else self._traffic.add,
         )
@@ -442,8 +348,8 @@ class Host:
             persistence,
             settings,
             given=self._configured_grants,
-            configured=self._config,
-            in_development=self._is_development,
+            configured=self._options.config,
+            in_development=self._options.development,
             events=self.events,
             complain=self._report,
             find_again=self._rediscover,
@@ -454,10 +360,10 @@ class Host:
         """Returns which extensions there are, without reading the data directory. Blocking: it reads from the disk."""
         return discover_extensions(
             self.roots,
-            settings=self._discovery,
-            only=self._only,
-            disabled=self._disabled,
-            limits=self._limits,
+            settings=self._options.discovery,
+            only=self._options.only,
+            disabled=self._options.disabled,
+            limits=self._options.limits,
             settle=self._apply_overrides,
         )
 
@@ -476,36 +382,13 @@ class Host:
         raise ExtensionRefused(id, "; ".join(["it is not found any more", *reasons]))
 
     def _apply_overrides(self, found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
-        return apply_extension_configs(self._overrides, add_bundled(found, notes), notes)
+        return apply_extension_configs(self._options.extensions, add_bundled(found, notes), notes)
 
     def _register(self, candidate: Candidate, extension: Extension, copy: ExtensionConnection) -> None:
-        """Publishes the declarations of a new process of an extension in place of those of its previous one."""
-        declarations = narrow_hooks(copy.subscriptions, read_declared_hooks(candidate))
-        found = [
-            *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
-            *self.providers.add(extension.id, copy.handshake.capabilities.providers),
-            *self.hooks.add(extension.id, declarations, extension.gate.allows),
-            *list_disabled(copy),
-        ]
-        is_named_by_operator = candidate.manifest_path == candidate.folder  # in the configuration, without a manifest
-        own_id = copy.handshake.own_id
-        if own_id and not is_named_by_operator:
-            found.append(describe_mismatch(candidate, own_id))
-        for problem in found:
-            if problem not in self.problems:  # those of the previous process
-                self._report(problem)
+        self._declarations.publish(candidate, extension, copy)
         support = self._support_of(candidate)
         if support is not None:
             support.on_ready(copy)
-
-    def _expect(self, candidate: Candidate, extension: Extension) -> None:
-        """Registers the required hooks of an extension that may start, before it runs."""
-        required = [declaration for declaration in read_declared_hooks(candidate) if declaration.required]
-        if required:
-            self.hooks.add(candidate.id, required, extension.gate.allows)
-
-    def _register_lazily(self, id: str, declared: Capabilities) -> None:
-        self.problems += self.tools.add(id, declared.tools)
 
     def _open_command(
         self, extension: Extension, name: str, args: Iterable[str], options: Mapping[str, Any]
@@ -538,11 +421,11 @@ class Host:
             assert self._loop is not None
             make = cast("Callable[..., DialectSupport]", load())
             self._supports[name] = make(
-                self._dialect_settings.get(name),
+                self._options.dialects.get(name),
                 models=self.models,
                 complete=self.complete,
                 current=self._current_connection,
-                redeclared=self._on_tools_changed,
+                redeclared=self._declarations.update_tools,
                 spawn=self._loop.spawn,
                 slices=self._settings.slices,
             )
@@ -551,22 +434,9 @@ class Host:
     def _current_connection(self, id: str) -> ExtensionConnection | None:
         return self._extensions.extensions[id].supervisor.current()
 
-    def _on_tools_changed(self, extension: ExtensionConnection) -> None:
-        self.problems += self.tools.add(extension.id, extension.tools)
-        self.events.publish(ExtensionToolsChanged(extension.id, len(extension.tools)))
-
-    def _on_state_changed(self, event: ExtensionStateChanged) -> None:
-        if event.after in INACTIVE_STATES:
-            self.tools.remove(event.extension)
-            self.providers.remove(event.extension)
-            if event.after is ExtensionState.FAILED:  # else it was stopped on purpose
-                self.hooks.suspend(event.extension)
-            else:
-                self.hooks.remove(event.extension)
-
     async def _run(self, started: anyio.Event) -> None:
         """Runs everything of this host, as one task."""
-        unsubscribe = self.events.subscribe(ExtensionStateChanged, self._on_state_changed)
+        unsubscribe = self.events.subscribe(ExtensionStateChanged, self._declarations.on_state_changed)
         GUARDIAN.hold()
         if not self._settings.guard and sys.platform == "linux":
             unguarded = (
@@ -579,7 +449,7 @@ class Host:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._flush_audit_periodically)
-                tasks.start_soon(self._keep_revocations)
+                tasks.start_soon(self._revocations.keep_writing, self._consent.retry_revocations)
                 if self._traffic is not None:
                     tasks.start_soon(self._traffic.serve)
                 await self._extensions.run(started, self._closing)
@@ -607,43 +477,6 @@ class Host:
                         hint=f"make room for it on the disk; it is tried again every {AUDIT_FLUSH_INTERVAL:g} s",
                     )
                 )
-
-    async def _keep_revocations(self) -> None:
-        """Writes revocations that could not be written when they were made."""
-        while True:
-            await anyio.sleep(RETRY_EVERY)
-            outcomes = await self._consent.retry_revocations()
-            for id in {*self._unwritten, *outcomes}:
-                self._note_revocation(id, outcomes.get(id))
-
-    def _note_revocation(self, id: str, error: RevocationNotPersistent | None) -> None:
-        """Keeps a problem in `problems` for as long as a revocation is not written."""
-        before = self._unwritten.pop(id, None)
-        if before is not None and before in self.problems:
-            self.problems.remove(before)
-        if error is None:
-            if before is not None:
-                solved = Diagnostic(
-                    code=ProblemCode.REVOCATION_PERSISTENT,
-                    extension=id,
-                    problem="revocation is persistent now",
-                    hint="nothing is left to do",
-                    severity=Severity.NOTE,
-                )
-                self.events.publish(ProblemFound(solved))
-            return
-        names, reasons = ", ".join(error.permissions), "; ".join(message for _, message in error.problems)
-        diagnostic = self._unwritten[id] = Diagnostic(
-            code=ProblemCode.REVOCATION_NOT_PERSISTENT,
-            extension=id,
-            path=error.path,
-            problem=f"revocation not persistent: {names}: {reasons}",
-            hint=f"fix this; it is tried again every {RETRY_EVERY:g} s and at the end",
-        )
-        if diagnostic == before:
-            self.problems.append(diagnostic)  # it was reported when it was new
-        else:
-            self._report(diagnostic)
 
     def _report(self, diagnostic: Diagnostic) -> None:
         self.problems.append(diagnostic)
@@ -762,9 +595,9 @@ class Host:
         try:
             await self._consent.revoke(id, names)
         except RevocationNotPersistent as error:
-            self._note_revocation(id, error)
+            self._revocations.note(id, error)
             raise
-        self._note_revocation(id, None)
+        self._revocations.note(id, None)
 
     # -- tools
 
@@ -813,7 +646,7 @@ class Host:
         async def call(tool: RegisteredTool, input: Any) -> Any:
             return await call_own(tool.tool.name, input)
 
-        outcome = await run_tool(tool, dict(input or {}), call, self.run_hooks, limits=self._limits)
+        outcome = await run_tool(tool, dict(input or {}), call, self.run_hooks, limits=self._options.limits)
         return outcome.unwrap()
 
     async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -828,7 +661,7 @@ class Host:
             return await self._extensions.extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
 
         most = min(most_output, MAX_TOOL_OUTPUT)
-        user = ToolRunner(self.tools, call, self._run_hooks_unattended, most_output=most, limits=self._limits)
+        user = ToolRunner(self.tools, call, self._run_hooks_unattended, most_output=most, limits=self._options.limits)
         return await user.run(use)
 
     # -- hooks
@@ -841,8 +674,10 @@ class Host:
         async def call(id: str, event: HookEvent) -> HookOutcome:
             return await self._extensions[id].consult_hook(event)
 
-        confirm = self._confirm if can_confirm else None
-        return await run_hooks(self.hooks, event, call, confirm=confirm, limits=self._limits, complain=self._report)
+        confirm = self._options.confirm if can_confirm else None
+        return await run_hooks(
+            self.hooks, event, call, confirm=confirm, limits=self._options.limits, complain=self._report
+        )
 
     async def _run_hooks_unattended(self, event: HookEvent) -> HookVerdict:
         return await self.run_hooks(event, can_confirm=False)
@@ -900,7 +735,7 @@ class Host:
             return await extension.complete(provider, name, messages=request.messages, tools=shown, **options)
 
         request = ProviderRequest(route.provider.id, route.model.id, route.model_id, tuple(messages), tools=shown)
-        return await complete_with_tools(extension.id, request, ask, use, limits=self._limits)
+        return await complete_with_tools(extension.id, request, ask, use, limits=self._options.limits)
 
     @asynccontextmanager
     async def stream(
@@ -938,63 +773,6 @@ class Host:
     places = RenamedMember("data_dir")
 
 
-def check_options(options: HostKeywords) -> None:
-    """Raises TypeError for a keyword that `Host` does not have. Accepts `mcp` and `care`, which were some in 0.1."""
-    given = cast("dict[str, Any]", options)
-    if "mcp" in given:
-        warn("`Host(mcp=...)` is `Host(dialects={'mcp': ...})` since becket 0.2", DeprecationWarning, stacklevel=3)
-        given["dialects"] = {**(given.get("dialects") or {}), "mcp": given.pop("mcp")}
-    if "care" in given:
-        warn("`Host(care=...)` is `Host(supervision=...)` since becket 0.2", DeprecationWarning, stacklevel=3)
-        given["supervision"] = given.pop("care")
-    for name in sorted(given.keys() - HostKeywords.__annotations__.keys()):
-        meant = did_you_mean(name, HostKeywords.__annotations__)
-        raise TypeError(f"`Host` has no option `{name}`" + (f": {meant}" if meant else ""))
-
-
-def naming_of(candidate: Candidate) -> ToolNaming:
-    """Returns how the tools of an extension are named."""
-    return (
-        PREFIXED_NAMING if find_dialect(candidate.manifest.dialect).host_defaults.has_prefixed_tools else PLAIN_NAMING
-    )
-
-
-def read_declared_hooks(candidate: Candidate) -> list[HookDeclaration]:
-    """Returns the hooks that a manifest requests."""
-    return [HookDeclaration(hook.hook, hook.matcher, hook.required) for hook in candidate.manifest.hooks]
-
-
-def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:
-    """Returns a diagnostic for each disabled tool of a connection."""
-    hint = "correct its `input_schema`; until then it is not offered"
-    return [
-        Diagnostic(
-            extension=copy.id,
-            problem=f"the tool `{name}` is disabled, its schema cannot be applied: {because}",
-            code=ProblemCode.TOOL_LEFT_OUT,
-            hint=hint,
-            severity=Severity.WARNING,
-        )
-        for name, because in copy.tool_inputs.disabled.items()
-    ]
-
-
-def has_hooks(candidate: Candidate) -> bool:
-    """Returns whether an extension may have hooks: its manifest names some, or requests a permission of hooks."""
-    manifest = candidate.manifest
-    requests_hooks = not HOOK_PERMISSIONS.isdisjoint(manifest.permissions)
-    return bool(requests_hooks or manifest.hooks or getattr(candidate.extra, "hooks", ()))
-
-
-def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Returns each extension's priority at hooks, if its system has one: the lowest is consulted first."""
-    found: dict[str, int] = {}
-    for candidate in candidates:
-        priority: object = getattr(candidate.extra, "priority", 0)
-        found[candidate.id] = priority if isinstance(priority, int) else 0
-    return found
-
-
 def open_traffic(name: str, places: DataDir | None) -> LiveTraffic | None:
     """Returns the server of a host's traffic, None if it has no folder for a socket."""
     if places is None:
@@ -1002,23 +780,3 @@ def open_traffic(name: str, places: DataDir | None) -> LiveTraffic | None:
     from becket.host.live_traffic import LiveTraffic
 
     return LiveTraffic(name, places.folder)
-
-
-def check_inheriting(dialects: Collection[str]) -> frozenset[str]:
-    """Returns the dialects whose programs get the host's variables.
-
-    Raises:
-        ValueError: hosts of one of these systems pass no variables on, or there is no such dialect.
-    """
-    possible = sorted(name for name in DIALECTS if DIALECTS[name].host_defaults.inherited_environment != "few")
-    for name in dialects:
-        if name not in possible:
-            raise ValueError(f"`inherit_environment` must name dialects of {', '.join(possible)}, got {name}")
-    return frozenset(dialects)
-
-
-def describe_mismatch(candidate: Candidate, own_id: str) -> Diagnostic:
-    """Returns the warning that the code of an extension has another id than its manifest."""
-    problem = f"its manifest has the id `{candidate.id}`, and its code `{escape(own_id[:MOST_SHOWN])}`"
-    hint = "give both the same id; until then the manifest's is used"
-    return build_diagnostic(candidate, ProblemCode.ID_MISMATCH, problem, hint, Severity.WARNING)

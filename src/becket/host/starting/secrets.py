@@ -27,12 +27,13 @@ from becket.contract.config import (
     parse_config_key,
 )
 from becket.conversion.files.reader import load_bytes, replace_file
-from becket.errors import JSON_ERRORS, BadFile
+from becket.errors import JSON_ERRORS, BadFile, BecketError
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.redaction import HIDDEN
 from becket.limits import DEFAULT_LIMITS, MIB, Limits
 from becket.stores.store import Snapshot, Store
 
-__all__ = ["SecretConfig", "Secrets", "move_secrets"]
+__all__ = ["SecretConfig", "Secrets", "move_secrets", "move_secrets_of"]
 
 LARGEST: Final = 64 * MIB  # bytes of the file: every value is within its own limit
 Entries = dict[str, dict[str, str | None]]
@@ -184,6 +185,28 @@ class SecretConfig:
 
 
 # -- values in the store of an older version
+
+
+def move_secrets_of(store: Store, secrets: Secrets, extension: str, keys: Collection[str]) -> Diagnostic | None:
+    """Moves the values of secret keys out of a store, and returns what to report about it. Blocking."""
+    try:
+        moved = move_secrets(store, secrets, extension, keys)
+    except (OSError, BecketError) as error:
+        return Diagnostic(
+            code=ProblemCode.SECRETS_NOT_MOVED,
+            extension=extension,
+            problem=f"its secrets are still in the store, and cannot be moved to {secrets.path.name}: {error}",
+            hint="make the data folder writable, and start the host again",
+        )
+    if not moved:
+        return None
+    return Diagnostic(
+        code=ProblemCode.SECRETS_MOVED,
+        extension=extension,
+        problem=f"moved out of the store, to {secrets.path.name}: {', '.join(moved)}",
+        hint="backups of the store from before still have them: change these secrets",
+        severity=Severity.NOTE,
+    )
 
 
 def move_secrets(store: Store, secrets: Secrets, extension: str, keys: Collection[str]) -> tuple[str, ...]:
