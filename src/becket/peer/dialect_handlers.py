@@ -65,7 +65,7 @@ def register_notification(
     mapped: Registry, handler: Handler, notification: NotificationMapping, link_state: LinkState
 ) -> None:
     def take(params: Any, ctx: Any) -> Any:
-        return handler.function(*(notification.decode(params, link_state), ctx)[: handler.arity])
+        return call_handler(handler, notification.decode(params, link_state), ctx)
 
     async def take_on_loop(params: Any, ctx: Any) -> None:
         await take(params, ctx)
@@ -138,19 +138,30 @@ def extract_event(params: Any) -> Any:
 def register_method(mapped: Registry, handler: Handler, binding: MethodBinding, runs: AcknowledgedCalls) -> None:
     """Registers the handler under the dialect's name of its method."""
     mapping, own = binding.mapping, binding.wire_method
-    is_acknowledged = mapping.encode_ack is not None
+    if mapping.encode_ack is None:
+        function = build_response_handler(handler, binding)
+    else:
+        function = build_acknowledging_handler(handler, binding, runs, mapping.encode_ack)
+    descriptor: Method[Any, Any] = Method(own.name, own.params, Any, requires=handler.requires)
+    mapped.handle(descriptor, thread=handler.is_threaded)(function)
+    if mapping.cancel_method is not None and mapping.cancel_method.name not in mapped:
+        mapped.handle(mapping.cancel_method)(runs.canceller(mapping))
 
-    def call(params: Any, ctx: Any) -> Any:
-        return handler.function(*(params, ctx)[: handler.arity])
+
+def build_response_handler(handler: Handler, binding: MethodBinding) -> Callable[[Any, Any], Any]:
+    """Returns a handler that decodes a request of the dialect and encodes its result."""
+
+    def fail(failure: Exception, request: WireRequest, ctx: Any) -> Any:
+        if is_caused_by_disconnect(ctx.peer.close_reason, failure):
+            raise failure
+        return binding.encode_failure(failure, request)
 
     def respond(params: Any, ctx: Any) -> Any:
         request, decoded = binding.decode_params(params)
         try:
-            result = call(decoded, binding.context(ctx, request))
+            result = call_handler(handler, decoded, binding.context(ctx, request))
         except Exception as failure:
-            if is_caused_by_disconnect(ctx.peer.close_reason, failure):
-                raise
-            return binding.encode_failure(failure, request)
+            return fail(failure, request, ctx)
         if isinstance(result, Deferred):
             return result.translated(lambda outcome: binding.respond(outcome, request))
         return binding.encode_result(result, request)
@@ -158,49 +169,61 @@ def register_method(mapped: Registry, handler: Handler, binding: MethodBinding, 
     async def respond_on_loop(params: Any, ctx: Any) -> Any:
         request, decoded = binding.decode_params(params)
         try:
-            result = await call(decoded, binding.context(ctx, request))
+            result = await call_handler(handler, decoded, binding.context(ctx, request))
         except Exception as failure:
-            if is_caused_by_disconnect(ctx.peer.close_reason, failure):
-                raise
-            return binding.encode_failure(failure, request)
+            return fail(failure, request, ctx)
         return binding.encode_result(result, request)
+
+    return respond_on_loop if handler.is_async else respond
+
+
+def build_acknowledging_handler(
+    handler: Handler,
+    binding: MethodBinding,
+    runs: AcknowledgedCalls,
+    encode_ack: Callable[[WireRequest, LinkState], Any],
+) -> Callable[[Any, Any], Any]:
+    """Returns a handler that acknowledges a request of the dialect at once, and reports its end with events."""
+    mapping, method = binding.mapping, binding.wire_method.name
+
+    def fail(failure: Exception, ctx: Any) -> RpcError:
+        if is_caused_by_disconnect(ctx.peer.close_reason, failure):
+            raise failure
+        return to_rpc_error(failure, method)
 
     def acknowledge(params: Any, ctx: Any) -> None:
         request, decoded = binding.decode_params(params)
-        ctx.respond(mapping.encode_ack(request, binding.link_state))  # type: ignore[misc]
+        ctx.respond(encode_ack(request, binding.link_state))
         result, error = None, None
         with runs.open(mapping, params) as run:
             try:
-                result = call(decoded, binding.context(ctx, request, run))
+                result = call_handler(handler, decoded, binding.context(ctx, request, run))
             except Exception as failure:
-                if is_caused_by_disconnect(ctx.peer.close_reason, failure):
-                    raise
-                error = to_rpc_error(failure, own.name)
+                error = fail(failure, ctx)
         for notification in binding.encode_end_events(result, error, request):
             ctx.peer.notify(notification.method, notification.params)
 
     async def acknowledge_on_loop(params: Any, ctx: Any) -> None:
         request, decoded = binding.decode_params(params)
-        ctx.respond(mapping.encode_ack(request, binding.link_state))  # type: ignore[misc]
+        ctx.respond(encode_ack(request, binding.link_state))
         result, error = None, None
         with runs.open(mapping, params) as run, anyio.CancelScope() as scope:
             run.scope = scope
             try:
-                result = await call(decoded, binding.context(ctx, request, run))
+                result = await call_handler(handler, decoded, binding.context(ctx, request, run))
             except Exception as failure:
-                if is_caused_by_disconnect(ctx.peer.close_reason, failure):
-                    raise
-                error = to_rpc_error(failure, own.name)
+                error = fail(failure, ctx)
         if scope.cancelled_caught:
             error = RequestCancelled()
         for notification in binding.encode_end_events(result, error, request):
             await ctx.peer.notify(notification.method, notification.params)
 
-    plain, on_loop = (acknowledge, acknowledge_on_loop) if is_acknowledged else (respond, respond_on_loop)
-    descriptor: Method[Any, Any] = Method(own.name, own.params, Any, requires=handler.requires)
-    mapped.handle(descriptor, thread=handler.is_threaded)(on_loop if handler.is_async else plain)
-    if mapping.cancel_method is not None and mapping.cancel_method.name not in mapped:
-        mapped.handle(mapping.cancel_method)(runs.canceller(mapping))
+    return acknowledge_on_loop if handler.is_async else acknowledge
+
+
+def call_handler(handler: Handler, params: Any, ctx: Any) -> Any:
+    """Calls a handler with as many arguments as it takes."""
+    return handler.function(*(params, ctx)[: handler.arity])
 
 
 class AcknowledgedCalls:
