@@ -38,7 +38,8 @@ VERSIONED := $(addprefix tests/,blocking extension methods peer test_import_cost
 TYPED := $(wildcard src examples tests/typing)
 # Pure code has no excuse for a line or a branch that no test reaches.
 PURE_OF_HOST := breaker diagnostics events heartbeat lifecycle restart tools \
-	$(addprefix starting/,configuration discovery environment grants_file manifest programs start_check start_order)
+	$(addprefix starting/,configuration discovery environment grants_file manifest programs start_check start_order \
+	becket_toml bundles candidate conflicts manifest_problems manifest_reader paths)
 PURE := errors.py limits.py framing/* jsonrpc/* conversion/* methods/* contract/* dialects/* \
 	$(addprefix host/,$(addsuffix .py,$(PURE_OF_HOST)))
 empty :=

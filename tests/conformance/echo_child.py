@@ -11,7 +11,7 @@ from msgspec import Struct
 from becket import Registry
 from becket.dialects import Dialect, ProgressFormat
 from becket.framing import ContentLength, FramingFactory, JsonLines
-from becket.jsonrpc.connection import CancellationFormat, CancelResponse
+from becket.jsonrpc.calls import CancellationFormat, CancelResponse
 
 FRAMINGS: dict[str, FramingFactory] = {"content-length": ContentLength, "json-lines": JsonLines}
 

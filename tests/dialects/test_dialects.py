@@ -15,7 +15,7 @@ from becket.dialects.dialect import MetaReader
 from becket.dialects.native import FEATURES
 from becket.errors import ERROR_CODES, Meaning
 from becket.framing import ContentLength, JsonLines
-from becket.jsonrpc.connection import CancellationFormat, OutboundCall
+from becket.jsonrpc.calls import CancellationFormat, OutboundCall
 from becket.jsonrpc.json_values import encode_json
 from becket.limits import Limits
 

@@ -20,8 +20,9 @@ from becket.conversion.decode import get_params_decoder
 from becket.dialects import NATIVE, CallMeta
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError, RpcError
 from becket.framing import JsonLines
+from becket.jsonrpc.calls import CancellationFormat, InboundRequest, OutboundCall
 from becket.jsonrpc.codec import JsonCodec
-from becket.jsonrpc.connection import CancellationFormat, Connection, InboundRequest, OutboundCall
+from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import Batch, Failure, Invalid, Malformed, NotificationMessage, Request, Success
 from becket.limits import Limits

@@ -9,15 +9,9 @@ import msgspec
 
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.framing import ContentLength, FramingFactory, SkippedFrame
+from becket.jsonrpc.calls import CancellationFormat, CancelResponse, InboundRequest, OutboundCall
 from becket.jsonrpc.codec import DirectHandler, JsonCodec
-from becket.jsonrpc.connection import (
-    CancellationFormat,
-    CancelResponse,
-    Connection,
-    ConnectionEvent,
-    InboundRequest,
-    OutboundCall,
-)
+from becket.jsonrpc.connection import Connection, ConnectionEvent
 from becket.limits import Limits
 
 LOST = ConnectionLost(DisconnectReason.REMOTE_CLOSE, "over")

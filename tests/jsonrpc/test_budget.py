@@ -11,7 +11,8 @@ from tests.jsonrpc.links import LOST, codes, failure, frame, link, read, receive
 
 from becket.errors import ERROR_CODES, Busy, Meaning, RpcError
 from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_enough
-from becket.jsonrpc.connection import Connection, InboundRequest
+from becket.jsonrpc.calls import InboundRequest
+from becket.jsonrpc.connection import Connection
 from becket.limits import Limits
 
 TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]

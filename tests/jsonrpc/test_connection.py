@@ -42,14 +42,8 @@ from becket.errors import (
     RpcError,
 )
 from becket.framing import ContentLength, JsonLines, SkippedFrame
-from becket.jsonrpc.connection import (
-    CancelRequested,
-    CancelResponse,
-    EventBuffer,
-    InboundRequest,
-    OutboundCall,
-    build_connection_lost,
-)
+from becket.jsonrpc.calls import CancelResponse, InboundRequest, OutboundCall
+from becket.jsonrpc.connection import CancelRequested, EventBuffer, build_connection_lost
 from becket.jsonrpc.messages import Failure, NotificationMessage
 
 INVALID = ERROR_CODES[Meaning.INVALID_REQUEST]

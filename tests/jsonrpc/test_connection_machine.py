@@ -13,7 +13,8 @@ from tests.jsonrpc.links import LOST, Waiter, link
 
 from becket.errors import BadReply, CallTimeout, ConnectionLost, RemoteError, RequestCancelled, RpcError
 from becket.framing import ContentLength, FramingFactory, JsonLines, SkippedFrame
-from becket.jsonrpc.connection import CancelRequested, CancelResponse, InboundRequest, OutboundCall
+from becket.jsonrpc.calls import CancelResponse, InboundRequest, OutboundCall
+from becket.jsonrpc.connection import CancelRequested
 from becket.jsonrpc.messages import Failure, NotificationMessage
 
 WINDOW = 3

@@ -9,8 +9,8 @@ from msgspec import Raw
 from tests.jsonrpc.links import append_json, call, link
 
 from becket.framing import ContentLength
+from becket.jsonrpc.calls import InboundRequest, OutboundCall
 from becket.jsonrpc.codec import JsonCodec, MessageCollector
-from becket.jsonrpc.connection import InboundRequest, OutboundCall
 from becket.jsonrpc.limit_checks import LimitChecker
 from becket.jsonrpc.messages import Failure, Message, NotificationMessage
 from becket.jsonrpc.parser import MessageParser

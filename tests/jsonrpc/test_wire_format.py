@@ -12,7 +12,8 @@ from tests.jsonrpc.links import call, failure, notification, receive, receive_re
 from becket.errors import LocalProtocolError, Meaning, MethodNotFound, RemoteError, RpcError
 from becket.framing import ContentLength, JsonLines, SkippedFrame
 from becket.framing.framing import FramingFactory
-from becket.jsonrpc.connection import Connection, IdCounter, OutboundCall
+from becket.jsonrpc.calls import IdCounter, OutboundCall
+from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.messages import Failure, Invalid, Malformed, NotificationMessage, Request, Success
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, WireFormatCodec, accepts_no_id
 from becket.limits import Limits

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.peer.scripted import notification, request, response, scripted, settled
 
 from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
-from becket.jsonrpc.connection import CancellationFormat
+from becket.jsonrpc.calls import CancellationFormat
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops

@@ -25,7 +25,7 @@ from becket.host import Host, SupervisionPolicy
 from becket.host.events import ExtensionRestarted
 from becket.host.hook_plan import Hooks, HookWish
 from becket.host.hooks import run_hooks
-from becket.jsonrpc.connection import NULL_FUTURE, OutboundCall
+from becket.jsonrpc.calls import NULL_FUTURE, OutboundCall
 from becket.testing import child
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
 from benchmarks.hosting.measuring import load_settings, resident_kib, thread_count

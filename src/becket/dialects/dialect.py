@@ -15,8 +15,9 @@ from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
 from becket.errors import ERROR_CODES, JSON_ERRORS, Meaning
 from becket.framing.content_length import ContentLength
 from becket.framing.framing import FramingFactory
+from becket.jsonrpc.calls import CancellationFormat, IdCounter
 from becket.jsonrpc.codec import FIRST_MEMBER, JsonCodec
-from becket.jsonrpc.connection import CancellationFormat, Connection, IdCounter
+from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.json_values import encode_json
 from becket.limits import DEFAULT_LIMITS, Limits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from becket.dialects.dialect import Dialect, ProgressFormat
-from becket.jsonrpc.connection import CancellationFormat
+from becket.jsonrpc.calls import CancellationFormat
 
 __all__ = ["PLAIN"]
 

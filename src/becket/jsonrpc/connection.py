@@ -10,10 +10,9 @@ Every call that `open_call` files leaves the table exactly once: settled, abando
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -37,18 +36,19 @@ from becket.errors import (
 )
 from becket.framing.framing import Frame, Framing, Outline, SkippedFrame
 from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_enough
-from becket.jsonrpc.codec import (
-    END,
-    ENVELOPE_WITH_ID,
-    PARAMS_OPENERS,
-    RESULT_KEY,
-    DirectHandlers,
-    JsonCodec,
-    never_yield,
-    normalize_id,
-    timeless,
+from becket.jsonrpc.calls import (
+    CLOSED,
+    OPEN,
+    RESPONDED,
+    BatchResponse,
+    CancellationFormat,
+    IdCounter,
+    InboundRequest,
+    OutboundCall,
+    has_response,
 )
-from becket.jsonrpc.frame_cache import NO_PREFIXES, FramePrefixes, NotificationPrefixes
+from becket.jsonrpc.codec import DirectHandlers, never_yield, normalize_id, timeless
+from becket.jsonrpc.frame_encoder import FrameEncoder
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import (
     NULL_ID,
@@ -64,131 +64,20 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import Scanner
-    from becket.jsonrpc.protocols import Codec, EventReceiver, FutureLike, StreamControl
+    from becket.jsonrpc.protocols import Codec, EventReceiver
     from becket.jsonrpc.wire_format import WireFormat
 
-__all__ = [
-    "CLOSED",
-    "NULL_FUTURE",
-    "OPEN",
-    "RESPONDED",
-    "BatchResponse",
-    "CancelRequested",
-    "CancelResponse",
-    "CancellationFormat",
-    "Connection",
-    "ConnectionEvent",
-    "EventBuffer",
-    "IdCounter",
-    "InboundRequest",
-    "OutboundCall",
-    "RequestState",
-    "build_connection_lost",
-]
+__all__ = ["CancelRequested", "Connection", "ConnectionEvent", "EventBuffer", "build_connection_lost"]
 
 MAX_ID = 2**31 - 1  # some programs never respond to larger ones
 MINUTE = 60.0
-END_BYTES = len(END)
-RESULT_BYTES = len(RESULT_KEY) + END_BYTES
 SMALL_RESPONSE = 256  # bytes: as large as the error that would take its place, and bounded by the number of batches
-
-
-CancelResponse = Literal["answered", "never answered", "answers itself"]
-"""The response to a request that its caller has cancelled: an error, or its result if that was first (LSP); none
-(MCP); a result of its own, from the handler that sees the cancellation (ACP). (No enum: creating one adds a fifth of
-a millisecond to the start of an extension.)"""
-
-
-class CancellationFormat(Struct, frozen=True):
-    """How a dialect sends a cancellation. Requests of the methods in `excluded_methods` are not cancelled."""
-
-    method: str
-    member: str = "id"
-    response: CancelResponse = "answered"
-    excluded_methods: frozenset[str] = frozenset()
-
-
-class IdCounter(Struct):
-    """The numbers of calls, in sequence. Links that share a counter never use the same number twice."""
-
-    last: int = 0
-
-
-class NullFuture:
-    """Settles nothing, for a call without a waiter."""
-
-    def set_result(self, _: None, /) -> None:
-        """Does nothing."""
-
-
-NULL_FUTURE = NullFuture()
-
-
-class OutboundCall(Struct, eq=False):  # tracked by the collector: its error refers to a traceback, and that to the call
-    """An outbound call. `receive` returns it once, as the event of its response: `result` or `error` is set then."""
-
-    method: str
-    future: FutureLike
-    deadline: float = inf
-    timeout: float = inf
-    number: int = 0
-    id: bytes = b""  # the same as it is sent
-    result: Raw | None = None
-    error: BecketError | None = None
-    stream: StreamControl | None = None
-    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it is made
-
-
-class RequestState(Enum):
-    """The state of an inbound request."""
-
-    OPEN = "its response is to be sent"
-    RESPONDED = "its response was sent, and its handler goes on"
-    CLOSED = "it is over, or its link has ended"
-
-
-OPEN, RESPONDED, CLOSED = RequestState  # names without a look-up in the enum, for each request
-
-
-class InboundRequest(Struct, eq=False, gc=False):
-    """An inbound request, filed under its id, or under a number if the id is null or in use."""
-
-    id: bytes
-    key: bytes | int
-    method: str
-    params: Raw | None
-    batch: BatchResponse | None = None
-    state: RequestState = OPEN
-    deadline: float = inf
-    depth: int = 0
-    credit: int | None = None
-    is_cancelled: bool = False
-    is_response_suppressed: bool = False  # cancelled, if a cancelled request gets no response
-    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
-    has_parent: bool = False  # the outbound call that it names as its parent
-    has_unknown_parent: bool = False  # it names a parent that is not pending
-    handling: tuple[str, ...] = ()  # if it names no parent: the callers whose requests the other peer handles meanwhile
-    driver_state: Any = None  # the driver's own state
-    held: int = 0  # bytes of the link's budget, until its response
-    event_prefixes: NotificationPrefixes = NO_PREFIXES  # of its events, which carry its id
 
 
 class CancelRequested(Struct, frozen=True):
     """The other peer has cancelled this request, which is still open."""
 
     request: InboundRequest
-
-
-class BatchResponse:
-    """The responses to one batch, sent together when the last one is there."""
-
-    __slots__ = ("bodies", "held", "missing", "size")
-
-    def __init__(self) -> None:
-        self.bodies: list[tuple[bytes, bytes]] = []  # id and response; dropped once they are too large
-        self.size = 0  # of all responses
-        self.held = 0  # bytes of the link's budget
-        self.missing = 1  # responses, and the end of the batch
 
 
 ConnectionEvent = InboundRequest | NotificationMessage | OutboundCall | CancelRequested | Failure | SkippedFrame
@@ -231,6 +120,7 @@ class Connection:
         "_batches",
         "_buffer",
         "_classify_error",
+        "_encoder",
         "_fixed_ids",
         "_frames",
         "_free_requests",
@@ -238,23 +128,21 @@ class Connection:
         "_id_prefix_length",
         "_ids",
         "_largest_id",
-        "_map_error",
         "_meanings",
-        "_method_fragments",
-        "_notification_prefixes",
         "_ping",
-        "_prefixes_with_id",
         "_rejects_invalid",
         "_requests_without_id",
         "_stray_rate",
         "began",
         "budget",
+        "cache_event_prefixes",
         "calls",
         "can_send_cancel",
         "cancellation",
         "clock",
         "codec",
         "direct_handlers",
+        "encode_notification",
         "error_codes",
         "framing",
         "invalid_messages",
@@ -292,18 +180,19 @@ class Connection:
         if skips_oversize and (scan := getattr(framing, "scan_oversize", None)) is not None:
             scan(self._open_scanner)
         self.codec = codec
-        # A frame in the wire format of the specification is joined at once, after a cached prefix.
-        self._prefixes_with_id: Mapping[int, bytes] = {}
-        self._notification_prefixes = NO_PREFIXES
-        self._method_fragments: Mapping[str, bytes] = {}
-        if type(codec) is JsonCodec:
-            self._notification_prefixes = NotificationPrefixes(framing.prefix, codec.notification_prefixes)
-            self._prefixes_with_id = FramePrefixes(framing.prefix, ENVELOPE_WITH_ID)
-            self._method_fragments = codec.method_fragments
         self.limits = limits
         self.cancellation = cancellation
         self.can_send_cancel = True  # inbound cancellations are handled in any case
         self.error_codes = {**ERROR_CODES, **error_codes}
+        encoder = self._encoder = FrameEncoder(
+            framing,
+            codec,
+            largest=limits.frame,
+            error_codes=self.error_codes,
+            map_error=None if wire_format is None else wire_format.map_error,
+        )
+        self.encode_notification: Callable[[str, bytes | None], bytes] = encoder.encode_notification
+        self.cache_event_prefixes = encoder.cache_event_prefixes
         self.calls: dict[int, OutboundCall] = {}
         self.direct_handlers = DirectHandlers()
         self.should_yield: Callable[[], bool] = never_yield
@@ -332,7 +221,6 @@ class Connection:
         self._largest_id = MAX_ID  # 0 if numbers must be checked for use
         self._id_format = b"%d"
         self._id_prefix_length = 0  # length of what precedes the number
-        self._map_error: Callable[[RpcError], RpcError] | None = None
         self._classify_error: Callable[[int, str], Meaning | None] | None = None
         if wire_format is not None:
             self._apply_wire_format(wire_format)
@@ -351,7 +239,6 @@ class Connection:
         self._fixed_ids = wire_format.fixed_ids
         if wire_format.fixed_ids:
             self._largest_id = 0
-        self._map_error = wire_format.map_error
         self._classify_error = wire_format.classify_error
         if wire_format.id_prefix:
             self._id_format = encode_json(wire_format.id_prefix)[:-1].replace(b"%", b"%%") + b'%d"'
@@ -373,24 +260,11 @@ class Connection:
         else:
             ids.last = number
         id = self._id_format % number
-        if params and params[0] in PARAMS_OPENERS:
-            try:
-                name = self._method_fragments[call.method]
-                prefix = self._prefixes_with_id[len(id) + len(name) + len(params) + END_BYTES]
-                frame = b"".join((prefix, id, name, params, END))
-            except (KeyError, LocalProtocolError):
-                frame = self._encode_call(id, call.method, params)
-        else:
-            frame = self._encode_call(id, call.method, params)
+        frame = self._encoder.encode_request(id, call.method, params)
         call.number = number
         call.id = id
         self.calls[number] = call
         return frame
-
-    def _encode_call(self, id: bytes, method: str, params: bytes | None) -> bytes:
-        if self.lost is not None:
-            raise self.lost.copy()
-        return self.framing.encode(self.codec.encode_request(id, method, params))
 
     def open_batch(
         self, calls: Sequence[tuple[OutboundCall, bytes | None]], notes: Sequence[tuple[str, bytes | None]]
@@ -412,32 +286,6 @@ class Connection:
             self._batches.append([call for call, _ in calls])
             self.calls.update({call.number: call for call, _ in calls})
         return frame
-
-    def cache_event_prefixes(self, request: InboundRequest, method: str, mark: bytes) -> None:
-        """Caches the prefixes of a request's events of a method that was sent before; their params begin with
-        `mark`."""
-        if type(self.codec) is not JsonCodec or self.framing.prefix(0) is None:
-            return
-        if request.event_prefixes is NO_PREFIXES:
-            request.event_prefixes = NotificationPrefixes(self.framing.prefix, self.codec.notification_prefixes, mark)
-        if method in self.codec.notification_prefixes:
-            request.event_prefixes.add(method)
-
-    def encode_notification(self, method: str, params: bytes | None) -> bytes:
-        """Returns the bytes of a notification.
-
-        Raises:
-            ConnectionLost: the link has ended.
-            LocalProtocolError: it cannot be framed.
-        """
-        if params and params[0] in PARAMS_OPENERS:
-            try:
-                return self._notification_prefixes[method][len(params) + END_BYTES] + params + END
-            except (KeyError, LocalProtocolError):
-                pass
-        if self.lost is not None:
-            raise self.lost.copy()
-        return self.framing.encode(self.codec.encode_notification(method, params))
 
     def cancel_call(self, call: OutboundCall) -> bytes:
         """Removes a call and returns the bytes of its cancellation, b"" if none are needed."""
@@ -502,11 +350,7 @@ class Connection:
         """Closes the request with this result; returns the bytes to send now, b"" if none."""
         id = request.id
         if request.state is OPEN and request.batch is None and not request.is_response_suppressed:
-            try:
-                prefix = self._prefixes_with_id[len(id) + len(result) + RESULT_BYTES]
-                frame = b"".join((prefix, id, RESULT_KEY, result, END))
-            except (KeyError, LocalProtocolError):
-                frame = self._encode_response_body(id, self.codec.encode_success(id, result))
+            frame = self._encoder.encode_success(id, result)
             request.state = CLOSED
             del self.requests[request.key]
             if request.held:
@@ -532,7 +376,7 @@ class Connection:
 
     def reject(self, request: InboundRequest, error: RpcError) -> bytes:
         """Closes the request with this error; returns the bytes to send now, b"" if none."""
-        return self._close_request(request, self._encode_error(request.id, error))
+        return self._close_request(request, self._encoder.encode_error(request.id, error))
 
     def drop_request(self, request: InboundRequest) -> bytes:
         """Closes a request to which its dialect sends no response."""
@@ -552,17 +396,11 @@ class Connection:
             body = None
         batch = request.batch
         if batch is None:
-            return b"" if body is None else self._encode_response_body(request.id, body)
+            return b"" if body is None else self._encoder.frame_response(request.id, body)
         if body is not None:
             self._add_to_batch(batch, request.id, body)
         batch.missing -= 1
         return b"" if batch.missing else self._encode_batch_response(batch)
-
-    def _encode_response_body(self, id: bytes, body: bytes) -> bytes:
-        try:
-            return self.framing.encode(body)
-        except LocalProtocolError:
-            return self.framing.encode(self._encode_error(id, self._build_too_large_error(len(body))))
 
     def _add_to_batch(self, batch: BatchResponse, id: bytes, body: bytes) -> None:
         """Keeps a response until its batch is complete, within the budget."""
@@ -579,38 +417,14 @@ class Connection:
             else:
                 # Not BUSY, which means that nothing was done.
                 problem = f"the result has {size} bytes, the limit is {full.limit} {full.what}: call it outside a batch"
-                body = self._encode_error(id, RpcError(Meaning.TOO_LARGE, problem))
+                body = self._encoder.encode_error(id, RpcError(Meaning.TOO_LARGE, problem))
         batch.bodies.append((id, body))
 
     def _encode_batch_response(self, batch: BatchResponse) -> bytes:
         if not batch.bodies:
             return b""
         self._release(batch)
-        if batch.size <= self.limits.frame:
-            try:
-                return self.framing.encode(self.codec.encode_batch(body for _, body in batch.bodies))
-            except LocalProtocolError:
-                pass  # with the separators it is too large
-        excess = self._build_too_large_error(batch.size)
-        try:
-            return self.framing.encode(
-                self.codec.encode_batch(self._encode_error(id, excess) for id, _ in batch.bodies)
-            )
-        except LocalProtocolError:
-            return self.framing.encode(self._encode_error(NULL_ID, excess))
-
-    def _build_too_large_error(self, size: int) -> RpcError:
-        return RpcError(Meaning.TOO_LARGE, f"the response has {size} bytes, the limit is {self.limits.frame}")
-
-    def _encode_error(self, id: bytes, error: RpcError) -> bytes:
-        if self._map_error is not None:
-            error = self._map_error(error)
-        code = self.error_codes[error.meaning] if error.meaning is not None else error.code
-        assert code is not None  # RpcError has a meaning or a number
-        try:
-            return self.codec.encode_failure(id, code, error.message, error.data)
-        except LocalProtocolError:  # the handler's data cannot be encoded; the error's number is the most useful part
-            return self.codec.encode_failure(id, code, "the details of this error could not be encoded", None)
+        return self._encoder.frame_batch(batch.bodies, batch.size)
 
     # -- inbound messages
 
@@ -669,8 +483,7 @@ class Connection:
         if self.lost is not None:
             return []
         self.lost = lost
-        self._notification_prefixes = NO_PREFIXES  # nothing is sent any more
-        self._prefixes_with_id = {}
+        self._encoder.close(lost)
         self.begin_closing()
         calls = list(self.calls.values())
         self.calls.clear()
@@ -776,7 +589,9 @@ class Connection:
         elif self.is_closing:
             self._reject_invalid(id, Meaning.NOT_READY, "shutting down", batch)
         elif len(self.requests) >= self._free_requests:
-            self._send_response(id, self._encode_error(id, Busy("requests in flight", self._free_requests)), batch)
+            self._send_response(
+                id, self._encoder.encode_error(id, Busy("requests in flight", self._free_requests)), batch
+            )
         else:
             return False
         return True
@@ -890,13 +705,13 @@ class Connection:
     def _reject_invalid(self, id: bytes, meaning: Meaning, problem: str, batch: BatchResponse | None) -> None:
         if normalize_id(id) in self.requests:  # under its own id it would be taken for a response to that one
             id = NULL_ID
-        self._send_response(id, self._encode_error(id, RpcError(meaning, f"{meaning.value}: {problem}")), batch)
+        self._send_response(id, self._encoder.encode_error(id, RpcError(meaning, f"{meaning.value}: {problem}")), batch)
 
     def _send_response(self, id: bytes, body: bytes, batch: BatchResponse | None) -> None:
         if batch is not None:
             self._add_to_batch(batch, id, body)
         else:
-            self.receiver.send(self._encode_response_body(id, body))
+            self.receiver.send(self._encoder.frame_response(id, body))
 
     def _choose_call_number(self, number: int, method: str) -> int:
         """Returns the number of an outbound call: that of its method, or this one, unless it is too large or in use."""
@@ -938,10 +753,6 @@ class InboundBatch:
         self.on_message = partial(connection.on_member, batch=batch)
         self.begin_batch = connection.begin_batch  # never called: each member is an object
         self.end_batch = partial(connection.end_batch, batch)
-
-
-def has_response(call: OutboundCall) -> bool:
-    return call.result is not None or isinstance(call.error, RemoteError | BadReply)
 
 
 def build_meanings(numbers: Mapping[Meaning, int]) -> dict[int, Meaning]:

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from becket.framing.framing import Frame, SkippedFrame
+from becket.jsonrpc.calls import InboundRequest, OutboundCall
 from becket.jsonrpc.codec import DirectHandlers
-from becket.jsonrpc.connection import InboundRequest, OutboundCall
 from becket.jsonrpc.messages import Failure, NotificationMessage, SingleMessage
 
 __all__ = ["BatchReceiver", "Codec", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]

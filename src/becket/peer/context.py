@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from becket._deprecated import RenamedMember
-from becket.jsonrpc.connection import InboundRequest
+from becket.jsonrpc.calls import InboundRequest
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.methods.descriptors import Method, Notification
 from becket.peer.outbound import READY, wait_drained

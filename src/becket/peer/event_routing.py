@@ -16,8 +16,8 @@ from becket.conversion.decode import get_result_decoder
 from becket.dialects import ProgressFormat
 from becket.dialects.dialect import META_PREFIX
 from becket.errors import JSON_ERRORS, BadReply
+from becket.jsonrpc.calls import OutboundCall
 from becket.jsonrpc.codec import DirectHandler, DirectHandlers
-from becket.jsonrpc.connection import OutboundCall
 from becket.methods.registry import describe_function, read_signature, unwrap_callable
 
 __all__ = ["JSON_NULL", "CallSubscription", "EventHandler", "EventRouter", "PutEvent"]

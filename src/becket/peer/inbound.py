@@ -31,8 +31,8 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
+from becket.jsonrpc.calls import CLOSED, OPEN, RESPONDED, InboundRequest
 from becket.jsonrpc.codec import END, FIRST_MEMBER, normalize_id
-from becket.jsonrpc.connection import CLOSED, OPEN, RESPONDED, InboundRequest
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
 from becket.methods.dispatch import (

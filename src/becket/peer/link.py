@@ -17,7 +17,8 @@ from becket._loggers import peer_logger
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.framing.framing import Frame, SkippedFrame
-from becket.jsonrpc.connection import Connection, OutboundCall, build_connection_lost
+from becket.jsonrpc.calls import OutboundCall
+from becket.jsonrpc.connection import Connection, build_connection_lost
 from becket.jsonrpc.messages import Failure
 from becket.limits import Limits
 from becket.peer.call_slots import CallSlots

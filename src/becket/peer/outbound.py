@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
-from becket.jsonrpc.connection import CLOSED, NULL_FUTURE, OPEN, InboundRequest, OutboundCall
+from becket.jsonrpc.calls import CLOSED, NULL_FUTURE, OPEN, InboundRequest, OutboundCall
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification

@@ -16,7 +16,7 @@ from becket.methods.registry import Handler
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
-    from becket.jsonrpc.connection import InboundRequest
+    from becket.jsonrpc.calls import InboundRequest
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture, TaskHandle, Timer
     from becket.permissions.gate import Gate  # links without a gate start without them

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
 from becket.errors import ConnectionLost
-from becket.jsonrpc.connection import InboundRequest
+from becket.jsonrpc.calls import InboundRequest
 from becket.jsonrpc.messages import NotificationMessage
 from becket.peer.transport.rate import Account, Charge, Ledger
 

@@ -31,7 +31,7 @@ from becket.errors import (
     RpcError,
     StreamOverrun,
 )
-from becket.jsonrpc.connection import NULL_FUTURE, OutboundCall
+from becket.jsonrpc.calls import NULL_FUTURE, OutboundCall
 from becket.methods.dispatch import HANDLER_ERRORS, log_internal_error
 from becket.methods.streams import Cancellation, CancelReason, EventReader, ResultCollector
 from becket.peer.event_routing import JSON_NULL, CallSubscription, EventHandler

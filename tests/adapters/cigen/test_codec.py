@@ -23,7 +23,8 @@ from becket.errors import (
 from becket.framing.framing import SkippedFrame
 from becket.framing.json_lines import JsonLines
 from becket.framing.length_prefixed import LengthPrefixed
-from becket.jsonrpc.connection import Connection, InboundRequest, OutboundCall
+from becket.jsonrpc.calls import InboundRequest, OutboundCall
+from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.messages import Invalid, Request, Success
 from becket.limits import DEFAULT_LIMITS
 

@@ -71,7 +71,7 @@ from becket.contract.log import LogLevel
 from becket.errors import RpcError
 from becket.framing.content_length import ContentLength
 from becket.framing.json_lines import JsonLines
-from becket.jsonrpc.connection import InboundRequest, OutboundCall
+from becket.jsonrpc.calls import InboundRequest, OutboundCall
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.descriptors import Method, Notification
 from becket.peer.streams import NULL_FUTURE

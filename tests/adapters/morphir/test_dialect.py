@@ -11,7 +11,8 @@ from becket.errors import Meaning, MethodNotFound, RemoteError, RpcError
 from becket.framing.content_length import ContentLength
 from becket.framing.framing import SkippedFrame
 from becket.framing.json_lines import JsonLines
-from becket.jsonrpc.connection import Connection, InboundRequest, OutboundCall
+from becket.jsonrpc.calls import InboundRequest, OutboundCall
+from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.messages import NotificationMessage
 from becket.limits import DEFAULT_LIMITS
 

@@ -20,7 +20,8 @@ from becket.framing.json_lines import JsonLines
 from becket.host.breaker import BreakerPolicy
 from becket.host.restart import Restart, RestartHistory, RestartPolicy, decide_restart
 from becket.host.timeouts import DEFAULT_TIMEOUTS
-from becket.jsonrpc.connection import Connection, InboundRequest, OutboundCall
+from becket.jsonrpc.calls import InboundRequest, OutboundCall
+from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.messages import Failure, Success
 from becket.jsonrpc.wire_format import WireFormatCodec
 from becket.limits import DEFAULT_LIMITS

@@ -23,7 +23,8 @@ from becket.errors import (
 )
 from becket.host.restart import GiveUp, Restart, RestartHistory, RestartPolicy, decide_restart
 from becket.host.timeouts import DEFAULT_TIMEOUTS
-from becket.jsonrpc.connection import Connection, InboundRequest, OutboundCall
+from becket.jsonrpc.calls import InboundRequest, OutboundCall
+from becket.jsonrpc.connection import Connection
 from becket.limits import DEFAULT_LIMITS
 
 

@@ -12,7 +12,7 @@ from becket.dialects.dialect import Dialect, load_mapping, match_first_request
 from becket.dialects.host_defaults import HostDefaults
 from becket.errors import ERROR_CODES, Meaning
 from becket.framing.content_length import ContentLength
-from becket.jsonrpc.connection import CancellationFormat
+from becket.jsonrpc.calls import CancellationFormat
 
 __all__ = ["LSP", "LSP_LIMITS"]
 

@@ -22,7 +22,7 @@ from becket.dialects.dialect import (
 from becket.dialects.host_defaults import HostDefaults
 from becket.errors import JSON_ERRORS, Meaning
 from becket.framing.json_lines import JsonLines
-from becket.jsonrpc.connection import CancellationFormat
+from becket.jsonrpc.calls import CancellationFormat
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import DEFAULT_LIMITS, Limits
 

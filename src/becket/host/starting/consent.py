@@ -48,7 +48,7 @@ from becket.host.starting.start_check import (
     run_preflight,
 )
 from becket.host.starting.working_copies import open_working_copy, remove_discarded, remove_working_copies
-from becket.jsonrpc.connection import IdCounter
+from becket.jsonrpc.calls import IdCounter
 from becket.permissions.gate import MAX_PROMPTS
 from becket.permissions.grants import Grants
 from becket.permissions.names import PERMISSIONS

@@ -48,7 +48,7 @@ from becket.host.supervisor import SupervisionPolicy
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.json_schema.validator import SchemaMode
 from becket.jsonrpc.budget import SharedBudget
-from becket.jsonrpc.connection import IdCounter
+from becket.jsonrpc.calls import IdCounter
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import loop_time
