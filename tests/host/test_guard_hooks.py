@@ -15,7 +15,7 @@ from becket.host.diagnostics import Diagnostic
 from becket.host.hook_plan import HookSettings, HookStatus
 from becket.host.host import Host
 from becket.host.restart import RestartPolicy
-from becket.host.supervisor import SupervisionPolicy
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.host.timeouts import Timeouts
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]

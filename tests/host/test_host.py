@@ -67,7 +67,7 @@ from becket.host.starting.consent import ConsentController
 from becket.host.starting.consent_request import ConsentRequest
 from becket.host.starting.grants_file import edit_grants, load_grants
 from becket.host.starting.snapshot import digest_folder
-from becket.host.supervisor import SupervisionPolicy
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.limits import Limits
 from becket.methods.descriptors import Method
 from becket.methods.registry import Registry

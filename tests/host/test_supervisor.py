@@ -40,7 +40,8 @@ from becket.host.extension import Extension
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.restart import RestartPolicy, RestartStrategy, Stagger
-from becket.host.supervisor import SupervisionPolicy, Supervisor
+from becket.host.supervision_policy import SupervisionPolicy
+from becket.host.supervisor import Supervisor
 from becket.peer.loops.async_loops import loop_time
 
 pytestmark = pytest.mark.loops

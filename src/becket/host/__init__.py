@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         connect_extension_over as connect_extension_over,
     )
     from becket.host.starting.consent_request import ConsentChanges as ConsentChanges, ConsentRequest as ConsentRequest
-    from becket.host.supervisor import SupervisionPolicy as SupervisionPolicy
+    from becket.host.supervision_policy import SupervisionPolicy as SupervisionPolicy
     from becket.host.timeouts import Timeouts as Timeouts
 
 EXPORTS = {
@@ -36,7 +36,7 @@ EXPORTS = {
     "becket.host.sidecar": "connect_sidecar Sidecar",
     "becket.host.starting.connect": "connect_extension connect_extension_over",
     "becket.host.starting.consent_request": "ConsentChanges ConsentRequest",
-    "becket.host.supervisor": "SupervisionPolicy",
+    "becket.host.supervision_policy": "SupervisionPolicy",
     "becket.host.timeouts": "Timeouts",
 }
 

@@ -53,7 +53,7 @@ from becket.host.starting.manifest_problems import (
     tables_of,
     texts_of,
 )
-from becket.host.supervisor import SupervisionPolicy
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.json_schema.validator import SchemaMode
 from becket.limits import DEFAULT_LIMITS
 from becket.permissions.grants import Grants

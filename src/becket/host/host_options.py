@@ -19,7 +19,7 @@ from becket.host.starting.discovery import DEFAULT_SETTINGS, DiscoverySettings
 from becket.host.starting.environment import prefer_own_python
 from becket.host.starting.launch import WrapCommand
 from becket.host.starting.manifest import Environment, LimitOverrides
-from becket.host.supervisor import SupervisionPolicy
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.json_schema.validator import SchemaMode
 from becket.limits import DEFAULT_LIMITS, Limits

@@ -10,12 +10,10 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import copy
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
-from msgspec import Struct
 
 from becket.errors import (
     BecketError,
@@ -28,7 +26,7 @@ from becket.errors import (
     RemoteError,
     StartFailed,
 )
-from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, Ticket, classify_error
+from becket.host.breaker import Breaker, BreakerState, Ticket, classify_error
 from becket.host.connection import ExtensionConnection
 from becket.host.diagnostics import without_id
 from becket.host.events import (
@@ -36,7 +34,6 @@ from becket.host.events import (
     ExtensionDegraded,
     ExtensionDisabled,
     ExtensionEnabled,
-    ExtensionExited,
     ExtensionFailed,
     ExtensionRecovered,
     ExtensionReloaded,
@@ -48,17 +45,19 @@ from becket.host.events import (
     ExtensionStopped,
     HostStalled,
 )
+from becket.host.exit_cause import ExitCause, Intent, build_exit_event, text_of
 from becket.host.heartbeat import HeartbeatDecision, HeartbeatPolicy, Liveness
 from becket.host.heartbeats import Heartbeats
 from becket.host.lifecycle import ON_START, ON_STOP, Drain, ExtensionState, Health, Lifecycle, RequestAction
 from becket.host.metrics import ExtensionMetrics, MetricsRecorder
-from becket.host.restart import GiveUp, RestartHistory, RestartPolicy, Stagger, decide_restart
+from becket.host.restart import GiveUp, RestartHistory, Stagger, decide_restart
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.peer.loops.async_loops import current_loop, loop_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-__all__ = ["SupervisionPolicy", "Supervisor"]
+__all__ = ["Supervisor"]
 
 T = TypeVar("T")
 
@@ -66,41 +65,6 @@ READY_TIMEOUT = 60.0  # seconds for a call that waits until its extension runs
 RUNNING_STATES = (ExtensionState.READY, ExtensionState.DEGRADED)
 STARTING_STATES = (ExtensionState.SPAWNING, ExtensionState.RESTARTING)
 INACTIVE_STATES = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
-
-
-class SupervisionPolicy(Struct, frozen=True, kw_only=True):
-    """How an extension is supervised. Without a heartbeat, only exits and timeouts show that it is dead.
-
-    With `restarts_on_errors` a process that responds with an error is ended, and the call sent once more to the next
-    one; so is a call whose process has died. The hosts of one system do so, and a tool that rejects an input runs twice
-    there. With `resends_hooks` a hook whose process has died is sent once more; None means as in the extension's own
-    system. With `starts_on_demand` the first call starts it, unless it was stopped."""
-
-    restart: RestartPolicy = RestartPolicy()
-    breaker: BreakerPolicy = BreakerPolicy()
-    heartbeat: HeartbeatPolicy | None = HeartbeatPolicy()
-    drain_timeout: float = 10.0
-    restarts_on_errors: bool = False
-    resends_hooks: bool | None = None
-    starts_on_demand: bool = False
-
-
-class Intent(Enum):
-    """What the owner task does next, besides watching."""
-
-    NONE = "go on"
-    STOP = "end it"
-    RELOAD = "start another process, and then end it"
-    REPLACE = "end it, and then start another process"
-
-
-class ExitCause(Struct, frozen=True):
-    """Why a process has ended, or must end."""
-
-    reason: str
-    lost: ConnectionLost | None = None
-    intent: Intent = Intent.NONE
-    is_hung: bool = False
 
 
 class Supervisor:
@@ -770,16 +734,3 @@ class Supervisor:
     async def _wait_while(self, condition: Callable[[], bool]) -> None:
         while condition():
             await self._changed.wait()
-
-
-def text_of(id: str, error: BecketError) -> str:
-    """Returns why a process has ended, without its id; if the host itself has ended it, the reason alone."""
-    if isinstance(error, ConnectionLost) and error.reason is DisconnectReason.LOCAL_CLOSE and error.detail:
-        return error.detail
-    return without_id(id, str(error))
-
-
-def build_exit_event(id: str, lost: ConnectionLost | None, *, expected: bool) -> ExtensionExited:
-    if isinstance(lost, PeerCrashed):
-        return ExtensionExited(id, lost.exit_code, lost.signal, lost.stderr_tail, expected)
-    return ExtensionExited(id, None, expected=expected)

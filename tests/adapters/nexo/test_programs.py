@@ -22,7 +22,7 @@ from becket.errors import HandshakeFailed, NotSupported, RemoteError, StartFaile
 from becket.host import Extension, Host, connect_extension
 from becket.host.events import ExtensionRestarted
 from becket.host.restart import RestartPolicy
-from becket.host.supervisor import SupervisionPolicy
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.methods.registry import Registry
 
 PROGRAMS = Path(__file__).parents[3] / "examples" / "dialects" / "nexo"

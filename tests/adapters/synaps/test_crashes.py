@@ -15,7 +15,7 @@ from becket.errors import PeerCrashed, RemoteError
 from becket.host import Host
 from becket.host.hook_plan import HookSettings
 from becket.host.restart import RestartPolicy
-from becket.host.supervisor import SupervisionPolicy
+from becket.host.supervision_policy import SupervisionPolicy
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 

@@ -44,7 +44,7 @@ from becket.host.starting.secrets import Secrets
 from becket.host.starting.start_check import configured_variables, declared_environment, works_in_root
 from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
 from becket.host.starting.working_copies import WorkingCopy
-from becket.host.supervisor import SupervisionPolicy
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.json_schema.validator import SchemaMode
 from becket.jsonrpc.budget import SharedBudget
