@@ -15,6 +15,11 @@ from msgspec import Raw
 from becket._deprecated import keep_renamed
 from becket.methods.descriptors import Direction, Method, Notification, check_method_name, format_type
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from becket.methods.descriptors import MethodOptions
+
 __all__ = ["CancelReason", "Cancellation", "EventReader", "ResultCollector", "Stream"]
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -108,11 +113,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         events: Mapping[str, EventReader[E_co]],
         gather: Callable[[P_contra], ResultCollector[E_co, R_co]] | None = None,
         cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
-        requires: str | None = None,
-        timeout: float | None = None,
         idle_timeout: float | None = None,
-        direction: Direction = "to-extension",
-        summary: str = "",
+        **options: Unpack[MethodOptions],
     ) -> None: ...
 
     @overload
@@ -125,11 +127,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         events: Mapping[str, EventReader[E_co]],
         gather: Callable[[P_contra], ResultCollector[E_co, R_co]] | None = None,
         cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
-        requires: str | None = None,
-        timeout: float | None = None,
         idle_timeout: float | None = None,
-        direction: Direction = "to-extension",
-        summary: str = "",
+        **options: Unpack[MethodOptions],
     ) -> None: ...
 
     def __init__(
