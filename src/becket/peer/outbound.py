@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set as AbstractSet
 from contextvars import ContextVar
 from functools import partial
 from itertools import repeat
@@ -13,8 +13,10 @@ from msgspec import Raw, Struct
 
 from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
+from becket.dialects.dialect import META_KEY, META_PREFIX
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
 from becket.jsonrpc.calls import CLOSED, NULL_FUTURE, OPEN, InboundRequest, OutboundCall
+from becket.jsonrpc.codec import FIRST_MEMBER
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
@@ -92,11 +94,12 @@ class Outbound:
         "_call_slots",
         "_calls",
         "_create_future",
-        "_last_timeout",
         "_time",
         "_timeout",
-        "_timeout_meta",
         "_transport",
+        "_usual_features",
+        "_usual_prefix",
+        "_usual_timeout",
         "link",
     )
 
@@ -109,8 +112,10 @@ class Outbound:
         self._time = link.time
         self._transport = link.transport
         self._call_slots = link.call_slots
-        self._last_timeout = -inf
-        self._timeout_meta = b""
+        # Most calls of a link have the same metadata.
+        self._usual_timeout = -inf
+        self._usual_features: AbstractSet[str] | None = None
+        self._usual_prefix = b""
 
     async def call(
         self,
@@ -153,9 +158,7 @@ class Outbound:
         call = OutboundCall(method, waiter, time() + timeout, timeout)
         current = CURRENT_REQUEST.get()
         if current is not None or link.features:
-            meta = self._bind_to_request(call, current)
-            if meta is not None:
-                encoded = link.dialect.insert_meta(encoded, meta, link.features)
+            encoded = self._add_meta(call, current, encoded)
         window = self._call_slots
         if len(self._calls) >= window.limit or window.waiters or self._transport.queued:
             await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
@@ -173,6 +176,21 @@ class Outbound:
             return decode(call.result)
         except JSON_ERRORS as error:
             raise BadReply(method=method, problem=str(error)) from error
+
+    def _add_meta(self, call: OutboundCall, current: CurrentRequest | None, params: bytes | None) -> bytes | None:
+        """Binds a call to the request that it is made within, and returns its params with the metadata."""
+        link = self.link
+        features = link.features
+        is_usual = current is None and call.timeout == self._usual_timeout and features is self._usual_features
+        if is_usual and params and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0:
+            return self._usual_prefix + params[1:]
+        meta = self._bind_to_request(call, current)
+        if meta is None:
+            return params
+        if current is None:
+            self._usual_timeout, self._usual_features = call.timeout, features
+            self._usual_prefix = META_PREFIX + meta + b"},"
+        return link.dialect.insert_meta(params, meta, features)
 
     def _bind_to_request(self, call: OutboundCall, current: CurrentRequest | None) -> bytes | None:
         """Binds a call to the request that it is made within, and returns its metadata, or None."""
@@ -457,13 +475,9 @@ class Outbound:
     def _encode_meta(self, timeout: float, current: CurrentRequest | None, credit: int | None) -> bytes | None:
         """Returns the metadata of a call, or None."""
         link = self.link
-        has_deadline = timeout < inf and "deadline" in link.features
+        timeout_ms = to_milliseconds(timeout) if timeout < inf and "deadline" in link.features else None
         if current is None and credit is None:
-            if has_deadline and timeout != self._last_timeout:  # most calls have the same
-                self._timeout_meta = b'{"timeout_ms":%d}' % to_milliseconds(timeout)
-                self._last_timeout = timeout
-            return self._timeout_meta if has_deadline else None
-        timeout_ms = to_milliseconds(timeout) if has_deadline else None
+            return None if timeout_ms is None else b'{"timeout_ms":%d}' % timeout_ms
         depth = 0
         parent: int | str | None = None
         if current is not None:
