@@ -61,9 +61,18 @@ def kind_of(part: dict[str, Any], schema: dict[str, Any]) -> str:
         items = resolve(whole["items"], schema)
         return "list of tables" if items.get("type") == "object" else "list of strings"
     if whole.get("type") == "object":
-        return "table of tables" if isinstance(whole.get("additionalProperties"), dict) else "table"
+        return f"table{values_of(whole.get('additionalProperties'), schema)}"
     types = whole.get("type", "any")
     return " or ".join(types) if isinstance(types, list) else str(types)
+
+
+def values_of(members: object, schema: dict[str, Any]) -> str:
+    """Returns of what a table with any keys consists; nothing for one whose keys are known."""
+    if not isinstance(members, dict):
+        return ""
+    return {"object": " of tables", "string": " of strings"}.get(
+        str(resolve(members, schema).get("type")), " of values"
+    )
 
 
 def default_of(part: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Links lead somewhere, targets of make exist, and blocks are of the kinds that are tested."""
+"""Links lead somewhere, targets of make exist, tables are whole, and blocks are of the kinds that are tested."""
 
 from __future__ import annotations
 
@@ -60,6 +60,18 @@ def anchors_of(page: Path) -> set[str]:
 @pages
 def test_every_block_is_of_a_known_kind(page: Path) -> None:
     assert {block.language for block in read_blocks(page)} <= TESTED | SHOWN_ONLY
+
+
+@pages
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(page: Path) -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", FENCE.sub("", read_page(page)), flags=re.MULTILINE)
+    rows = [table.splitlines() for table in tables]
+
+    assert [row for first, *others in rows for row in others if bars_in(row) != bars_in(first)] == []
+
+
+def bars_in(row: str) -> int:
+    return len(re.findall(r"(?<!\\)\|", row))
 
 
 @pages

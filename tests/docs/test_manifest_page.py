@@ -53,3 +53,6 @@ def test_a_kind_is_described_in_few_words() -> None:
     assert kind_of({"type": ["string", "number"]}, schema) == "string or number"
     assert kind_of({"enum": ["a", "b"]}, schema) == "`a` or `b`"
     assert kind_of({"const": 1}, schema) == "`1`"
+    assert kind_of({"type": "object", "additionalProperties": {"type": "string"}}, schema) == "table of strings"
+    assert kind_of({"type": "object", "additionalProperties": {"type": ["string"]}}, schema) == "table of values"
+    assert kind_of({"type": "object"}, schema) == "table"

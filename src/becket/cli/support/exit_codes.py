@@ -59,7 +59,7 @@ MEANINGS: Final = {
     ExitCode.FILES: "A file cannot be read or written, or is in use by another program.",
     ExitCode.BUG: "A bug in becket; `becket --debug` shows the traceback.",
     ExitCode.INTERRUPTED: "Ctrl-C.",
-    ExitCode.READER_GONE: "The program that reads the output has ended, as in `becket list | head -1`.",
+    ExitCode.READER_GONE: "The program that reads the output, such as `head`, has ended.",
     ExitCode.TERMINATED: "SIGTERM or SIGHUP.",
 }
 
