@@ -73,7 +73,7 @@ class Bells(ExtensionServer):
     id = "bells"
     version = "1.0.0"
 
-    @tool("Rings until it is told to stop.")
+    @tool("Rings until it is cancelled.")
     async def ring(self) -> None:
         self.host.log("ding")
         await anyio.sleep_forever()
