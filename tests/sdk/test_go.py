@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.sdk.example import ExampleTests
+from tests.sdk.process import ProcessTests
 from tools.sdk.go import emit
 from tools.sdk.model import Choice, Enumeration, Field, JsonValue, Model, Named, Record, Scalar, TaggedUnion
 
@@ -112,11 +112,6 @@ def built_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def program(built_example: Path) -> Path:
-    return built_example / "build" / "example"
-
-
 @needs_go
 class TestExample(ExampleTests):
     """The example in a host."""
@@ -128,33 +123,30 @@ class TestExample(ExampleTests):
         return built_example
 
 
+@pytest.fixture(scope="session")
+def conform(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Returns the path of the program for the conformance cases."""
+    folder = tmp_path_factory.mktemp("go-conform")
+    run_go("build", "-o", f"{folder}/", "./conform", folder=KIT)
+    return str(folder / "conform")
+
+
+@needs_go
+class TestProcess(ProcessTests):
+    """The end of the program for the conformance cases."""
+
+    @pytest.fixture
+    def command(self, conform: str) -> list[str]:
+        return [conform]
+
+
 @needs_go
 @pytest.mark.process
-def test_an_extension_passes_the_conformance_cases(tmp_path: Path) -> None:
-    run_go("build", "-o", f"{tmp_path}/", "./conform", folder=KIT)
-    command = [sys.executable, "-m", "becket", "conform", "--", str(tmp_path / "conform")]
+def test_an_extension_passes_the_conformance_cases(conform: str) -> None:
+    command = [sys.executable, "-m", "becket", "conform", "--", conform]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout
     assert "0 fail, 0 not offered" in done.stdout + done.stderr
-
-
-@needs_go
-@pytest.mark.process
-def test_an_extension_ends_when_its_host_is_killed(program: Path, tmp_path: Path) -> None:
-    script = tmp_path / "host.py"
-    script.write_text(
-        "import subprocess, sys, time\n"
-        f"child = subprocess.Popen([{str(program)!r}], stdin=subprocess.PIPE)\n"
-        "print(child.pid, flush=True)\n"
-        "time.sleep(600)\n",
-        encoding="utf-8",
-    )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as host:
-        assert host.stdout is not None
-        assert int(host.stdout.readline()) > 0
-        host.send_signal(signal.SIGKILL)
-        assert host.stdout.read() == b""  # the extension has inherited it: it ends when the extension has
-        host.wait(PATIENCE)
 
 
 @needs_go

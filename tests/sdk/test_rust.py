@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.sdk.example import PATIENCE, ExampleTests
+from tests.sdk.process import ProcessTests
 
 KIT = Path(__file__).parents[2] / "sdk" / "rust"
 EXAMPLE = KIT / "example"
@@ -25,7 +25,6 @@ def find_missing() -> str:
 
 pytestmark = [
     pytest.mark.process,
-    pytest.mark.loops,
     pytest.mark.skipif(bool(find_missing()), reason=find_missing() or "it is built"),
 ]
 
@@ -40,33 +39,12 @@ class TestExample(ExampleTests):
         return EXAMPLE
 
 
-def test_an_extension_ends_with_its_host_while_a_tool_waits() -> None:
-    initialize = '{"extension_protocol_version":1,"plugin_id":"rust","plugin_root":null,"config":{}}'
-    requests = [
-        f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{initialize}}}',
-        '{"jsonrpc":"2.0","id":2,"method":"tool.call","params":{"name":"wait","input":{}}}',
-    ]
-    frames = "".join(f"Content-Length: {len(request)}\r\n\r\n{request}" for request in requests)
-    done = subprocess.run([PROGRAM], input=frames.encode(), capture_output=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0
-    assert b'"id":1,"result"' in done.stdout
+class TestProcess(ProcessTests):
+    """The end of the program for the conformance cases."""
 
-
-def test_an_extension_ends_when_its_host_is_killed(tmp_path: Path) -> None:
-    script = tmp_path / "host.py"
-    script.write_text(
-        "import os, subprocess, sys, time\n"
-        f"child = subprocess.Popen([{str(PROGRAM)!r}], stdin=subprocess.PIPE)\n"
-        "print(child.pid, flush=True)\n"
-        "time.sleep(600)\n",
-        encoding="utf-8",
-    )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as host:
-        assert host.stdout is not None
-        assert int(host.stdout.readline()) > 0
-        host.send_signal(signal.SIGKILL)
-        assert host.stdout.read() == b""  # which the extension has inherited: it ends when the extension has
-        host.wait(PATIENCE)
+    @pytest.fixture
+    def command(self) -> list[str]:
+        return [str(CONFORM)]
 
 
 def test_an_extension_passes_the_conformance_cases() -> None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.sdk.example import PATIENCE, ExampleTests
+from tests.sdk.process import ProcessTests
 
 KIT = Path(__file__).parents[2] / "sdk" / "typescript"
 EXAMPLE = KIT / "example"
-COMMAND = ["node", str(EXAMPLE / "example.js")]
 CONFORM = KIT / "build" / "test" / "conform.js"
 
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed"),
 ]
+
+
+built = pytest.mark.skipif(
+    not CONFORM.exists(), reason="the tests of the kit are not built: run `make sdk-test-typescript`"
+)
 
 
 class TestExample(ExampleTests):
@@ -36,33 +40,13 @@ class TestExample(ExampleTests):
 # -- the process
 
 
-def test_an_extension_ends_with_stdin_while_a_tool_waits() -> None:
-    initialize = '{"extension_protocol_version":1,"plugin_id":"it","plugin_root":null,"config":{}}'
-    requests = [
-        f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{initialize}}}',
-        '{"jsonrpc":"2.0","id":2,"method":"tool.call","params":{"name":"wait","input":{}}}',
-    ]
-    frames = "".join(f"Content-Length: {len(request)}\r\n\r\n{request}" for request in requests)
-    done = subprocess.run(COMMAND, input=frames.encode(), capture_output=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0
-    assert b'"id":1,"result"' in done.stdout
+@built
+class TestProcess(ProcessTests):
+    """The end of the program for the conformance cases."""
 
-
-def test_an_extension_ends_when_its_host_is_killed(tmp_path: Path) -> None:
-    script = tmp_path / "host.py"
-    script.write_text(
-        "import subprocess, time\n"
-        f"child = subprocess.Popen({COMMAND!r}, stdin=subprocess.PIPE)\n"
-        "print(child.pid, flush=True)\n"
-        "time.sleep(600)\n",
-        encoding="utf-8",
-    )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as host:
-        assert host.stdout is not None
-        assert int(host.stdout.readline()) > 0
-        host.send_signal(signal.SIGKILL)
-        assert host.stdout.read() == b""  # which the extension has inherited: it ends when the extension has
-        host.wait(PATIENCE)
+    @pytest.fixture
+    def command(self) -> list[str]:
+        return ["node", str(CONFORM)]
 
 
 def test_prints_of_child_processes_stay_off_the_wire(tmp_path: Path) -> None:
@@ -101,7 +85,7 @@ def test_a_template_for_python_is_refused_with_another_language(tmp_path: Path) 
     assert "--template is for extensions in Python" in done.stderr
 
 
-@pytest.mark.skipif(not CONFORM.exists(), reason="the tests of the kit are not built: run `make sdk-test-typescript`")
+@built
 def test_an_extension_passes_the_conformance_cases() -> None:
     command = [sys.executable, "-m", "becket", "conform", "--", "node", str(CONFORM)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)

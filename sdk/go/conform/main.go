@@ -69,6 +69,7 @@ func main() {
 		cursor := int64(0)
 		return becket.EditorRender{Rows: []becket.EditorRow{{Label: "white", Data: "white"}}, Cursor: &cursor}, nil
 	}})
+	ext.OnStop(func(context.Context) error { fmt.Println("on_stop"); return nil })
 	ext.Run()
 }
 

@@ -72,7 +72,10 @@ struct Count {
 fn main() -> ExitCode {
     becket::run(|| {
         println!("before the first message");
-        add_events(add_tools(Extension::new("conform", "1.0.0")))
+        add_events(add_tools(Extension::new("conform", "1.0.0"))).on_stop(|_| {
+            println!("on_stop");
+            Ok(())
+        })
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -267,10 +268,19 @@ impl Extension {
         R: Read + Send + 'static,
         W: Write + Send + 'static,
     {
+        let (session, peer) = self.start(input, output);
+        session.wait(&peer)
+    }
+
+    pub(crate) fn start<R, W>(self, input: R, output: W) -> (Arc<Session>, Peer)
+    where
+        R: Read + Send + 'static,
+        W: Write + Send + 'static,
+    {
         let (methods, limits) = (self.methods.clone(), self.limits.clone());
         let session = Session::new(self);
         let peer = Peer::start_without_features(input, output, session.register(methods), limits);
-        session.wait(&peer)
+        (session, peer)
     }
 
     /// Returns what the extension offers, for people.

@@ -44,6 +44,7 @@ mod pool;
 mod run;
 mod schema;
 mod session;
+mod signals;
 mod stdio;
 mod sync;
 pub mod testing;

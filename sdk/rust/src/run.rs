@@ -2,13 +2,14 @@
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use crate::extension::Extension;
 use crate::log::write_stderr;
 use crate::peer::End;
-use crate::stdio;
+use crate::{signals, stdio};
 
-const EXIT_STOPPED: u8 = 0; // the host has sent shutdown or has closed stdin
+const EXIT_STOPPED: u8 = 0; // the host has sent shutdown, has closed stdin or has sent a signal
 const EXIT_USAGE: u8 = 2; // started in a terminal: there is no host
 const EXIT_PROTOCOL_ERROR: u8 = 3; // the host has broken the protocol
 const EXIT_STUCK: u8 = 4; // a handler or `on_stop` did not return in time
@@ -33,7 +34,12 @@ fn serve(build: impl FnOnce() -> Extension) -> u8 {
             return EXIT_USAGE;
         }
     };
-    let served = build().serve(input, output);
+    let (session, peer) = build().start(input, output);
+    let stopped = (Arc::clone(&session), peer.clone());
+    if let Err(error) = signals::on_first(move || stopped.0.stop(&stopped.1)) {
+        write_stderr("ERROR", "becket", &format!("signals end the program at once: {error}"));
+    }
+    let served = session.wait(&peer);
     if let End::Violation(problem) = &served.end {
         write_stderr("ERROR", "becket", &format!("the host has broken the protocol: {problem}"));
         return EXIT_PROTOCOL_ERROR;

@@ -193,6 +193,15 @@ impl Session {
         Ok(())
     }
 
+    /// Ends the session as `shutdown` does, at a signal.
+    pub(crate) fn stop(self: &Arc<Self>, peer: &Peer) {
+        self.begin_stopping(peer);
+        peer.cancel_requests(None);
+        peer.wait_until_running(0, SHUTDOWN_GRACE);
+        self.stop_once(&Context::new(peer.clone(), None));
+        peer.close();
+    }
+
     /// Rejects further requests, and limits the rest of the extension's time.
     fn begin_stopping(self: &Arc<Self>, peer: &Peer) {
         if std::mem::replace(&mut lock(&self.state).phase, Phase::Stopping) == Phase::Stopping {

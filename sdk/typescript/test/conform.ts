@@ -4,7 +4,10 @@ import { CallError, RpcError, createExtension } from "../src/index.js";
 
 const text = { type: "string" } as const;
 const integer = { type: "integer" } as const;
-const conform = createExtension({ id: "conform", version: "1.0.0" });
+const onStop = (): void => {
+  console.log("on_stop");
+};
+const conform = createExtension({ id: "conform", version: "1.0.0", onStop });
 
 conform
   .tool("conform_echo", { description: "Returns its input.", input: { value: {} } }, ({ value }) => value)
