@@ -47,14 +47,16 @@ SCALARS: Final = {"string": "string", "integer": "number", "number": "number", "
 
 def emit(model: Model) -> str:
     """Returns the whole file."""
-    codes = (f"{name.upper()}: {number}" for name, number in model.errors.items())
+    codes = {name.upper(): number for name, number in model.errors.items()}
     parts = [
         HEAD,
         f"/** The version of the contract. */\nexport const PROTOCOL_VERSION = {model.protocol_version};\n",
         "/** Features of a link, each used only if both peers have announced it. */\n"
         + "\n".join(["export const FEATURES = [", *(f'  "{name}",' for name in model.features), "] as const;", ""]),
+        "// Each as a constant of its own, so that a bundler writes the number.\n"
+        + "".join(f"export const {name} = {number};\n" for name, number in codes.items()),
         "/** The codes of errors. */\n"
-        + "\n".join(["export const Code = {", *(f"  {code}," for code in codes), "} as const;", ""]),
+        + "\n".join(["export const Code = {", *(f"  {name}," for name in codes), "} as const;", ""]),
         *(emit_definition(each) for each in model.types if each.family not in LEFT_OUT),
         emit_requests("HostMethods", "Requests to the host", model, "to-host"),
         emit_requests("ExtensionMethods", "Requests to the extension", model, "to-extension"),

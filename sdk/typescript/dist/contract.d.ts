@@ -9,6 +9,21 @@ export interface JsonObject {
 export declare const PROTOCOL_VERSION = 1;
 /** Features of a link, each used only if both peers have announced it. */
 export declare const FEATURES: readonly ["cancel", "progress", "deadline", "credit", "ping", "log", "no_params"];
+export declare const PARSE_ERROR = -32700;
+export declare const INVALID_REQUEST = -32600;
+export declare const UNKNOWN_METHOD = -32601;
+export declare const INVALID_PARAMS = -32602;
+export declare const INTERNAL = -32603;
+export declare const CANCELLED = -32800;
+export declare const TIMEOUT = 1001;
+export declare const BUSY = 1002;
+export declare const PERMISSION_DENIED = 1003;
+export declare const TOO_LARGE = 1004;
+export declare const NOT_READY = 1005;
+export declare const QUOTA = 1006;
+export declare const DISK_FULL = 1007;
+export declare const INCOMPATIBLE = 1008;
+export declare const NOT_SUPPORTED = 1009;
 /** The codes of errors. */
 export declare const Code: {
     readonly PARSE_ERROR: -32700;

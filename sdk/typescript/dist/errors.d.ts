@@ -25,9 +25,11 @@ export interface Problem {
     message: string;
 }
 /** Returns the error for params with these problems. */
-export declare function invalidParams(problems: readonly Problem[]): RpcError;
+export declare const invalidParams: (problems: readonly Problem[]) => RpcError;
 /** Throws an error if params have problems. */
-export declare function checkParams(problems: readonly Problem[]): void;
+export declare const checkParams: (problems: readonly Problem[]) => void;
+/** Throws an error with this code if there is more of something than its limit. */
+export declare const checkLimit: (code: number, what: string, amount: number, limit: number) => void;
 /** Returns the text of an error for the log. */
-export declare function describe(error: unknown): string;
+export declare const describe: (error: unknown) => string;
 export {};

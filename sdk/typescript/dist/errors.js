@@ -1,5 +1,5 @@
 /** Errors: what a handler throws to respond with one, and what a failed call throws. */
-import { Code } from "./contract.js";
+import { INVALID_PARAMS } from "./contract.js";
 class CodedError extends Error {
     constructor(
     /** The code on the wire: one of `Code`, or one of your own. */
@@ -21,16 +21,19 @@ export class RpcError extends CodedError {
 export class CallError extends CodedError {
 }
 /** Returns the error for params with these problems. */
-export function invalidParams(problems) {
+export const invalidParams = (problems) => {
     const shown = problems.map(({ pointer, message }) => `${pointer || "/"}: ${message}`).join("; ");
-    return new RpcError(Code.INVALID_PARAMS, `invalid params: ${shown}`, { problems });
-}
+    return new RpcError(INVALID_PARAMS, `invalid params: ${shown}`, { problems });
+};
 /** Throws an error if params have problems. */
-export function checkParams(problems) {
+export const checkParams = (problems) => {
     if (problems[0])
         throw invalidParams(problems);
-}
+};
+/** Throws an error with this code if there is more of something than its limit. */
+export const checkLimit = (code, what, amount, limit) => {
+    if (amount > limit)
+        throw new RpcError(code, `${what}: ${amount}, the limit is ${limit}`);
+};
 /** Returns the text of an error for the log. */
-export function describe(error) {
-    return String(error?.stack ?? error);
-}
+export const describe = (error) => String(error?.stack ?? error);

@@ -12,7 +12,7 @@ export interface ExtensionOptions {
     id: string;
     /** The version of the extension. */
     version: string;
-    /** Runs when the host has said `initialize`, before the response: an error fails the start. */
+    /** Runs when the host has sent `initialize`, before the response: an error fails the start. */
     onStart?: () => unknown;
     /** Runs once at the end, for a few seconds at most. */
     onStop?: () => unknown;
@@ -52,8 +52,11 @@ export interface Extension {
     command(name: string, run: (args: readonly string[], out: CommandOutput, context: Context) => unknown): this;
     /** Declares a provider of models. `run` sends pieces to `out`, and returns the complete result or its text. */
     provider(declared: Provider, run: (request: ProviderRequest, out: ProviderStream, context: Context) => Awaitable<ProviderResult | string>): this;
-    /** Declares a hook, of one tool or of all. Nothing returned means `continue`. */
-    hook(kind: HookKind, match: Pick<HookMatch, "tool">, run: (event: HookEvent, context: Context) => Awaitable<HookResult | undefined>): this;
+    /**
+     * Declares a hook for the events that match: all conditions must hold, and none means every event of the kind. In the
+     * text of an input, numbers are as JavaScript writes them: 1.0 is `1`. Nothing returned means `continue`.
+     */
+    hook(kind: HookKind, match: HookMatch, run: (event: HookEvent, context: Context) => Awaitable<HookResult | undefined>): this;
     /** Sets the editor of the fields that the manifest declares with `editor = "custom"`. */
     settingsEditor(editor: SettingsEditor): this;
     /** Serves a method of your own, for hosts that know it. */
@@ -62,12 +65,12 @@ export interface Extension {
     on(notification: string, listener: (params: unknown) => unknown): this;
     /** Serves the host that started this program, over stdin and stdout, and exits when the host ends it. */
     run(): void;
-    /** Serves a host over a transport; `onShutdown` is called when the host has said `shutdown`. */
+    /** Serves a host over a transport; `onShutdown` is called when the host has sent `shutdown`. */
     connect(transport: Transport, onShutdown: () => void): Peer;
     /** Rejects further requests, and runs `onStop` once. */
     stop(): Promise<void>;
 }
 type Properties = Readonly<Record<string, Schema>>;
 /** Returns an extension that offers nothing yet. */
-export declare function createExtension(options: ExtensionOptions): Extension;
+export declare const createExtension: ({ id, version, onStart, onStop, capabilities }: ExtensionOptions) => Extension;
 export {};

@@ -1,18 +1,22 @@
 /** An extension: what it declares, and how it serves the requests of a host. */
-import { Code, FEATURES, PROTOCOL_VERSION } from "./contract.js";
+import { FEATURES, INCOMPATIBLE, NOT_READY, PROTOCOL_VERSION } from "./contract.js";
 import { RpcError, checkParams, describe, invalidParams } from "./errors.js";
 import { createHostClient, writeLog } from "./host.js";
-import { membersOf } from "./json.js";
+import { encode, isArray, isEqual, membersOf } from "./json.js";
 import { createCommandOutput, createProviderStream } from "./outputs.js";
-import { createPeer } from "./peer.js";
+import { cancelled, createPeer } from "./peer.js";
 import { findProblems, objectSchema } from "./schema.js";
 import { serveStdio } from "./stdio.js";
 const string = { type: "string" };
-const NEW = "not ready";
-const READY = "ready";
+const INITIALIZE = {
+    extension_protocol_version: { type: "integer" },
+    plugin_id: string,
+    config: { type: "object" },
+};
+const NEW = "not initialized";
+const READY = "initialized";
 /** Returns an extension that offers nothing yet. */
-export function createExtension(options) {
-    const { id, version, onStart, onStop, capabilities } = options;
+export const createExtension = ({ id, version, onStart, onStop, capabilities }) => {
     const handlers = new Map();
     const listeners = new Map();
     const offers = new Map(); // tools, commands and providers
@@ -23,7 +27,73 @@ export function createExtension(options) {
     let state = NEW;
     let params;
     let host;
+    let link;
     let stopped;
+    const logError = (message) => {
+        writeLog(message, "error", id);
+    };
+    const refuse = () => {
+        throw new RpcError(NOT_READY, `${id} is ${state}`);
+    };
+    const runOnStop = async (run) => {
+        await new Promise(setImmediate); // cancelled handlers end first
+        try {
+            await run?.();
+        }
+        catch (error) {
+            logError(describe(error));
+        }
+    };
+    /** Serves a method whose params have these members, while the extension is ready. */
+    const serve = (method, members, run) => {
+        handlers.set(method, (given, context) => {
+            if (state !== READY)
+                refuse();
+            checkMembers(members, given);
+            return run(given, context);
+        });
+        return extension;
+    };
+    /** Serves methods that have the name of what is offered in the member `key` of their params. */
+    const offer = (kind, key, name, members, methods, run) => {
+        const offered = `${kind} ${name}`;
+        if (offers.has(offered))
+            throw new Error(`${offered} is declared twice`);
+        offers.set(offered, run);
+        for (const method of methods) {
+            serve(method, { [key]: string, ...members }, (given, context) => {
+                const wanted = given[key] ?? "";
+                return (offers.get(`${kind} ${wanted}`) ?? refuseName(kind, key, wanted))(given, context);
+            });
+        }
+        return extension;
+    };
+    const initialize = async (given, peer, transport) => {
+        if (state !== NEW)
+            refuse();
+        const { extension_protocol_version: asked, features } = membersOf(given);
+        if (typeof asked === "number" && asked !== PROTOCOL_VERSION) {
+            const text = `${id} supports version ${PROTOCOL_VERSION} of the contract, not ${asked}`;
+            throw new RpcError(INCOMPATIBLE, text, { supported: [PROTOCOL_VERSION] });
+        }
+        checkMembers(INITIALIZE, given);
+        params = given;
+        peer.features = new Set((isArray(features) ? features : []));
+        host = createHostClient(peer, transport, params);
+        state = "starting";
+        try {
+            await onStart?.();
+        }
+        catch (error) {
+            state = NEW; // the host may try again
+            throw error;
+        }
+        state = READY;
+        // A host that announces no features knows nothing of the rest.
+        const more = peer.features.size ? { features: FEATURES, id } : undefined;
+        const declared = { tools, providers, capabilities, hooks: more && hooks };
+        return { protocol_version: PROTOCOL_VERSION, capabilities: declared, ...more };
+    };
     const extension = {
         get host() {
             return host ?? refuse();
@@ -34,10 +104,9 @@ export function createExtension(options) {
         get root() {
             return (params ?? refuse()).plugin_root;
         },
-        tool(name, { input, ...options }, run) {
-            const properties = input ?? {};
-            const schema = objectSchema(properties);
-            const defaults = Object.entries(properties).map(([key, property]) => [key, property.default]);
+        tool(name, { input = {}, ...options }, run) {
+            const schema = objectSchema(input);
+            const defaults = Object.entries(input).map(([key, property]) => [key, property.default]);
             tools.push({ name, input_schema: schema, ...options });
             return offer("tool", "name", name, {}, ["tool.call"], (call, context) => {
                 checkParams(findProblems(schema, call.input, "/input"));
@@ -73,8 +142,7 @@ export function createExtension(options) {
             return serve("hook.handle", { kind: string }, async (event, context) => {
                 const injected = [];
                 for (const { hook, match, run } of hooks) {
-                    const tools = [undefined, event.tool_name, event.tool_runtime_name];
-                    if (hook !== event.kind || !tools.includes(match.tool))
+                    if (hook !== event.kind || !isMatch(match, event))
                         continue;
                     const result = (await run(event, context));
                     if (result?.action === "inject")
@@ -109,7 +177,7 @@ export function createExtension(options) {
             serveStdio(this, `${id} ${version} is an extension: a host starts it.`);
         },
         connect(transport, onShutdown) {
-            const peer = createPeer(transport, handlers, listeners, logError);
+            const peer = (link = createPeer(transport, handlers, listeners, logError));
             handlers.set("initialize", (given) => initialize(given, peer, transport));
             handlers.set("shutdown", async () => {
                 await extension.stop();
@@ -118,83 +186,26 @@ export function createExtension(options) {
             return peer;
         },
         stop() {
-            stopped ??= runOnStop(state === READY ? onStop : undefined);
-            state = "ending";
-            return stopped;
+            const run = state === READY ? onStop : undefined;
+            state = "stopping";
+            link?.reject(cancelled());
+            return (stopped ??= runOnStop(run));
         },
     };
     return extension.handle("info.get", () => ({ build: { backend: "cpu", version } }));
-    function name() {
-        return params?.plugin_id ?? id;
-    }
-    function logError(message) {
-        writeLog(message, "error", name());
-    }
-    function refuse() {
-        throw new RpcError(Code.NOT_READY, `${name()} is ${state}`);
-    }
-    async function runOnStop(run) {
-        try {
-            await run?.();
-        }
-        catch (error) {
-            logError(describe(error));
-        }
-    }
-    /** Serves a method whose params have these members, while the extension is ready. */
-    function serve(method, members, run) {
-        handlers.set(method, (given, context) => {
-            if (state !== READY)
-                refuse();
-            checkMembers(members, given);
-            return run(given, context);
-        });
-        return extension;
-    }
-    /** Serves methods that have the name of what is offered in the member `key` of their params. */
-    function offer(kind, key, name, members, methods, run) {
-        offers.set(`${kind} ${name}`, run);
-        for (const method of methods) {
-            serve(method, { [key]: string, ...members }, (given, context) => {
-                const wanted = given[key] ?? "";
-                return (offers.get(`${kind} ${wanted}`) ?? refuseName(kind, key, wanted))(given, context);
-            });
-        }
-        return extension;
-    }
-    async function initialize(given, peer, transport) {
-        if (state !== NEW)
-            refuse();
-        const { extension_protocol_version: asked, features } = membersOf(given);
-        if (typeof asked === "number" && asked !== PROTOCOL_VERSION) {
-            const text = `version ${PROTOCOL_VERSION} is supported, not ${asked}`;
-            throw new RpcError(Code.INCOMPATIBLE, text, { supported: [PROTOCOL_VERSION] });
-        }
-        const version = { type: "integer" };
-        checkMembers({ extension_protocol_version: version, plugin_id: string, config: { type: "object" } }, given);
-        params = given;
-        peer.features = new Set(Array.isArray(features) ? features : []);
-        host = createHostClient(peer, () => transport.queued, params.plugin_id, params.host ?? undefined);
-        state = "starting";
-        try {
-            await onStart?.();
-        }
-        catch (error) {
-            state = NEW; // the host may try again
-            throw error;
-        }
-        state = READY;
-        const known = { tools, providers, capabilities };
-        return peer.features.size > 0
-            ? { protocol_version: PROTOCOL_VERSION, capabilities: { ...known, hooks }, features: FEATURES, id }
-            : { protocol_version: PROTOCOL_VERSION, capabilities: known }; // a host that announces none knows no more
-    }
-}
-function checkMembers(properties, given) {
+};
+/** Returns whether all conditions hold for an event. */
+const isMatch = ({ tool, input_contains: part = "", input_equals: whole }, event) => {
+    const input = event.tool_input ?? null;
+    return ([undefined, event.tool_name, event.tool_runtime_name].includes(tool) &&
+        encode(input).includes(part) &&
+        isEqual(whole ?? input, input));
+};
+const checkMembers = (properties, given) => {
     const required = Object.keys(properties);
     if (required[0])
         checkParams(findProblems({ type: "object", properties, required }, given));
-}
-function refuseName(kind, key, name) {
+};
+const refuseName = (kind, key, name) => {
     throw invalidParams([{ pointer: `/${key}`, message: `there is no ${kind} '${name.slice(0, 80)}' here` }]);
-}
+};

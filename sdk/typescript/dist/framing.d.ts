@@ -5,4 +5,4 @@
  *
  * A thread runs the source text of this function, so it refers to nothing outside of itself.
  */
-export declare function createFrameDecoder(limit?: number): (chunk: Uint8Array) => Iterable<Buffer>;
+export declare const createFrameDecoder: (limit?: number) => (chunk: Uint8Array) => Iterable<Buffer>;

@@ -5,23 +5,13 @@
  *
  * A thread runs the source text of this function, so it refers to nothing outside of itself.
  */
-export function createFrameDecoder(limit = 4_194_304) {
+export const createFrameDecoder = (limit = 4_194_304) => {
+    const other = String.raw `(?!content-length:|content-type:.*charset=(?!"?utf-?8))[\w-]+:.*\r\n`;
+    const own = String.raw `content-length:[ \t]*(\d{1,10})[ \t]*\r\n`;
+    const header = new RegExp(`^(${other}){0,15}${own}(${other}){0,15}\r\n`, "i");
     let chunks = [];
     let size = 0; // bytes in `chunks`
     let length = -1; // of the body that is awaited; -1 while its header is
-    function parse(header) {
-        const field = /^(?:[\w-]+:.*\r\n){0,15}content-length:[ \t]*(\d{1,10})[ \t]*(?:\r\n[\w-]+:.*){0,15}$/i;
-        const found = field.exec(header)?.[1];
-        const isAlone = header.match(/^content-length:/gim)?.length === 1;
-        if (!found || !isAlone || /^content-type:.*charset=(?!"?utf-?8)/im.test(header))
-            refuse(header);
-        if (Number(found) > limit)
-            refuse(`${found} bytes, more than ${limit}`);
-        return Number(found);
-    }
-    function refuse(header) {
-        throw new Error(`not a frame: ${JSON.stringify(header.slice(0, 80))}`);
-    }
     return function* (chunk) {
         chunks.push(chunk);
         size += chunk.length;
@@ -30,14 +20,19 @@ export function createFrameDecoder(limit = 4_194_304) {
         let data = Buffer.concat(chunks);
         for (;;) {
             if (length < 0) {
-                const end = data.indexOf("\r\n\r\n");
-                const header = data.toString("latin1", 0, end < 0 ? 4097 : end);
-                if (header.length > 4096 || !/^[\w-]*(:|$)/.test(header))
-                    refuse(header);
-                if (end < 0)
+                const start = data.toString("latin1", 0, 4_096);
+                const [found, , digits] = header.exec(start) ?? [];
+                if (!found) {
+                    const isComplete = start.length === 4_096 || start.includes("\r\n\r\n");
+                    if (isComplete || !/^[\w-]*(:|$)/.test(start)) {
+                        throw new Error(`not a frame: ${JSON.stringify(start.slice(0, 80))}`);
+                    }
                     break;
-                length = parse(header);
-                data = data.subarray(end + 4);
+                }
+                length = Number(digits);
+                if (length > limit)
+                    throw new Error(`a frame of ${digits} bytes, the limit is ${limit}`);
+                data = data.subarray(found.length);
             }
             if (data.length < length)
                 break;
@@ -49,4 +44,4 @@ export function createFrameDecoder(limit = 4_194_304) {
         chunks = [data];
         size = data.length;
     };
-}
+};

@@ -1,6 +1,6 @@
 /** What a host offers its extensions: memory, configuration, the log, and any other method. */
-import type { Append, Appended, ConfigChanged, ConfigSaved, ConfigSet, ConfigSubscribe, ConfigSubscribed, ConfigValue, HostInfo, HostMethods, HostNotifications, Json, LogLevel, Record as MemoryRecord, Query } from "./contract.js";
-import type { CallOptions, Peer } from "./peer.js";
+import type { Append, Appended, ConfigChanged, ConfigSaved, ConfigSet, ConfigSubscribe, ConfigSubscribed, ConfigValue, HostInfo, HostMethods, HostNotifications, Initialize, Json, LogLevel, Record as MemoryRecord, Query } from "./contract.js";
+import type { CallOptions, Peer, Transport } from "./peer.js";
 /** The host of an extension. */
 export interface HostClient {
     /** The id by which the host knows this extension. */
@@ -38,7 +38,7 @@ export interface Config {
     /** Calls a function for each change: of these keys, or all; after the revision `since`, or after the snapshot. */
     subscribe(onChange: (change: ConfigChanged) => unknown, options?: ConfigSubscribe): Promise<ConfigSubscribed>;
 }
-/** Returns a client of the host at the other end of a link. `queued` tells how many bytes it has not read. */
-export declare function createHostClient(peer: Peer, queued: () => number, extensionId: string, info: HostInfo | undefined): HostClient;
+/** Returns a client of the host at the other end of a link, which sent these params of `initialize`. */
+export declare const createHostClient: (peer: Peer, transport: Transport, params: Initialize) => HostClient;
 /** Writes lines to stderr in the form that hosts recognise. */
-export declare function writeLog(message: string, level: LogLevel, logger: string): void;
+export declare const writeLog: (message: string, level: LogLevel, logger: string) => void;

@@ -1,13 +1,14 @@
 /** What a host offers its extensions: memory, configuration, the log, and any other method. */
 import { describe } from "./errors.js";
 import { MAX_QUEUE } from "./limits.js";
-/** Returns a client of the host at the other end of a link. `queued` tells how many bytes it has not read. */
-export function createHostClient(peer, queued, extensionId, info) {
+/** Returns a client of the host at the other end of a link, which sent these params of `initialize`. */
+export const createHostClient = (peer, transport, params) => {
+    const extensionId = params.plugin_id;
     const call = peer.call;
     const read = (key) => call("config.get", { key });
     return {
         extensionId,
-        info,
+        info: params.host ?? undefined,
         call,
         notify: peer.notify,
         memory: {
@@ -25,14 +26,14 @@ export function createHostClient(peer, queued, extensionId, info) {
         },
         log(message, level = "info", logger = extensionId) {
             const text = describe(message);
-            if (!peer.features.has("log") || queued() > MAX_QUEUE)
+            if (!peer.features.has("log") || transport.queued > MAX_QUEUE)
                 writeLog(text, level, logger);
             else
                 void peer.notify("$/log", { level, logger, message: text });
         },
     };
-}
+};
 /** Writes lines to stderr in the form that hosts recognise. */
-export function writeLog(message, level, logger) {
+export const writeLog = (message, level, logger) => {
     console.error(message.replace(/^/gm, `${level.toUpperCase()}:${logger}:`));
-}
+};

@@ -1,17 +1,22 @@
-/** JSON texts: what `JSON.parse` does not tell. */
+/** JSON texts and values: what `JSON.parse` does not tell, and what a value is. */
+import { isDeepStrictEqual } from "node:util";
 /** Returns the compact text of a value. */
 export const encode = JSON.stringify;
+/** Returns whether two values are the same, whatever the order of their members. */
+export const isEqual = isDeepStrictEqual;
+/** Returns whether a value is an array. */
+export const isArray = Array.isArray;
 /** Parses a text. Throws a SyntaxError if it is no JSON. */
-export function parseJson(text) {
+export const parseJson = (text) => {
     const value = JSON.parse(text);
     const elements = [];
-    const duplicates = [];
+    const twice = [];
     const path = [];
     let id;
     let start = 0;
     let last = "";
     // The text of an object that we would write has nothing more to tell.
-    const isOwn = !Array.isArray(value) && encode(value) === text;
+    const isOwn = !isArray(value) && encode(value) === text;
     for (const { 0: token, index } of isOwn ? [] : text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g)) {
         const top = path.at(-1);
         if (path.length === 1 && ",:}]".includes(token)) {
@@ -25,7 +30,7 @@ export function parseJson(text) {
         if (token === "{" || token === "[") {
             if (!top)
                 start = index + 1;
-            path.push(token === "{" ? { keys: new Set(), at: "" } : { at: 0 });
+            path.push({ keys: new Set(), at: token === "[" ? 0 : "" });
         }
         else if (token === "}" || token === "]") {
             path.pop();
@@ -33,25 +38,19 @@ export function parseJson(text) {
         else if (token === "," && typeof top?.at === "number") {
             top.at++;
         }
-        else if (token === ":" && top?.keys) {
+        else if (token === ":" && top) {
             const key = (top.at = JSON.parse(last));
             if (top.keys.has(key))
-                duplicates.push(path.map(({ at }) => toPointer(at)).join(""));
+                twice.push(path.map(({ at }) => toPointer(at)).join(""));
             top.keys.add(key);
         }
         last = token;
     }
-    return { value, elements, id, duplicates };
-}
+    return { value, elements, id, twice };
+};
 /** Returns a name or an index as a part of a JSON pointer. */
-export function toPointer(name) {
-    return `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
-}
+export const toPointer = (name) => `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 /** Returns whether a value is a JSON object. */
-export function isObject(value) {
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+export const isObject = (value) => typeof value === "object" && value !== null && !isArray(value);
 /** Returns the members of an object; none of any other value. */
-export function membersOf(value) {
-    return isObject(value) ? value : {};
-}
+export const membersOf = (value) => (isObject(value) ? value : {});

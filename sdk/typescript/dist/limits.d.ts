@@ -17,5 +17,9 @@ export declare const MAX_QUEUE = 8388608;
 export declare const HIGH_QUEUE = 262144;
 /** Milliseconds that a call waits for its response. */
 export declare const CALL_TIMEOUT = 60000;
+/** Milliseconds for requests that run at the end of stdin. */
+export declare const FINISH_GRACE = 1000;
+/** Milliseconds for `onStop`. A little later the thread that reads stdin, or the host, kills the process. */
+export declare const STOP_GRACE = 2500;
 /** Milliseconds that a timer can wait. */
 export declare const MAX_TIMER = 2147483647;

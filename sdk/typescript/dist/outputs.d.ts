@@ -48,6 +48,6 @@ export interface ProviderStream {
     send(event: ProviderEvent): Promise<void>;
 }
 /** Returns the output of the run of a command. */
-export declare function createCommandOutput({ notify }: Context, requestId: string): CommandOutput;
+export declare const createCommandOutput: ({ notify }: Context, requestId: string) => CommandOutput;
 /** Returns the events of a response; without a context they are dropped. */
-export declare function createProviderStream(context: Context | undefined): ProviderStream;
+export declare const createProviderStream: (context: Context | undefined) => ProviderStream;

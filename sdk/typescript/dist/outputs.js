@@ -1,7 +1,7 @@
 /** The output of commands and providers: each method sends an event, and waits while the host is behind. */
 import { RpcError } from "./errors.js";
 /** Returns the output of the run of a command. */
-export function createCommandOutput({ notify }, requestId) {
+export const createCommandOutput = ({ notify }, requestId) => {
     let tasks = 0;
     const send = (event) => notify("command.output", { request_id: requestId, event });
     const say = (kind) => (content) => send({ kind, content });
@@ -36,9 +36,9 @@ export function createCommandOutput({ notify }, requestId) {
             }
         },
     };
-}
+};
 /** Returns the events of a response; without a context they are dropped. */
-export function createProviderStream(context) {
+export const createProviderStream = (context) => {
     const send = async (event) => context?.notify("provider.stream.event", event);
     return {
         isWanted: !!context,
@@ -47,4 +47,4 @@ export function createProviderStream(context) {
         thinking: (delta) => send({ type: "thinking", delta }),
         usage: (values) => send({ ...values, type: "usage" }),
     };
-}
+};

@@ -1,5 +1,6 @@
 /** A JSON-RPC peer: requests, responses, notifications and batches in both directions. It knows no stream. */
 import { type Json } from "./contract.js";
+import { RpcError } from "./errors.js";
 /** Where a peer sends its messages. */
 export interface Transport {
     /** Bytes that were sent and not read. */
@@ -47,10 +48,14 @@ export interface Peer {
     readonly call: (method: string, params?: object, options?: CallOptions) => Promise<Json>;
     /** Sends a notification. Waits while the remote peer is behind with reading. */
     readonly notify: (method: string, params?: object) => Promise<void>;
-    /** Handles the body of a frame, undefined if it was not UTF-8. */
-    readonly receive: (body: string | undefined) => void;
+    /** Handles the body of a frame, undefined if it was not UTF-8. Resolves when its response, if any, was sent. */
+    readonly receive: (body: string | undefined) => Promise<void>;
+    /** Responds to all requests but `shutdown` with an error, and aborts their signals. */
+    readonly reject: (error: Error) => void;
     /** Ends the link: pending calls fail, and the signals of running requests are aborted. */
     readonly close: () => void;
 }
 /** Returns a peer with these handlers. `log` gets what must not leave the process: errors of handlers. */
-export declare function createPeer(transport: Transport, handlers: ReadonlyMap<string, Handler>, listeners: Map<string, (params: unknown) => unknown>, log: (message: string) => void): Peer;
+export declare const createPeer: (transport: Transport, handlers: ReadonlyMap<string, Handler>, listeners: Map<string, (params: unknown) => unknown>, log: (message: string) => void) => Peer;
+/** Returns the error of a request that was cancelled. */
+export declare const cancelled: () => RpcError;

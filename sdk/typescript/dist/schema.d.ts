@@ -1,17 +1,15 @@
-/** The part of JSON Schema that describes inputs of tools: its types, and a check that reports all problems. */
+/** The part of JSON Schema that has types in TypeScript: these types, and a check that reports all problems. */
 import type { Json, JsonObject } from "./contract.js";
 import type { Problem } from "./errors.js";
 /** The names of JSON types. */
 export type TypeName = "string" | "integer" | "number" | "boolean" | "null" | "array" | "object";
-/** A JSON Schema. Keywords that are not named here go to the host, which checks them. */
+/** A JSON Schema. The host checks all keywords; the kit checks those that are named here, which its types rely on. */
 export interface Schema {
     readonly type?: TypeName | readonly TypeName[];
     readonly description?: string;
     /** The value of an input that is left out. */
     readonly default?: Json;
     readonly enum?: readonly Json[];
-    readonly minimum?: number;
-    readonly maximum?: number;
     readonly items?: Schema;
     readonly properties?: Readonly<Record<string, Schema>>;
     readonly required?: readonly string[];
@@ -44,7 +42,7 @@ export type InputOf<P> = {
     -readonly [K in keyof P]: Infer<P[K]>;
 };
 /** Returns the schema of an object with these properties. One without a default is required. */
-export declare function objectSchema(properties: Readonly<Record<string, Schema>>): Schema;
+export declare const objectSchema: (properties: Readonly<Record<string, Schema>>) => Schema;
 /** Returns all problems of a value, each with a pointer that begins with `pointer`. */
-export declare function findProblems(schema: Schema, value: unknown, pointer?: string): Problem[];
+export declare const findProblems: (schema: Schema, value: unknown, pointer?: string) => Problem[];
 export {};

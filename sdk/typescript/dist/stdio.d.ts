@@ -6,5 +6,5 @@ interface Servable {
     stop(): Promise<void>;
 }
 /** Serves an extension until its host ends it, then exits. In a terminal it prints the usage instead. */
-export declare function serveStdio(extension: Servable, usage: string): void;
+export declare const serveStdio: (extension: Servable, usage: string) => void;
 export {};

@@ -1,15 +1,11 @@
 /** Serves an extension over stdin and stdout: keeps other output off the wire, and ends when the host is gone. */
 import { closeSync, constants, openSync } from "node:fs";
 import { Worker } from "node:worker_threads";
+import { EXIT_PROTOCOL_ERROR, EXIT_STOPPED, EXIT_STOP_TIMEOUT, EXIT_USAGE } from "./exit-codes.js";
 import { createFrameDecoder } from "./framing.js";
-const EXIT_STOPPED = 0;
-const EXIT_USAGE = 2; // started by hand: there is no host
-const EXIT_PROTOCOL_ERROR = 3; // what came in on stdin was no frame
-const EXIT_STOP_TIMEOUT = 4; // the end took too long
-const STOP_GRACE = 2_500; // milliseconds for `onStop`; a little later the thread or the host kills the process
-const FINISH_GRACE = 1_000; // for requests that came before the end of stdin
+import { FINISH_GRACE, STOP_GRACE } from "./limits.js";
 /** Serves an extension until its host ends it, then exits. In a terminal it prints the usage instead. */
-export function serveStdio(extension, usage) {
+export const serveStdio = (extension, usage) => {
     if (process.stdin.isTTY) {
         console.log(usage);
         process.exitCode = EXIT_USAGE;
@@ -36,7 +32,7 @@ export function serveStdio(extension, usage) {
     };
     const peer = extension.connect(transport, () => void end(EXIT_STOPPED));
     let isEnding = false;
-    async function end(code) {
+    const end = async (code) => {
         if (isEnding)
             return;
         isEnding = true;
@@ -45,13 +41,13 @@ export function serveStdio(extension, usage) {
         peer.close();
         await transport.drained();
         process.exit(code);
-    }
+    };
     thread.on("message", ([reason, ...bodies]) => {
         for (const resolve of waiting)
             resolve();
         waiting = [];
         for (const body of bodies)
-            peer.receive(body);
+            void peer.receive(body);
         if (reason) {
             console.error(reason);
             void end(EXIT_PROTOCOL_ERROR);
@@ -62,12 +58,12 @@ export function serveStdio(extension, usage) {
     });
     for (const name of ["SIGTERM", "SIGINT"])
         process.once(name, () => void end(EXIT_STOPPED));
-}
+};
 /**
  * Returns a descriptor for the wire, and makes stdout another stderr: for this program, and for those that it starts.
  * Where the system cannot do that, only what JavaScript prints goes to stderr.
  */
-function takeStdout() {
+const takeStdout = () => {
     try {
         const open = (fd) => openSync(`/dev/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
         const wire = open(1);
@@ -80,23 +76,23 @@ function takeStdout() {
         process.stdout.write = process.stderr.write.bind(process.stderr);
         return 1;
     }
-}
+};
 /**
  * Reads stdin and writes the wire in a thread of its own, so that a handler which computes for long delays neither
  * pings nor the end.
  *
  * It runs from its source text, so it refers to nothing outside of itself.
  */
-function runThread(load, createDecoder) {
-    const { parentPort, ...thread } = load("node:worker_threads");
+const runThread = (load, createDecoder) => {
+    const { parentPort, workerData } = load("node:worker_threads");
     const { Socket } = load("node:net");
     const { isUtf8 } = load("node:buffer");
-    const [shared, wire] = thread.workerData;
+    const [shared, wire] = workerData;
     const decode = createDecoder();
     const stdout = new Socket({ fd: wire, readable: false });
     const stdin = new Socket({ fd: 0, writable: false });
     const post = (...received) => {
-        parentPort?.postMessage(received);
+        parentPort.postMessage(received);
     };
     const write = (body) => {
         const size = Buffer.byteLength(body);
@@ -119,7 +115,7 @@ function runThread(load, createDecoder) {
         // For a handler that computes and does not stop. A thread cannot exit for its process.
         setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
     };
-    parentPort?.on("message", write);
+    parentPort.on("message", write);
     stdout.on("error", finish);
     stdin.on("end", finish).on("error", finish);
     stdin.on("data", (chunk) => {
@@ -137,4 +133,4 @@ function runThread(load, createDecoder) {
         }
         post(end, ...bodies);
     });
-}
+};

@@ -23,23 +23,40 @@ export const FEATURES = [
   "no_params",
 ] as const;
 
+// Each as a constant of its own, so that a bundler writes the number.
+export const PARSE_ERROR = -32700;
+export const INVALID_REQUEST = -32600;
+export const UNKNOWN_METHOD = -32601;
+export const INVALID_PARAMS = -32602;
+export const INTERNAL = -32603;
+export const CANCELLED = -32800;
+export const TIMEOUT = 1001;
+export const BUSY = 1002;
+export const PERMISSION_DENIED = 1003;
+export const TOO_LARGE = 1004;
+export const NOT_READY = 1005;
+export const QUOTA = 1006;
+export const DISK_FULL = 1007;
+export const INCOMPATIBLE = 1008;
+export const NOT_SUPPORTED = 1009;
+
 /** The codes of errors. */
 export const Code = {
-  PARSE_ERROR: -32700,
-  INVALID_REQUEST: -32600,
-  UNKNOWN_METHOD: -32601,
-  INVALID_PARAMS: -32602,
-  INTERNAL: -32603,
-  CANCELLED: -32800,
-  TIMEOUT: 1001,
-  BUSY: 1002,
-  PERMISSION_DENIED: 1003,
-  TOO_LARGE: 1004,
-  NOT_READY: 1005,
-  QUOTA: 1006,
-  DISK_FULL: 1007,
-  INCOMPATIBLE: 1008,
-  NOT_SUPPORTED: 1009,
+  PARSE_ERROR,
+  INVALID_REQUEST,
+  UNKNOWN_METHOD,
+  INVALID_PARAMS,
+  INTERNAL,
+  CANCELLED,
+  TIMEOUT,
+  BUSY,
+  PERMISSION_DENIED,
+  TOO_LARGE,
+  NOT_READY,
+  QUOTA,
+  DISK_FULL,
+  INCOMPATIBLE,
+  NOT_SUPPORTED,
 } as const;
 
 /** Has one response with the same id. */

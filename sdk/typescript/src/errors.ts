@@ -1,6 +1,6 @@
 /** Errors: what a handler throws to respond with one, and what a failed call throws. */
 
-import { Code } from "./contract.js";
+import { INVALID_PARAMS } from "./contract.js";
 
 class CodedError extends Error {
   constructor(
@@ -30,17 +30,20 @@ export interface Problem {
 }
 
 /** Returns the error for params with these problems. */
-export function invalidParams(problems: readonly Problem[]): RpcError {
+export const invalidParams = (problems: readonly Problem[]): RpcError => {
   const shown = problems.map(({ pointer, message }) => `${pointer || "/"}: ${message}`).join("; ");
-  return new RpcError(Code.INVALID_PARAMS, `invalid params: ${shown}`, { problems });
-}
+  return new RpcError(INVALID_PARAMS, `invalid params: ${shown}`, { problems });
+};
 
 /** Throws an error if params have problems. */
-export function checkParams(problems: readonly Problem[]): void {
+export const checkParams = (problems: readonly Problem[]): void => {
   if (problems[0]) throw invalidParams(problems);
-}
+};
+
+/** Throws an error with this code if there is more of something than its limit. */
+export const checkLimit = (code: number, what: string, amount: number, limit: number): void => {
+  if (amount > limit) throw new RpcError(code, `${what}: ${amount}, the limit is ${limit}`);
+};
 
 /** Returns the text of an error for the log. */
-export function describe(error: unknown): string {
-  return String((error as Error | undefined)?.stack ?? error);
-}
+export const describe = (error: unknown): string => String((error as Error | undefined)?.stack ?? error);

@@ -20,12 +20,12 @@ import type {
   ProviderResult,
   ToolCall,
 } from "./contract.js";
-import { Code, FEATURES, PROTOCOL_VERSION } from "./contract.js";
+import { FEATURES, INCOMPATIBLE, NOT_READY, PROTOCOL_VERSION } from "./contract.js";
 import { RpcError, checkParams, describe, invalidParams } from "./errors.js";
 import { type HostClient, createHostClient, writeLog } from "./host.js";
-import { membersOf } from "./json.js";
+import { encode, isArray, isEqual, membersOf } from "./json.js";
 import { type CommandOutput, type ProviderStream, createCommandOutput, createProviderStream } from "./outputs.js";
-import { type Context, type Handler, type Peer, type Transport, createPeer } from "./peer.js";
+import { type Context, type Handler, type Peer, type Transport, cancelled, createPeer } from "./peer.js";
 import { type InputOf, type Schema, findProblems, objectSchema } from "./schema.js";
 import { serveStdio } from "./stdio.js";
 
@@ -38,7 +38,7 @@ export interface ExtensionOptions {
   id: string;
   /** The version of the extension. */
   version: string;
-  /** Runs when the host has said `initialize`, before the response: an error fails the start. */
+  /** Runs when the host has sent `initialize`, before the response: an error fails the start. */
   onStart?: () => unknown;
   /** Runs once at the end, for a few seconds at most. */
   onStop?: () => unknown;
@@ -88,10 +88,13 @@ export interface Extension {
     declared: Provider,
     run: (request: ProviderRequest, out: ProviderStream, context: Context) => Awaitable<ProviderResult | string>,
   ): this;
-  /** Declares a hook, of one tool or of all. Nothing returned means `continue`. */
+  /**
+   * Declares a hook for the events that match: all conditions must hold, and none means every event of the kind. In the
+   * text of an input, numbers are as JavaScript writes them: 1.0 is `1`. Nothing returned means `continue`.
+   */
   hook(
     kind: HookKind,
-    match: Pick<HookMatch, "tool">,
+    match: HookMatch,
     run: (event: HookEvent, context: Context) => Awaitable<HookResult | undefined>,
   ): this;
   /** Sets the editor of the fields that the manifest declares with `editor = "custom"`. */
@@ -102,7 +105,7 @@ export interface Extension {
   on(notification: string, listener: (params: unknown) => unknown): this;
   /** Serves the host that started this program, over stdin and stdout, and exits when the host ends it. */
   run(): void;
-  /** Serves a host over a transport; `onShutdown` is called when the host has said `shutdown`. */
+  /** Serves a host over a transport; `onShutdown` is called when the host has sent `shutdown`. */
   connect(transport: Transport, onShutdown: () => void): Peer;
   /** Rejects further requests, and runs `onStop` once. */
   stop(): Promise<void>;
@@ -112,23 +115,99 @@ type Properties = Readonly<Record<string, Schema>>;
 type Serve<Params> = (params: Params, context: Context) => unknown;
 
 const string = { type: "string" } as const;
-const NEW = "not ready";
-const READY = "ready";
+const INITIALIZE: Properties = {
+  extension_protocol_version: { type: "integer" },
+  plugin_id: string,
+  config: { type: "object" },
+};
+const NEW = "not initialized";
+const READY = "initialized";
 
 /** Returns an extension that offers nothing yet. */
-export function createExtension(options: ExtensionOptions): Extension {
-  const { id, version, onStart, onStop, capabilities } = options;
+export const createExtension = ({ id, version, onStart, onStop, capabilities }: ExtensionOptions): Extension => {
   const handlers = new Map<string, Handler>();
   const listeners = new Map<string, (params: unknown) => unknown>();
   const offers = new Map<string, Serve<never>>(); // tools, commands and providers
   const tools: object[] = [];
   const providers: Provider[] = [];
   // On the wire these are subscriptions: functions are left out.
-  const hooks: { hook: HookKind; match: Pick<HookMatch, "tool">; run: Serve<HookEvent> }[] = [];
+  const hooks: { hook: HookKind; match: HookMatch; run: Serve<HookEvent> }[] = [];
   let state = NEW;
   let params: Initialize | undefined;
   let host: HostClient | undefined;
+  let link: Peer | undefined;
   let stopped: Promise<void> | undefined;
+  const logError = (message: string): void => {
+    writeLog(message, "error", id);
+  };
+  const refuse = (): never => {
+    throw new RpcError(NOT_READY, `${id} is ${state}`);
+  };
+
+  const runOnStop = async (run: ExtensionOptions["onStop"]): Promise<void> => {
+    await new Promise(setImmediate); // cancelled handlers end first
+    try {
+      await run?.();
+    } catch (error) {
+      logError(describe(error));
+    }
+  };
+
+  /** Serves a method whose params have these members, while the extension is ready. */
+  const serve = <Params>(method: string, members: Properties, run: Serve<Params>): Extension => {
+    handlers.set(method, (given, context) => {
+      if (state !== READY) refuse();
+      checkMembers(members, given);
+      return run(given as Params, context);
+    });
+    return extension;
+  };
+
+  /** Serves methods that have the name of what is offered in the member `key` of their params. */
+  const offer = <Params>(
+    kind: string,
+    key: string,
+    name: string,
+    members: Properties,
+    methods: readonly string[],
+    run: Serve<Params>,
+  ): Extension => {
+    const offered = `${kind} ${name}`;
+    if (offers.has(offered)) throw new Error(`${offered} is declared twice`);
+    offers.set(offered, run);
+    for (const method of methods) {
+      serve(method, { [key]: string, ...members }, (given: Record<string, string>, context) => {
+        const wanted = given[key] ?? "";
+        return (offers.get(`${kind} ${wanted}`) ?? refuseName(kind, key, wanted))(given as never, context);
+      });
+    }
+    return extension;
+  };
+
+  const initialize = async (given: unknown, peer: Peer, transport: Transport): Promise<unknown> => {
+    if (state !== NEW) refuse();
+    const { extension_protocol_version: asked, features } = membersOf(given);
+    if (typeof asked === "number" && asked !== PROTOCOL_VERSION) {
+      const text = `${id} supports version ${PROTOCOL_VERSION} of the contract, not ${asked}`;
+      throw new RpcError(INCOMPATIBLE, text, { supported: [PROTOCOL_VERSION] });
+    }
+    checkMembers(INITIALIZE, given);
+    params = given as Initialize;
+    peer.features = new Set((isArray(features) ? features : []) as string[]);
+    host = createHostClient(peer, transport, params);
+    state = "starting";
+    try {
+      await onStart?.();
+    } catch (error) {
+      state = NEW; // the host may try again
+      throw error;
+    }
+    state = READY;
+    // A host that announces no features knows nothing of the rest.
+    const more = peer.features.size ? { features: FEATURES, id } : undefined;
+    const declared = { tools, providers, capabilities, hooks: more && hooks };
+    return { protocol_version: PROTOCOL_VERSION, capabilities: declared, ...more };
+  };
 
   const extension: Extension = {
     get host() {
@@ -141,10 +220,9 @@ export function createExtension(options: ExtensionOptions): Extension {
       return (params ?? refuse()).plugin_root;
     },
 
-    tool(name, { input, ...options }, run) {
-      const properties: Properties = input ?? {};
-      const schema = objectSchema(properties);
-      const defaults = Object.entries(properties).map(([key, property]) => [key, property.default]);
+    tool(name, { input = {} as never, ...options }, run) {
+      const schema = objectSchema(input);
+      const defaults = Object.entries(input).map(([key, property]) => [key, property.default]);
       tools.push({ name, input_schema: schema, ...options });
       return offer("tool", "name", name, {}, ["tool.call"], (call: ToolCall, context) => {
         checkParams(findProblems(schema, call.input, "/input"));
@@ -182,8 +260,7 @@ export function createExtension(options: ExtensionOptions): Extension {
       return serve("hook.handle", { kind: string }, async (event: HookEvent, context) => {
         const injected: string[] = [];
         for (const { hook, match, run } of hooks) {
-          const tools = [undefined, event.tool_name, event.tool_runtime_name];
-          if (hook !== event.kind || !tools.includes(match.tool)) continue;
+          if (hook !== event.kind || !isMatch(match, event)) continue;
           const result = (await run(event, context)) as HookResult | undefined;
           if (result?.action === "inject") injected.push(result.content);
           else if (result && result.action !== "continue") return result;
@@ -216,7 +293,7 @@ export function createExtension(options: ExtensionOptions): Extension {
       serveStdio(this, `${id} ${version} is an extension: a host starts it.`);
     },
     connect(transport, onShutdown) {
-      const peer = createPeer(transport, handlers, listeners, logError);
+      const peer = (link = createPeer(transport, handlers, listeners, logError));
       handlers.set("initialize", (given) => initialize(given, peer, transport));
       handlers.set("shutdown", async () => {
         await extension.stop();
@@ -225,94 +302,30 @@ export function createExtension(options: ExtensionOptions): Extension {
       return peer;
     },
     stop() {
-      stopped ??= runOnStop(state === READY ? onStop : undefined);
-      state = "ending";
-      return stopped;
+      const run = state === READY ? onStop : undefined;
+      state = "stopping";
+      link?.reject(cancelled());
+      return (stopped ??= runOnStop(run));
     },
   };
   return extension.handle("info.get", () => ({ build: { backend: "cpu", version } }));
+};
 
-  function name(): string {
-    return params?.plugin_id ?? id;
-  }
+/** Returns whether all conditions hold for an event. */
+const isMatch = ({ tool, input_contains: part = "", input_equals: whole }: HookMatch, event: HookEvent): boolean => {
+  const input = event.tool_input ?? null;
+  return (
+    [undefined, event.tool_name, event.tool_runtime_name].includes(tool) &&
+    encode(input).includes(part) &&
+    isEqual(whole ?? input, input)
+  );
+};
 
-  function logError(message: string): void {
-    writeLog(message, "error", name());
-  }
-
-  function refuse(): never {
-    throw new RpcError(Code.NOT_READY, `${name()} is ${state}`);
-  }
-
-  async function runOnStop(run: ExtensionOptions["onStop"]): Promise<void> {
-    try {
-      await run?.();
-    } catch (error) {
-      logError(describe(error));
-    }
-  }
-
-  /** Serves a method whose params have these members, while the extension is ready. */
-  function serve<Params>(method: string, members: Properties, run: Serve<Params>): Extension {
-    handlers.set(method, (given, context) => {
-      if (state !== READY) refuse();
-      checkMembers(members, given);
-      return run(given as Params, context);
-    });
-    return extension;
-  }
-
-  /** Serves methods that have the name of what is offered in the member `key` of their params. */
-  function offer<Params>(
-    kind: string,
-    key: string,
-    name: string,
-    members: Properties,
-    methods: readonly string[],
-    run: Serve<Params>,
-  ): Extension {
-    offers.set(`${kind} ${name}`, run);
-    for (const method of methods) {
-      serve(method, { [key]: string, ...members }, (given: Record<string, string>, context) => {
-        const wanted = given[key] ?? "";
-        return (offers.get(`${kind} ${wanted}`) ?? refuseName(kind, key, wanted))(given as never, context);
-      });
-    }
-    return extension;
-  }
-
-  async function initialize(given: unknown, peer: Peer, transport: Transport): Promise<unknown> {
-    if (state !== NEW) refuse();
-    const { extension_protocol_version: asked, features } = membersOf(given);
-    if (typeof asked === "number" && asked !== PROTOCOL_VERSION) {
-      const text = `version ${PROTOCOL_VERSION} is supported, not ${asked}`;
-      throw new RpcError(Code.INCOMPATIBLE, text, { supported: [PROTOCOL_VERSION] });
-    }
-    const version = { type: "integer" } as const;
-    checkMembers({ extension_protocol_version: version, plugin_id: string, config: { type: "object" } }, given);
-    params = given as Initialize;
-    peer.features = new Set(Array.isArray(features) ? features : []);
-    host = createHostClient(peer, () => transport.queued, params.plugin_id, params.host ?? undefined);
-    state = "starting";
-    try {
-      await onStart?.();
-    } catch (error) {
-      state = NEW; // the host may try again
-      throw error;
-    }
-    state = READY;
-    const known = { tools, providers, capabilities };
-    return peer.features.size > 0
-      ? { protocol_version: PROTOCOL_VERSION, capabilities: { ...known, hooks }, features: FEATURES, id }
-      : { protocol_version: PROTOCOL_VERSION, capabilities: known }; // a host that announces none knows no more
-  }
-}
-
-function checkMembers(properties: Properties, given: unknown): void {
+const checkMembers = (properties: Properties, given: unknown): void => {
   const required = Object.keys(properties);
   if (required[0]) checkParams(findProblems({ type: "object", properties, required }, given));
-}
+};
 
-function refuseName(kind: string, key: string, name: string): never {
+const refuseName = (kind: string, key: string, name: string): never => {
   throw invalidParams([{ pointer: `/${key}`, message: `there is no ${kind} '${name.slice(0, 80)}' here` }]);
-}
+};

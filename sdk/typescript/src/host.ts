@@ -12,6 +12,7 @@ import type {
   HostInfo,
   HostMethods,
   HostNotifications,
+  Initialize,
   Json,
   LogLevel,
   Record as MemoryRecord,
@@ -19,7 +20,7 @@ import type {
 } from "./contract.js";
 import { describe } from "./errors.js";
 import { MAX_QUEUE } from "./limits.js";
-import type { CallOptions, Peer } from "./peer.js";
+import type { CallOptions, Peer, Transport } from "./peer.js";
 
 /** The host of an extension. */
 export interface HostClient {
@@ -65,18 +66,14 @@ export interface Config {
   subscribe(onChange: (change: ConfigChanged) => unknown, options?: ConfigSubscribe): Promise<ConfigSubscribed>;
 }
 
-/** Returns a client of the host at the other end of a link. `queued` tells how many bytes it has not read. */
-export function createHostClient(
-  peer: Peer,
-  queued: () => number,
-  extensionId: string,
-  info: HostInfo | undefined,
-): HostClient {
+/** Returns a client of the host at the other end of a link, which sent these params of `initialize`. */
+export const createHostClient = (peer: Peer, transport: Transport, params: Initialize): HostClient => {
+  const extensionId = params.plugin_id;
   const call = peer.call as HostClient["call"];
   const read = (key: string): Promise<ConfigValue> => call("config.get", { key });
   return {
     extensionId,
-    info,
+    info: params.host ?? undefined,
     call,
     notify: peer.notify,
     memory: {
@@ -94,13 +91,13 @@ export function createHostClient(
     },
     log(message, level = "info", logger = extensionId) {
       const text = describe(message);
-      if (!peer.features.has("log") || queued() > MAX_QUEUE) writeLog(text, level, logger);
+      if (!peer.features.has("log") || transport.queued > MAX_QUEUE) writeLog(text, level, logger);
       else void peer.notify("$/log", { level, logger, message: text });
     },
   };
-}
+};
 
 /** Writes lines to stderr in the form that hosts recognise. */
-export function writeLog(message: string, level: LogLevel, logger: string): void {
+export const writeLog = (message: string, level: LogLevel, logger: string): void => {
   console.error(message.replace(/^/gm, `${level.toUpperCase()}:${logger}:`));
-}
+};

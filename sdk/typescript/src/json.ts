@@ -1,4 +1,6 @@
-/** JSON texts: what `JSON.parse` does not tell. */
+/** JSON texts and values: what `JSON.parse` does not tell, and what a value is. */
+
+import { isDeepStrictEqual } from "node:util";
 
 /** A value, and what its text tells besides. */
 export interface Parsed {
@@ -8,23 +10,29 @@ export interface Parsed {
   /** The member `id` of an object as it is written, where that is not what `encode` writes. */
   id: string | undefined;
   /** JSON pointers of members that occur twice. */
-  duplicates: string[];
+  twice: string[];
 }
 
 /** Returns the compact text of a value. */
 export const encode = JSON.stringify;
 
+/** Returns whether two values are the same, whatever the order of their members. */
+export const isEqual = isDeepStrictEqual;
+
+/** Returns whether a value is an array. */
+export const isArray: (value: unknown) => value is unknown[] = Array.isArray;
+
 /** Parses a text. Throws a SyntaxError if it is no JSON. */
-export function parseJson(text: string): Parsed {
+export const parseJson = (text: string): Parsed => {
   const value: unknown = JSON.parse(text);
   const elements: string[] = [];
-  const duplicates: string[] = [];
-  const path: { keys?: Set<string>; at: string | number }[] = [];
+  const twice: string[] = [];
+  const path: { keys: Set<string>; at: string | number }[] = [];
   let id: string | undefined;
   let start = 0;
   let last = "";
   // The text of an object that we would write has nothing more to tell.
-  const isOwn = !Array.isArray(value) && encode(value) === text;
+  const isOwn = !isArray(value) && encode(value) === text;
   for (const { 0: token, index } of isOwn ? [] : text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g)) {
     const top = path.at(-1);
     if (path.length === 1 && ",:}]".includes(token)) {
@@ -35,32 +43,28 @@ export function parseJson(text: string): Parsed {
     }
     if (token === "{" || token === "[") {
       if (!top) start = index + 1;
-      path.push(token === "{" ? { keys: new Set(), at: "" } : { at: 0 });
+      path.push({ keys: new Set(), at: token === "[" ? 0 : "" });
     } else if (token === "}" || token === "]") {
       path.pop();
     } else if (token === "," && typeof top?.at === "number") {
       top.at++;
-    } else if (token === ":" && top?.keys) {
+    } else if (token === ":" && top) {
       const key = (top.at = JSON.parse(last) as string);
-      if (top.keys.has(key)) duplicates.push(path.map(({ at }) => toPointer(at)).join(""));
+      if (top.keys.has(key)) twice.push(path.map(({ at }) => toPointer(at)).join(""));
       top.keys.add(key);
     }
     last = token;
   }
-  return { value, elements, id, duplicates };
-}
+  return { value, elements, id, twice };
+};
 
 /** Returns a name or an index as a part of a JSON pointer. */
-export function toPointer(name: string | number): string {
-  return `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
-}
+export const toPointer = (name: string | number): string =>
+  `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
 /** Returns whether a value is a JSON object. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !isArray(value);
 
 /** Returns the members of an object; none of any other value. */
-export function membersOf(value: unknown): Record<string, unknown> {
-  return isObject(value) ? value : {};
-}
+export const membersOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});

@@ -18,5 +18,9 @@ export const MAX_QUEUE = 8_388_608;
 export const HIGH_QUEUE = 262_144;
 /** Milliseconds that a call waits for its response. */
 export const CALL_TIMEOUT = 60_000;
+/** Milliseconds for requests that run at the end of stdin. */
+export const FINISH_GRACE = 1_000;
+/** Milliseconds for `onStop`. A little later the thread that reads stdin, or the host, kills the process. */
+export const STOP_GRACE = 2_500;
 /** Milliseconds that a timer can wait. */
 export const MAX_TIMER = 2_147_483_647;

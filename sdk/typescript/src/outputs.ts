@@ -51,7 +51,7 @@ export interface ProviderStream {
 }
 
 /** Returns the output of the run of a command. */
-export function createCommandOutput({ notify }: Context, requestId: string): CommandOutput {
+export const createCommandOutput = ({ notify }: Context, requestId: string): CommandOutput => {
   let tasks = 0;
   const send = (event: CommandOutputEvent): Promise<void> => notify("command.output", { request_id: requestId, event });
   const say = (kind: "text" | "system" | "error") => (content: string) => send({ kind, content });
@@ -85,10 +85,10 @@ export function createCommandOutput({ notify }: Context, requestId: string): Com
       }
     },
   };
-}
+};
 
 /** Returns the events of a response; without a context they are dropped. */
-export function createProviderStream(context: Context | undefined): ProviderStream {
+export const createProviderStream = (context: Context | undefined): ProviderStream => {
   const send = async (event: ProviderEvent): Promise<void> => context?.notify("provider.stream.event", event);
   return {
     isWanted: !!context,
@@ -97,4 +97,4 @@ export function createProviderStream(context: Context | undefined): ProviderStre
     thinking: (delta) => send({ type: "thinking", delta }),
     usage: (values) => send({ ...values, type: "usage" }),
   };
-}
+};

@@ -2,9 +2,19 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-import { Code, type Json } from "./contract.js";
-import { CallError, RpcError, checkParams, describe } from "./errors.js";
-import { type Parsed, encode, isObject, membersOf, parseJson } from "./json.js";
+import {
+  BUSY,
+  CANCELLED,
+  INTERNAL,
+  INVALID_REQUEST,
+  type Json,
+  PARSE_ERROR,
+  TIMEOUT,
+  TOO_LARGE,
+  UNKNOWN_METHOD,
+} from "./contract.js";
+import { CallError, RpcError, checkLimit, checkParams, describe } from "./errors.js";
+import { type Parsed, encode, isArray, isObject, membersOf, parseJson } from "./json.js";
 import {
   CALL_TIMEOUT,
   HIGH_QUEUE,
@@ -69,19 +79,20 @@ export interface Peer {
   readonly call: (method: string, params?: object, options?: CallOptions) => Promise<Json>;
   /** Sends a notification. Waits while the remote peer is behind with reading. */
   readonly notify: (method: string, params?: object) => Promise<void>;
-  /** Handles the body of a frame, undefined if it was not UTF-8. */
-  readonly receive: (body: string | undefined) => void;
+  /** Handles the body of a frame, undefined if it was not UTF-8. Resolves when its response, if any, was sent. */
+  readonly receive: (body: string | undefined) => Promise<void>;
+  /** Responds to all requests but `shutdown` with an error, and aborts their signals. */
+  readonly reject: (error: Error) => void;
   /** Ends the link: pending calls fail, and the signals of running requests are aborted. */
   readonly close: () => void;
 }
 
 type Members = Record<string, unknown>;
-type Respond = (response: string) => void;
 
 /** The request that a handler serves, for the calls that it makes. */
-interface Scope {
-  context: Context;
-  meta: () => object;
+interface Scope extends Context {
+  /** Returns the metadata of a call. */
+  readonly callMeta: () => object;
 }
 
 interface Call {
@@ -90,76 +101,64 @@ interface Call {
 }
 
 interface Request {
-  interrupt: (error: Error) => void;
+  abort: (error: Error) => void;
   grant: (credit: number) => void;
 }
 
 const scopes = new AsyncLocalStorage<Scope>();
 
 /** Returns a peer with these handlers. `log` gets what must not leave the process: errors of handlers. */
-export function createPeer(
+export const createPeer = (
   transport: Transport,
   handlers: ReadonlyMap<string, Handler>,
   listeners: Map<string, (params: unknown) => unknown>,
   log: (message: string) => void,
-): Peer {
+): Peer => {
   const calls = new Map<unknown, Call>();
-  const requests = new Map<string, Request>();
+  const requests = new Map<unknown, Request>();
   let running = 0; // handlers that have not ended, also those of requests that were cancelled
   let runningBytes = 0;
   let notified = Promise.resolve();
   let lastId = 0;
   let lost: Error | undefined;
-
-  const peer: Peer = {
-    features: new Set(),
-    listeners,
-    isBusy: () => requests.size > 0,
-    call,
-    notify,
-    receive,
-    close() {
-      lost ??= new Error("link ended");
-      for (const request of requests.values()) request.interrupt(lost);
-      for (const { settle } of calls.values()) settle(lost);
-    },
-  };
-  return peer;
-
-  function has(feature: string): boolean {
-    return peer.features.has(feature);
-  }
+  const has = (feature: string): boolean => peer.features.has(feature);
 
   // -- out
 
-  function encodeMessage(message: object): string {
+  const send = (message: object): void => {
     if (lost) throw lost;
-    return checkSize(encode({ jsonrpc: "2.0", ...message }));
-  }
+    transport.send(checkSize(encode({ jsonrpc: "2.0", ...message })));
+  };
 
-  async function notify(method: string, params?: object): Promise<void> {
-    transport.send(encodeMessage({ method, params }));
+  const notify = async (method: string, params?: object): Promise<void> => {
+    send({ method, params });
     if (transport.queued > HIGH_QUEUE) await transport.drained();
-  }
+  };
 
-  async function call(method: string, params?: object, options: CallOptions = {}): Promise<Json> {
-    const { timeout = CALL_TIMEOUT, signal, onProgress } = options;
+  const call = async (
+    method: string,
+    params?: object,
+    { timeout = CALL_TIMEOUT, signal, onProgress }: CallOptions = {},
+  ): Promise<Json> => {
     const scope = scopes.getStore();
-    const limit = Math.min(timeout, scope?.context.remaining() ?? Infinity);
+    const limit = Math.min(timeout, scope?.remaining() ?? Infinity);
     const id = ++lastId;
-    const body = encodeMessage({ id, method, params: withMeta(params, limit, scope) });
+    send({ id, method, params: withMeta(params, limit, scope) });
     // A handler that was cancelled may still call, to tidy up: such a call is not cancelled with it.
-    const outer = scope?.context.signal;
+    const outer = scope?.signal;
     const signals = [signal, outer?.aborted ? undefined : outer];
     return new Promise((resolve, reject) => {
-      const abandon = (code: number, text: string): void => {
-        settle(new CallError(code, `${method}: ${text}`));
+      const abandon = (code: number, problem: string): void => {
+        settle(new CallError(code, `${method}: ${problem}`));
         if (has("cancel")) void notify("$/cancelRequest", { id });
       };
       const onAbort = (): void => {
-        abandon(Code.CANCELLED, "cancelled");
+        abandon(CANCELLED, "cancelled");
       };
-      const timer = setTimeout(abandon, Math.min(timeout, MAX_TIMER), Code.TIMEOUT, "timeout").unref();
+      const onTimeout = (): void => {
+        abandon(TIMEOUT, `no response within ${timeout} ms`);
+      };
+      const timer = setTimeout(onTimeout, Math.min(timeout, MAX_TIMER)).unref();
       const settle: Call["settle"] = (error, result) => {
         clearTimeout(timer);
         calls.delete(id);
@@ -169,108 +168,106 @@ export function createPeer(
       };
       calls.set(id, { onProgress, settle });
       for (const each of signals) each?.addEventListener("abort", onAbort);
-      transport.send(body);
       if (signal?.aborted) onAbort();
     });
-  }
+  };
 
-  function withMeta(params: object | undefined, limit: number, scope: Scope | undefined): object | undefined {
-    if (!has("deadline") || Array.isArray(params)) return params;
+  const withMeta = (params: object | undefined, limit: number, scope: Scope | undefined): object | undefined => {
+    if (!has("deadline") || isArray(params)) return params;
     const becket = {
       timeout_ms: Math.max(1, Math.round(limit)), // infinity is written as null, which means the same
-      ...scope?.meta(),
+      ...scope?.callMeta(),
       no_params: has("no_params") && !Object.keys(params ?? {}).length ? !params : undefined,
     };
     return { _meta: { becket }, ...params };
-  }
+  };
 
   // -- in
 
-  function receive(body: string | undefined): void {
-    let parsed: Parsed;
+  const receive = async (body = ""): Promise<void> => {
+    let response: string | undefined;
     try {
-      parsed = parseJson(body ?? "");
-    } catch {
-      respond(encodeError("null", new RpcError(Code.PARSE_ERROR, "parse error")));
-      return;
+      const parsed = parseJson(body);
+      response = await (isArray(parsed.value) ? receiveBatch(parsed.elements) : receiveMessage(parsed, body.length));
+    } catch (error) {
+      const unreadable = new RpcError(PARSE_ERROR, "the body is not JSON in UTF-8");
+      response = encodeError("null", error instanceof RpcError ? error : unreadable);
     }
-    if (Array.isArray(parsed.value)) receiveBatch(parsed.elements);
-    else receiveMessage(parsed, body?.length ?? 0, respond);
-  }
+    if (response && !lost) transport.send(response);
+  };
 
-  function respond(response: string): void {
-    if (!lost) transport.send(response);
-  }
+  const receiveBatch = async (elements: string[]): Promise<string | undefined> => {
+    if (!elements[0]) throw invalid("the batch is empty");
+    checkLimit(TOO_LARGE, "messages of a batch", elements.length, MAX_BATCH);
+    const all = await Promise.all(elements.map((text) => receiveMessage(parseJson(text), text.length)));
+    const responses = all.filter(Boolean);
+    return responses[0] && checkSize(`[${responses.join()}]`);
+  };
 
-  function receiveBatch(elements: string[]): void {
-    if (!elements[0] || elements.length > MAX_BATCH) {
-      respond(encodeError("null", elements[0] ? tooLarge() : invalid("empty")));
-      return;
-    }
-    const responses: string[] = [];
-    let missing = 1;
-    const finish = (response?: string): void => {
-      if (response) responses.push(response);
-      if (--missing || !responses[0]) return;
-      try {
-        respond(checkSize(`[${responses.join()}]`));
-      } catch (error) {
-        respond(encodeError("null", error as RpcError)); // it fails the whole batch
-      }
-    };
-    for (const text of elements) {
-      missing++;
-      if (!receiveMessage(parseJson(text), text.length, finish)) finish();
-    }
-    finish();
-  }
-
-  /** Returns whether `respond` has been or will be called. */
-  function receiveMessage(parsed: Parsed, bytes: number, respond: Respond): boolean {
-    const { value, duplicates } = parsed;
+  /** Returns the response to a message, undefined if it gets none. */
+  const receiveMessage = async (parsed: Parsed, bytes: number): Promise<string | undefined> => {
+    const { value, twice } = parsed;
     const message = membersOf(value);
     const { jsonrpc, method, params } = message;
-    const id = readId(parsed);
     if (!method && ("result" in message || "error" in message)) {
       settleCall(message);
-      return false;
+      return undefined;
     }
-    const isUsed = requests.has(id ?? "");
+    const isUsed = requests.has(message["id"]);
+    const id = isUsed ? null : readId(parsed);
     try {
-      const isTwice = duplicates.some((pointer) => !pointer.lastIndexOf("/")); // in the envelope
-      if (id === null || isUsed) throw invalid("its id");
-      if (isTwice || jsonrpc !== "2.0" || !method || typeof method !== "string") throw invalid("its members");
+      const isTwice = twice.some((pointer) => !pointer.lastIndexOf("/")); // in the envelope
+      if (id === null) throw invalid(isUsed ? "its id is in use" : "its id must be a number or a short string");
+      if (isTwice || jsonrpc !== "2.0" || !method || typeof method !== "string") throw invalid("not JSON-RPC 2.0");
       if (id === undefined) {
         receiveNotification(method, params);
-        return false;
+        return undefined;
       }
-      if (method === "$/ping") respond(encodeResult(id, null));
-      else receiveRequest(id, method, parsed, bytes, respond);
+      return method === "$/ping" ? encodeResult(id, null) : await receiveRequest(id, method, parsed, bytes);
     } catch (error) {
-      respond(encodeError(isUsed ? "null" : (id ?? "null"), toRpcError(error, String(method))));
+      return encodeError(id ?? "null", toRpcError(error, String(method)));
     }
-    return true;
-  }
+  };
 
-  function receiveRequest(id: string, method: string, parsed: Parsed, bytes: number, respond: Respond): void {
-    const { id: parent, params } = parsed.value as Members;
+  /** Returns the response to a request; throws if it is an error. */
+  const receiveRequest = async (id: string, method: string, parsed: Parsed, bytes: number): Promise<string> => {
+    const { id: parent, params } = parsed.value as Members; // the id as a value
     const handler = handlers.get(method);
-    if (!handler) throw new RpcError(Code.UNKNOWN_METHOD, `unknown method: ${method.slice(0, 80)}`);
+    if (!handler) throw new RpcError(UNKNOWN_METHOD, `unknown method: ${method.slice(0, 80)}`);
     if (params && typeof params !== "object") checkParams([{ pointer: "", message: "not an object or an array" }]);
-    checkParams(parsed.duplicates.map((pointer) => ({ pointer: pointer.slice(7), message: "occurs twice" })));
-    const { meta, becket, rest } = splitMeta(params ?? undefined);
+    checkParams(parsed.twice.map((pointer) => ({ pointer: pointer.slice(7), message: "occurs twice" })));
+    const { meta, becket, rest } = splitMeta(params);
     const timeout = readCount(becket["timeout_ms"], Infinity);
     const depth = readCount(becket["depth"], 0);
     let credit = readCount(becket["credit"], Infinity);
-    const isFull = running >= MAX_REQUESTS || (running && runningBytes + bytes > MAX_REQUEST_BYTES);
-    if (isFull || transport.queued > MAX_QUEUE || depth > MAX_DEPTH) throw new RpcError(Code.BUSY, "busy");
+    checkLimit(BUSY, "running requests", running + 1, MAX_REQUESTS);
+    checkLimit(BUSY, "bytes of requests", running && runningBytes + bytes, MAX_REQUEST_BYTES);
+    checkLimit(BUSY, "unread bytes", transport.queued, MAX_QUEUE);
+    checkLimit(BUSY, "calls within calls", depth, MAX_DEPTH);
 
     const controller = new AbortController();
     const { signal } = controller;
     const deadline = performance.now() + timeout;
-    let isOpen = true;
     let waiting: (() => void)[] = [];
-    const timer = setTimeout(interrupt, Math.min(timeout, MAX_TIMER), new RpcError(Code.TIMEOUT, "timeout")).unref();
+    const run = async (): Promise<string> => {
+      try {
+        return checkSize(encodeResult(id, await handler(rest, context)));
+      } finally {
+        running--;
+        runningBytes -= bytes;
+      }
+    };
+    const sendEvent = async (name: string, params?: object): Promise<void> => {
+      while (credit <= 0 && !signal.aborted) await new Promise<void>((resolve) => waiting.push(resolve));
+      signal.throwIfAborted();
+      credit--;
+      await notify(name, params);
+    };
+    const grant = (more: number): void => {
+      credit += more;
+      for (const resolve of waiting) resolve();
+      waiting = [];
+    };
     const context: Context = {
       method,
       meta,
@@ -282,121 +279,113 @@ export function createPeer(
       notify: (name, params) =>
         sendEvent(name, peer.features.size ? { _meta: { becket: { parent } }, ...params } : params),
     };
-    requests.set(id, { interrupt, grant });
+    const callMeta = (): object => ({ parent: requests.has(parent) ? parent : undefined, depth: depth + 1 });
+    let timer: NodeJS.Timeout | undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      const abort = (error: Error): void => {
+        controller.abort(error);
+        grant(0);
+        reject(error);
+      };
+      const onDeadline = (): void => {
+        abort(new RpcError(TIMEOUT, "the deadline has passed"));
+      };
+      timer = setTimeout(onDeadline, Math.min(timeout, MAX_TIMER)).unref();
+      if (method !== "shutdown") requests.set(parent, { abort, grant }); // which cancels the others
+    });
     running++;
     runningBytes += bytes;
-    const scope = { context, meta: () => ({ parent: isOpen ? parent : undefined, depth: depth + 1 }) };
-    void scopes.run(scope, run);
-
-    async function run(): Promise<void> {
-      try {
-        finish(checkSize(encodeResult(id, await handler?.(rest, context))));
-      } catch (error) {
-        if (isOpen) finish(encodeError(id, toRpcError(error, method)));
-      }
-      running--;
-      runningBytes -= bytes;
-    }
-
-    async function sendEvent(name: string, params?: object): Promise<void> {
-      while (credit <= 0 && !signal.aborted) await new Promise<void>((resolve) => waiting.push(resolve));
-      if (signal.aborted) throw new RpcError(Code.CANCELLED, "cancelled");
-      credit--;
-      await notify(name, params);
-    }
-
-    function grant(more: number): void {
-      credit += more;
-      for (const resolve of waiting) resolve();
-      waiting = [];
-    }
-
-    function interrupt(error: Error): void {
-      finish(encodeError(id, error as RpcError));
-      controller.abort(error);
-      grant(0);
-    }
-
-    function finish(response: string): void {
+    try {
+      return await Promise.race([scopes.run({ ...context, callMeta }, run), aborted]);
+    } finally {
       clearTimeout(timer);
-      if (isOpen) respond(response);
-      isOpen = false;
-      requests.delete(id);
+      requests.delete(parent);
     }
-  }
+  };
 
   /** Returns what the caller may know of an error; the rest is logged under the same incident. */
-  function toRpcError(error: unknown, method: string): RpcError {
+  const toRpcError = (error: unknown, method: string): RpcError => {
     if (error instanceof RpcError) return error;
     const incident = crypto.randomUUID().slice(24);
     log(`${method} failed, incident ${incident}: ${describe(error)}`);
-    return new RpcError(Code.INTERNAL, "internal error", { incident });
-  }
+    return new RpcError(INTERNAL, "internal error", { incident });
+  };
 
-  function settleCall({ id, error, result }: Members): void {
+  const settleCall = ({ id, error, result }: Members): void => {
     const { code, message, data } = membersOf(error);
     calls.get(id)?.settle(error ? new CallError(Number(code), String(message), data) : undefined, result);
-  }
+  };
 
-  function receiveNotification(method: string, params: unknown): void {
+  const receiveNotification = (method: string, params: unknown): void => {
     const { id, n, token, value } = membersOf(params);
-    const request = requests.get(encode(id));
-    if (method === "$/cancelRequest") request?.interrupt(new RpcError(Code.CANCELLED, "cancelled"));
-    else if (method === "$/credit") request?.grant(Math.max(0, Number(n) || 0));
+    const request = requests.get(id);
+    if (method === "$/cancelRequest") request?.abort(cancelled());
+    else if (method === "$/credit") request?.grant(readCount(n, 0));
     else if (method === "$/progress") calls.get(token)?.onProgress?.((value ?? null) as Json);
     const listener = listeners.get(method);
     if (!listener) return;
     const handle = async (): Promise<void> => {
       try {
-        await listener(splitMeta(params ?? undefined).rest);
+        await listener(splitMeta(params).rest);
       } catch (error) {
         toRpcError(error, method);
       }
     };
     notified = notified.then(handle);
-  }
+  };
 
   /** Returns the metadata of params, what is becket's in it, and the params without it. */
-  function splitMeta(params: unknown): { meta: Members; becket: Members; rest: unknown } {
+  const splitMeta = (params: unknown): { meta: Members; becket: Members; rest: unknown } => {
     const { _meta, ...rest } = membersOf(params);
     const meta = membersOf(_meta);
     const { becket } = meta;
-    if (!isObject(becket)) return { meta, becket: {}, rest: params };
+    if (!isObject(becket)) return { meta, becket: {}, rest: params ?? undefined };
     const isAbsent = !Object.keys(rest).length && (becket["no_params"] ?? !has("no_params"));
     return { meta, becket, rest: isAbsent ? undefined : rest };
-  }
-}
+  };
 
-function readCount(value: unknown, otherwise: number): number {
-  return typeof value === "number" && value >= 0 ? value : otherwise;
-}
+  const peer: Peer = {
+    features: new Set(),
+    listeners,
+    isBusy: () => requests.size > 0,
+    call,
+    notify,
+    receive,
+    reject(error) {
+      for (const { abort } of requests.values()) abort(error);
+    },
+    close() {
+      lost ??= new Error("the link has ended");
+      peer.reject(cancelled());
+      for (const { settle } of calls.values()) settle(lost);
+    },
+  };
+  return peer;
+};
 
-function invalid(problem: string): RpcError {
-  return new RpcError(Code.INVALID_REQUEST, `invalid request: ${problem}`);
-}
+/** Returns the error of a request that was cancelled. */
+export const cancelled = (): RpcError => new RpcError(CANCELLED, "cancelled");
 
-function tooLarge(): RpcError {
-  return new RpcError(Code.TOO_LARGE, "too large");
-}
+const invalid = (problem: string): RpcError => new RpcError(INVALID_REQUEST, `invalid request: ${problem}`);
 
-function checkSize(body: string): string {
-  if (Buffer.byteLength(body) > MAX_FRAME) throw tooLarge();
+const encodeResult = (id: string, result: unknown): string =>
+  `{"jsonrpc":"2.0","id":${id},"result":${encode(result ?? null)}}`;
+
+const encodeError = (id: string, { code, message, data }: RpcError): string =>
+  `{"jsonrpc":"2.0","id":${id},"error":${encode({ code, message, data })}}`;
+
+const readCount = (value: unknown, otherwise: number): number =>
+  typeof value === "number" && value >= 0 ? value : otherwise;
+
+const checkSize = (body: string): string => {
+  checkLimit(TOO_LARGE, "bytes of a message", Buffer.byteLength(body), MAX_FRAME);
   return body;
-}
-
-function encodeResult(id: string, result: unknown): string {
-  return `{"jsonrpc":"2.0","id":${id},"result":${encode(result ?? null)}}`;
-}
-
-function encodeError(id: string, { code, message, data }: RpcError): string {
-  return `{"jsonrpc":"2.0","id":${id},"error":${encode({ code, message, data })}}`;
-}
+};
 
 /** Returns the id of a message as it is written: undefined without one, null if it is none. */
-function readId({ value, id: text, duplicates }: Parsed): string | undefined | null {
+const readId = ({ value, id: text, twice }: Parsed): string | undefined | null => {
   const { id } = membersOf(value);
   if (id === undefined) return undefined;
   const isId = id === null || typeof id === "number" || (typeof id === "string" && id.length <= MAX_ID_BYTES);
-  if (!isId || duplicates.includes("/id")) return null;
-  return typeof id === "number" ? (text ?? encode(id)) : encode(id);
-}
+  return isId && !twice.includes("/id") ? (text ?? encode(id)) : null;
+};

@@ -1,21 +1,19 @@
-/** The part of JSON Schema that describes inputs of tools: its types, and a check that reports all problems. */
+/** The part of JSON Schema that has types in TypeScript: these types, and a check that reports all problems. */
 
 import type { Json, JsonObject } from "./contract.js";
 import type { Problem } from "./errors.js";
-import { encode, isObject, toPointer } from "./json.js";
+import { encode, isArray, isEqual, isObject, toPointer } from "./json.js";
 
 /** The names of JSON types. */
 export type TypeName = "string" | "integer" | "number" | "boolean" | "null" | "array" | "object";
 
-/** A JSON Schema. Keywords that are not named here go to the host, which checks them. */
+/** A JSON Schema. The host checks all keywords; the kit checks those that are named here, which its types rely on. */
 export interface Schema {
   readonly type?: TypeName | readonly TypeName[];
   readonly description?: string;
   /** The value of an input that is left out. */
   readonly default?: Json;
   readonly enum?: readonly Json[];
-  readonly minimum?: number;
-  readonly maximum?: number;
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
@@ -56,39 +54,34 @@ type InferType<Name, S> = Name extends "string"
 export type InputOf<P> = { -readonly [K in keyof P]: Infer<P[K]> };
 
 /** Returns the schema of an object with these properties. One without a default is required. */
-export function objectSchema(properties: Readonly<Record<string, Schema>>): Schema {
-  const required = Object.keys(properties).filter((name) => properties[name]?.default === undefined);
-  return { type: "object", properties, required, additionalProperties: false };
-}
+export const objectSchema = (properties: Readonly<Record<string, Schema>>): Schema => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties).filter((name) => properties[name]?.default === undefined),
+  additionalProperties: false,
+});
 
 /** Returns all problems of a value, each with a pointer that begins with `pointer`. */
-export function findProblems(schema: Schema, value: unknown, pointer = ""): Problem[] {
-  const { type, enum: allowed, minimum = -Infinity, maximum = Infinity, items, properties = {} } = schema;
-  const kind = value == null ? "null" : Array.isArray(value) ? "array" : typeof value;
-  const types = [type ?? []].flat();
-  const isFitting = (name: string): boolean => name === kind || (name === "integer" && Number.isInteger(value));
-  const isNumber = typeof value === "number";
-  const message =
-    types.length && !types.some(isFitting)
-      ? `expected \`${types.join(" | ")}\`, got \`${kind}\``
-      : allowed && !allowed.some((each) => encode(each) === encode(value))
-        ? `is none of ${encode(allowed)}`
-        : isNumber && value < minimum
-          ? `must be at least ${minimum}`
-          : isNumber && value > maximum
-            ? `must be at most ${maximum}`
-            : "";
+export const findProblems = (schema: Schema, value: unknown, pointer = ""): Problem[] => {
+  const { enum: allowed, properties = {}, required = [] } = schema;
+  const kind = isArray(value) ? "array" : value == null ? "null" : typeof value;
+  const types = [schema.type ?? kind].flat();
+  const message = !types.some((name) => name === kind || (name === "integer" && Number.isInteger(value)))
+    ? `expected \`${types.join(" | ")}\`, got \`${kind}\``
+    : allowed && !allowed.some((each) => isEqual(each, value))
+      ? `is none of ${encode(allowed)}`
+      : "";
   if (message) return [{ pointer, message }];
-  if (!isObject(value) && !Array.isArray(value)) return [];
-  const missing = (isObject(value) ? (schema.required ?? []) : []).filter((name) => !Object.hasOwn(value, name));
+  if (!isArray(value) && !isObject(value)) return [];
+  const missing = isArray(value) ? [] : required.filter((name) => !Object.hasOwn(value, name));
   return [
     ...Object.entries(value).flatMap(([name, member]) => {
       const own = Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties;
-      const inner = Array.isArray(value) ? items : own;
+      const inner = isArray(value) ? schema.items : own;
       const at = pointer + toPointer(name);
       if (inner === false) return [{ pointer: at, message: "is unknown" }];
       return isObject(inner) ? findProblems(inner, member, at) : [];
     }),
     ...missing.map((name) => ({ pointer: pointer + toPointer(name), message: "is missing" })),
   ];
-}
+};

@@ -1,17 +1,12 @@
 /** Serves an extension over stdin and stdout: keeps other output off the wire, and ends when the host is gone. */
 
 import { closeSync, constants, openSync } from "node:fs";
-import { Worker } from "node:worker_threads";
+import { type MessagePort, Worker } from "node:worker_threads";
 
+import { EXIT_PROTOCOL_ERROR, EXIT_STOPPED, EXIT_STOP_TIMEOUT, EXIT_USAGE } from "./exit-codes.js";
 import { createFrameDecoder } from "./framing.js";
+import { FINISH_GRACE, STOP_GRACE } from "./limits.js";
 import type { Peer, Transport } from "./peer.js";
-
-const EXIT_STOPPED = 0;
-const EXIT_USAGE = 2; // started by hand: there is no host
-const EXIT_PROTOCOL_ERROR = 3; // what came in on stdin was no frame
-const EXIT_STOP_TIMEOUT = 4; // the end took too long
-const STOP_GRACE = 2_500; // milliseconds for `onStop`; a little later the thread or the host kills the process
-const FINISH_GRACE = 1_000; // for requests that came before the end of stdin
 
 /** What is served. */
 interface Servable {
@@ -26,7 +21,7 @@ type ThreadData = [shared: Int32Array, wire: number];
 type Received = [end: string | undefined, ...bodies: (string | undefined)[]];
 
 /** Serves an extension until its host ends it, then exits. In a terminal it prints the usage instead. */
-export function serveStdio(extension: Servable, usage: string): void {
+export const serveStdio = (extension: Servable, usage: string): void => {
   if (process.stdin.isTTY) {
     console.log(usage);
     process.exitCode = EXIT_USAGE;
@@ -53,7 +48,7 @@ export function serveStdio(extension: Servable, usage: string): void {
   const peer = extension.connect(transport, () => void end(EXIT_STOPPED));
   let isEnding = false;
 
-  async function end(code: number): Promise<void> {
+  const end = async (code: number): Promise<void> => {
     if (isEnding) return;
     isEnding = true;
     setTimeout(() => process.exit(EXIT_STOP_TIMEOUT), STOP_GRACE);
@@ -61,12 +56,12 @@ export function serveStdio(extension: Servable, usage: string): void {
     peer.close();
     await transport.drained();
     process.exit(code);
-  }
+  };
 
   thread.on("message", ([reason, ...bodies]: Received) => {
     for (const resolve of waiting) resolve();
     waiting = [];
-    for (const body of bodies) peer.receive(body);
+    for (const body of bodies) void peer.receive(body);
     if (reason) {
       console.error(reason);
       void end(EXIT_PROTOCOL_ERROR);
@@ -75,13 +70,13 @@ export function serveStdio(extension: Servable, usage: string): void {
     }
   });
   for (const name of ["SIGTERM", "SIGINT"]) process.once(name, () => void end(EXIT_STOPPED));
-}
+};
 
 /**
  * Returns a descriptor for the wire, and makes stdout another stderr: for this program, and for those that it starts.
  * Where the system cannot do that, only what JavaScript prints goes to stderr.
  */
-function takeStdout(): number {
+const takeStdout = (): number => {
   try {
     const open = (fd: number): number => openSync(`/dev/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
     const wire = open(1);
@@ -93,7 +88,7 @@ function takeStdout(): number {
     process.stdout.write = process.stderr.write.bind(process.stderr);
     return 1;
   }
-}
+};
 
 /**
  * Reads stdin and writes the wire in a thread of its own, so that a handler which computes for long delays neither
@@ -101,17 +96,17 @@ function takeStdout(): number {
  *
  * It runs from its source text, so it refers to nothing outside of itself.
  */
-function runThread(load: NodeJS.Require, createDecoder: typeof createFrameDecoder): void {
-  const { parentPort, ...thread } = load("node:worker_threads") as typeof import("node:worker_threads");
+const runThread = (load: NodeJS.Require, createDecoder: typeof createFrameDecoder): void => {
+  const { parentPort, workerData } = load("node:worker_threads") as { parentPort: MessagePort; workerData: ThreadData };
   const { Socket } = load("node:net") as typeof import("node:net");
   const { isUtf8 } = load("node:buffer") as typeof import("node:buffer");
-  const [shared, wire] = thread.workerData as ThreadData;
+  const [shared, wire] = workerData;
   const decode = createDecoder();
   const stdout = new Socket({ fd: wire, readable: false });
   const stdin = new Socket({ fd: 0, writable: false });
 
   const post = (...received: Received): void => {
-    parentPort?.postMessage(received);
+    parentPort.postMessage(received);
   };
   const write = (body: string): void => {
     const size = Buffer.byteLength(body);
@@ -133,7 +128,7 @@ function runThread(load: NodeJS.Require, createDecoder: typeof createFrameDecode
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
   };
 
-  parentPort?.on("message", write);
+  parentPort.on("message", write);
   stdout.on("error", finish);
   stdin.on("end", finish).on("error", finish);
   stdin.on("data", (chunk: Uint8Array) => {
@@ -149,4 +144,4 @@ function runThread(load: NodeJS.Require, createDecoder: typeof createFrameDecode
     }
     post(end, ...bodies);
   });
-}
+};

@@ -136,6 +136,55 @@ test("texts of several hooks are joined, and the first other result is used", as
   assert.deepEqual(other["result"], { action: "continue" });
 });
 
+for (const [match, fitting] of [
+  [{}, ["a", "b", "c"]],
+  [{ tool: "bash" }, ["a", "b"]],
+  [{ tool: "files_bash" }, ["a"]],
+  [{ input_contains: '"n":1' }, ["a", "c"]],
+  [{ input_equals: { n: 1, of: ["x"] } }, ["a"]],
+  [{ tool: "bash", input_contains: "y" }, ["b"]],
+] as const) {
+  test(`a hook gets the events that match ${JSON.stringify(match)}`, async () => {
+    const seen: unknown[] = [];
+    const it = createExtension({ id: "own", version: "1.0.0" }).hook("before_tool_call", match, (event) => {
+      seen.push(event.session_id);
+      return undefined;
+    });
+    const link = await open(it);
+    const bash = { kind: "before_tool_call", tool_name: "bash" };
+    const own = { ...bash, session_id: "a", tool_runtime_name: "files_bash", tool_input: { of: ["x"], n: 1 } };
+    await link.ask("hook.handle", own);
+    await link.ask("hook.handle", { ...bash, session_id: "b", tool_input: { of: ["y"], n: 2 } });
+    await link.ask("hook.handle", { ...bash, session_id: "c", tool_name: "ls", tool_input: { n: 1 } });
+    assert.deepEqual(seen, fitting);
+  });
+}
+
+test("a name that is declared twice is refused", () => {
+  const it = createExtension({ id: "own", version: "1.0.0" }).command("show", () => 1);
+  assert.throws(() => it.command("show", () => 2), /command show is declared twice/);
+});
+
+test("shutdown cancels running requests, and then runs onStop", async () => {
+  const seen: string[] = [];
+  const onStop = (): void => {
+    seen.push("onStop");
+  };
+  const it = createExtension({ id: "own", version: "1.0.0", onStop }).handle("wait", async (_, { signal }) => {
+    await new Promise((resolve) => {
+      signal.addEventListener("abort", resolve);
+    });
+    seen.push("cancelled");
+  });
+  const link = await open(it);
+  link.put({ id: 2, method: "wait" });
+  link.put({ id: 3, method: "shutdown" });
+  const responses = [await link.next(), await link.next()];
+  assert.deepEqual(responses.map((response) => response["id"]), [2, 3]);
+  assert.equal((responses[0] as Failure).error?.code, Code.CANCELLED);
+  assert.deepEqual([responses[1]?.["result"], seen], [null, ["cancelled", "onStop"]]);
+});
+
 test("configuration is read, and its changes are delivered", async () => {
   const it = createExtension({ id: "own", version: "1.0.0" });
   const link = new Link(it);

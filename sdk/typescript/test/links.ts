@@ -41,7 +41,7 @@ export class Link implements Transport {
 
   /** Sends a message to the extension. */
   put(message: object): void {
-    this.peer.receive(JSON.stringify({ jsonrpc: "2.0", ...message }));
+    void this.peer.receive(JSON.stringify({ jsonrpc: "2.0", ...message }));
   }
 
   /** Returns the next message of the extension. */

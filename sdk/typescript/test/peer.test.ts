@@ -24,26 +24,26 @@ for (const [body, code, id] of [
   ['{"jsonrpc":"2.0","id":1,"method":"info.get","params":7}', -32602, 1],
   ['{"jsonrpc":"2.0","id":1,"method":"info.get","params":{"a":{"b":1,"b":2}}}', -32602, 1],
 ] as const) {
-  test(`an invalid message gets ${String(code)}: ${body}`, () => {
+  test(`an invalid message gets ${String(code)}: ${body}`, async () => {
     const link = new Link(extension());
-    link.peer.receive(body);
+    await link.peer.receive(body);
     assert.equal(codeOf(link.sent[0] ?? {}), code);
     assert.equal(link.sent[0]?.["id"], id);
   });
 }
 
-test("text that is not UTF-8 gets a parse error", () => {
+test("text that is not UTF-8 gets a parse error", async () => {
   const link = new Link(extension());
-  link.peer.receive(undefined);
+  await link.peer.receive(undefined);
   assert.equal(codeOf(link.sent[0] ?? {}), Code.PARSE_ERROR);
 });
 
-test("an id comes back as it was written", () => {
+test("an id comes back as it was written", async () => {
   const bodies: string[] = [];
   const ids = ["1", "1.0", '"1"', "null", "12345678901234567890"];
   const transport = { queued: 0, send: (body: string) => bodies.push(body), drained: () => Promise.resolve() };
   const peer = extension().connect(transport, () => undefined);
-  for (const id of ids) peer.receive(`{"jsonrpc":"2.0","id":${id},"method":"x"}`);
+  for (const id of ids) await peer.receive(`{"jsonrpc":"2.0","id":${id},"method":"x"}`);
   assert.deepEqual(bodies.map((body) => /"id":([^,]+)/.exec(body)?.[1]), ids);
 });
 
@@ -57,7 +57,7 @@ test("an id in use is rejected under null", async () => {
 test("a batch gets one array when all its requests are complete", async () => {
   const link = await open(extension().handle("slow", () => new Promise((resolve) => setImmediate(resolve, "slow"))));
   const request = { jsonrpc: "2.0", method: "slow" };
-  link.peer.receive(JSON.stringify([{ ...request, id: 1 }, request, { ...request, id: 2, method: "$/ping" }]));
+  void link.peer.receive(JSON.stringify([{ ...request, id: 1 }, request, { ...request, id: 2, method: "$/ping" }]));
   const { batch } = (await link.next()) as { batch: { id: number }[] };
   assert.deepEqual(batch.map(({ id }) => id).sort(), [1, 2]);
 });
@@ -73,6 +73,13 @@ test("a cancelled request is answered at once, and its signal is aborted", async
   link.put({ method: "$/cancelRequest", params: { id: 2 } });
   assert.equal(codeOf(await link.next()), Code.CANCELLED);
   assert.deepEqual(aborted, [Code.CANCELLED]);
+});
+
+test("a request is cancelled by its id, however that is written", async () => {
+  const link = await open(extension().handle("wait", () => new Promise(() => undefined)));
+  void link.peer.receive('{"jsonrpc":"2.0","id":2.0,"method":"wait"}');
+  link.put({ method: "$/cancelRequest", params: { id: 2 } });
+  assert.equal(codeOf(await link.next()), Code.CANCELLED);
 });
 
 test("a deadline that has passed ends a request, and bounds the calls within it", async () => {
@@ -148,10 +155,11 @@ test("events wait while the host does not read, and requests get busy", async ()
   assert.equal((await link.next())["result"], "done");
 });
 
-test("the 257th request at once gets busy", async () => {
+test("the 257th request at once gets busy, with what and how many there are", async () => {
   const link = await open(extension().handle("wait", () => new Promise(() => undefined)));
   for (let id = 1; id <= 256; id++) link.put({ id, method: "wait" });
-  assert.equal(codeOf(await link.ask("wait", undefined, 257)), Code.BUSY);
+  const { error } = await link.ask("wait", undefined, 257);
+  assert.deepEqual(error, { code: Code.BUSY, message: "running requests: 257, the limit is 256" });
 });
 
 test("a result that is too large is an error", async () => {
@@ -194,6 +202,6 @@ test("the end of the link fails calls and aborts handlers", async () => {
   link.put({ id: 2, method: "wait" });
   const call = it.host.call("x");
   link.peer.close();
-  await assert.rejects(call, /link ended/);
+  await assert.rejects(call, /the link has ended/);
   assert.equal(signal?.aborted, true);
 });
