@@ -1,21 +1,33 @@
-"""Runs programs against the conformance cases and prints the table of docs/conformance.md.
+"""Programs that are run against the conformance cases; as a program it prints the table of docs/conformance.md.
 
 `python -m tests.conformance.results` runs those that are installed; names as arguments choose some of them."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from becket.conformance import HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
+from becket.conformance import (
+    CaseResult,
+    ConformanceCase,
+    HostLink,
+    ProcessLink,
+    Role,
+    load_suite,
+    run_cases,
+    select_cases,
+)
 from becket.conformance.report import count_verdicts
 
 ROOT = Path(__file__).parents[2]
-EXTENSIONS = ROOT / "examples" / "extensions"
+EXAMPLES = ROOT / "examples"
+JAVA = EXAMPLES / "other_languages" / "java"
+TRANSFORMER = EXAMPLES / "dialects" / "morphir" / "transformer"
 MCP_SERVERS = ROOT / ".node_cache" / "node_modules" / "@modelcontextprotocol"
 LANGUAGE_SERVERS = ROOT / ".venv-lsp" / "bin"
 KITS = ROOT / "sdk"
@@ -27,37 +39,110 @@ LANGUAGE_CLIENT = "examples/conformance/language_client.py"
 
 
 class Program(Struct, frozen=True):
-    """A program under test; it is skipped if a file of it does not exist."""
+    """A program under test."""
 
     name: str
     command: tuple[str, ...]
     dialect: str = "native"
     role: Role = Role.EXTENSION
+    id: str = "conform"
+    """What a host calls the extension."""
+    made: str = ""
+    """A file that the build makes."""
+    build: tuple[str, ...] = ()
+    """The command of the build, in the folder of the program."""
 
-    @property
-    def is_installed(self) -> bool:
-        files = [word for word in self.command if word.startswith(str(ROOT))]
-        return shutil.which(self.command[0]) is not None and all(Path(file).exists() for file in files)
+    def find_missing(self) -> str:
+        """Returns what the program lacks here, or an empty text; builds it first if that is possible."""
+        made = ROOT / self.made
+        if self.made and not made.exists() and shutil.which(self.build[0]):
+            folder = made.parents[1] if self.build[0] == "go" else JAVA
+            subprocess.run(self.build, cwd=folder, check=False)
+        files = [self.made, *(word for word in self.command if word.startswith(str(ROOT)) and ":" not in word)]
+        missing = [str(file) for file in files if file and not (ROOT / file).exists()]
+        if shutil.which(self.command[0]) is None:
+            missing.insert(0, self.command[0])
+        return f"not installed or not built: {', '.join(missing)}" if missing else ""
+
+    def run(self, cases: Sequence[ConformanceCase], *, timeout: float, workers: int) -> list[CaseResult]:
+        """Runs cases of its dialect and role against the program."""
+        suite = load_suite(self.dialect)
+        files = suite.setups[Role.HOST].files
+
+        def open_link() -> ProcessLink | HostLink:
+            if self.role is Role.HOST:
+                return HostLink(self.command, files)
+            return ProcessLink(self.command, cwd=str(ROOT))
+
+        return run_cases(suite, cases, open_link, variables={"plugin_id": self.id}, timeout=timeout, workers=workers)
 
 
 def python(*words: str) -> tuple[str, ...]:
     return (sys.executable, *words)
 
 
+def example(path: str, *command: str, dialect: str = "native", id: str = "conform") -> Program:
+    """Returns an example: the program of this file, with the interpreter of its command."""
+    return Program(f"examples/{path}", (*command, str(EXAMPLES / path)), dialect, id=id)
+
+
+def on_becket(path: str, dialect: str = "native", id: str = "conform") -> Program:
+    return example(path, sys.executable, dialect=dialect, id=id)
+
+
+ON_BECKET = [
+    *(on_becket(f"extensions/{name}/{name}.py") for name in ("notes", "eliza", "census", "guard")),
+    on_becket("dialects/synaps/served.py", "synaps"),
+    on_becket("dialects/nexo/served.py", "nexo"),
+    on_becket("dialects/roder/served/served.py", "roder", "served"),
+    on_becket("dialects/morphir/served.py", "morphir"),
+]
+"""Examples that use becket."""
+
+WITHOUT_BECKET = [
+    example("extensions/dice/dice.js", "node"),
+    example("other_languages/python/pages.py", sys.executable),
+    example("other_languages/shell/uptime.sh", "bash"),
+    Program(
+        "examples/other_languages/java",
+        (
+            *("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            *("-cp", f"{JAVA}/target/classes:{JAVA}/target/dependency/*", "Words"),
+        ),
+        made=str(JAVA / "target" / "classes" / "Words.class"),
+        build=("mvn", "-o", "-q", "-B", "package"),
+    ),
+    example("dialects/synaps/clock/clock.js", "node", dialect="synaps"),
+    example("dialects/synaps/guard/guard.sh", "sh", dialect="synaps"),
+    example("dialects/synaps/journal/journal.py", sys.executable, dialect="synaps"),
+    example("dialects/nexo/lamp/lamp.sh", "sh", dialect="nexo"),
+    example("dialects/nexo/weather/weather.py", sys.executable, dialect="nexo"),
+    example("dialects/roder/dice/dice.js", "node", dialect="roder", id="dice"),
+    example("dialects/roder/workshop/workshop.py", sys.executable, dialect="roder", id="workshop"),
+    example("dialects/morphir/validator.py", sys.executable, dialect="morphir"),
+    Program(
+        "examples/dialects/morphir/transformer",
+        (str(TRANSFORMER / "build" / "transformer"),),
+        "morphir",
+        made=str(TRANSFORMER / "build" / "transformer"),
+        build=("go", "build", "-o", "build/transformer", "main.go"),
+    ),
+    example("dialects/cigen/provider.py", sys.executable, dialect="cigen"),
+    example("agent/clock_server.py", sys.executable, dialect="mcp"),
+]
+"""Examples that use nothing of becket."""
+
 PROGRAMS = [
     Program(CONFORM, python(CONFORM)),
     Program(HOST, python(HOST, "{child}"), role=Role.HOST),
-    *(
-        Program(f"examples/extensions/{name}", python(str(EXTENSIONS / name / f"{name}.py")))
-        for name in ("notes", "eliza", "census", "guard")
-    ),
-    Program("examples/extensions/dice", ("node", str(EXTENSIONS / "dice" / "dice.js"))),
     Program("the kit for TypeScript", ("node", str(KITS / "typescript" / "build" / "test" / "conform.js"))),
     Program("the kit for Go", (str(KITS / "go" / "build" / "conform"),)),
     Program("the kit for Rust", (str(KITS / "rust" / "target" / "debug" / "examples" / "conform"),)),
     *(Program(CONFORM, python(CONFORM), dialect) for dialect in ("synaps", "nexo", "morphir", "roder")),
-    Program("examples/dialects/cigen/served.py", python("examples/dialects/cigen/served.py"), "cigen"),
-    Program("examples/dialects/cigen/provider.py", python("examples/dialects/cigen/provider.py"), "cigen"),
+    *ON_BECKET,
+    on_becket("dialects/cigen/served.py", "cigen"),
+    on_becket("lsp/spelling_server.py", "lsp"),
+    *WITHOUT_BECKET,
     Program(f"becket mcp serve {CONFORM}", python("-m", "becket", "mcp", "serve", CONFORM), "mcp"),
     *(
         Program(
@@ -67,7 +152,6 @@ PROGRAMS = [
         )
         for name, words in (("everything", ()), ("memory", ()), ("filesystem", ("examples",)))
     ),
-    Program("examples/lsp/spelling_server.py", python("examples/lsp/spelling_server.py"), "lsp"),
     Program("ruff server", (str(LANGUAGE_SERVERS / "ruff"), "server"), "lsp"),
     Program("pylsp", (str(LANGUAGE_SERVERS / "pylsp"),), "lsp"),
     Program("jedi-language-server", (str(LANGUAGE_SERVERS / "jedi-language-server"),), "lsp"),
@@ -84,17 +168,10 @@ PROGRAMS = [
 
 def rows(chosen: list[str]) -> Iterator[str]:
     for program in PROGRAMS:
-        if (chosen and program.name not in chosen) or not program.is_installed:
+        if (chosen and program.name not in chosen) or program.find_missing():
             continue
-        suite = load_suite(program.dialect)
-
-        def open_link(program: Program = program) -> ProcessLink | HostLink:
-            if program.role is Role.HOST:
-                return HostLink(program.command, load_suite(program.dialect).setups[Role.HOST].files)
-            return ProcessLink(program.command, cwd=str(ROOT))
-
-        cases = select_cases(suite.cases, program.role)
-        counts = count_verdicts(run_cases(suite, cases, open_link, variables={"plugin_id": "conform"}, timeout=10.0))
+        cases = select_cases(load_suite(program.dialect).cases, program.role)
+        counts = count_verdicts(program.run(cases, timeout=20.0, workers=4))
         cells = [f"`{program.name}`", program.dialect, program.role, *map(str, counts.values())]
         yield f"| {' | '.join(cells)} |"
 

@@ -50,15 +50,3 @@ def test_an_extension_of_becket_passes_every_case(family: str) -> None:
 @pytest.mark.parametrize("family", families(Role.HOST))
 def test_a_host_of_becket_passes_every_case(family: str) -> None:
     assert failures_of(Role.HOST, family) == []
-
-
-@pytest.mark.parametrize("name", ["notes", "eliza", "census", "guard"])
-def test_the_examples_fail_no_case_that_they_are_offered(name: str) -> None:
-    suite = load_suite("native")
-    command = [sys.executable, str(EXAMPLES / "extensions" / name / f"{name}.py")]
-    cases = select_cases(suite.cases, Role.EXTENSION, families=["handshake", "shutdown"])
-
-    results = run_cases(suite, cases, lambda: ProcessLink(command), timeout=PATIENCE, workers=WORKERS)
-
-    assert [one.case.id for one in results if one.verdict is CaseVerdict.FAIL] == []
-    assert any(one.verdict is CaseVerdict.PASS for one in results)

@@ -72,17 +72,6 @@ async def test_an_extension_in_plain_python_calls_the_host_within_its_requests()
     assert refused.value.code == -32602
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(PATIENCE + 60)
-def test_the_extension_in_plain_python_passes_the_conformance_cases_that_it_is_offered() -> None:
-    conform = [sys.executable, "-m", "becket", "conform", "--", sys.executable, "pages.py"]
-    done = subprocess.run(
-        conform, cwd=FOLDER / "python", capture_output=True, encoding="utf-8", timeout=PATIENCE, check=False
-    )
-
-    assert done.returncode == 0, done.stdout
-
-
 def test_the_extension_in_plain_python_imports_the_standard_library_alone() -> None:
     tree = ast.parse((FOLDER / "python" / "pages.py").read_text(encoding="utf-8"))
     modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
