@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.proofs.conformance import prove_cases_find_their_mutants
+from tests.proofs.conformance import ROLES, prove_cases_find_their_mutants
 from tests.proofs.generators import prove_generators_read_the_bundle
 from tests.proofs.load import prove_tests_hold_under_load
 from tests.proofs.mutation import AREAS, prove_mutants_are_killed
@@ -29,7 +29,10 @@ Prove = Callable[[argparse.Namespace, str], Proof]
 """Takes the options and the section as it was measured last."""
 
 PROOFS: dict[str, tuple[str, Prove]] = {
-    "conformance": ("Conformance", lambda options, earlier: prove_cases_find_their_mutants(options.at_once)),
+    "conformance": (
+        "Conformance",
+        lambda options, earlier: prove_cases_find_their_mutants(options.roles, options.at_once, earlier),
+    ),
     "generators": ("Code generators", lambda options, earlier: prove_generators_read_the_bundle()),
     "load": ("Tests under load", lambda options, earlier: prove_tests_hold_under_load(options.rounds, earlier)),
     "orphans": ("No orphans", lambda options, earlier: prove_no_orphans(options.kills, options.at_once)),
@@ -45,6 +48,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *PROOFS], metavar="NAME", help=f"of: {', '.join(PROOFS)}")
     parser.add_argument("--kills", type=int, default=200, help="hosts that are ended")
     parser.add_argument("--rounds", type=int, default=20, help="of the tests under load")
+    parser.add_argument("--roles", nargs="*", choices=ROLES, default=ROLES, help="whose mutants are run")
     parser.add_argument("--areas", nargs="*", choices=AREAS, default=list(AREAS), help="that are mutated")
     parser.add_argument("--at-once", type=int, default=2, help="hosts, or tests of a mutant, that run at the same time")
     options = parser.parse_args()
