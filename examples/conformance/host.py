@@ -10,7 +10,7 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -58,7 +58,7 @@ def read_order(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_extension(words: list[str]) -> AsyncIterator[Extension]:
+async def open_extension(words: list[str]) -> AsyncGenerator[Extension]:
     dialect = "native"
     if words[0] == "--dialect":
         dialect, words = words[1], words[2:]

@@ -167,7 +167,7 @@ def parse_setup(role: Role, table: Mapping[str, Any]) -> RoleSetup:
 
 def parse_cases(name: str, file: Mapping[str, Any]) -> Iterator[ConformanceCase]:
     family, role = file["family"], Role(file.get("role", "extension"))
-    defaults = {"needs": [], **{name: file[name] for name in ("needs", "alone") if name in file}}
+    defaults: dict[str, Any] = {"needs": [], **{name: file[name] for name in ("needs", "alone") if name in file}}
     for table in file["case"]:
         try:
             yield parse_case(family, role, {**defaults, **table})
