@@ -33,13 +33,15 @@ def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -
 
     It raises InvalidParams for those, and otherwise what `decode` raises."""
     required = count_required(annotation)
+    enough = max(required, 1) + 1
 
     def decode_once(raw: Raw | bytes) -> Any:
         value = decode(raw)
         if len(raw) > LARGE and not has_two_colons(raw):
             return value
         text = bytes(raw)
-        colons = text.count(COLON)
+        # Removes as many as matter: `count` compares byte by byte, and takes several times as long for few.
+        colons = len(text) - len(text.replace(COLON, b"", enough))
         if colons > 1 and colons != required:
             check_duplicates(text, decode_json(text))
         return value
