@@ -101,7 +101,7 @@ class AsyncRuntime:
         if routine.is_async:
             return await function(*arguments, **keywords)
         if routine.is_inline:
-            return self.run_inline(routine, *arguments, **keywords)
+            return call_sync(self.run_inline, routine, *arguments, **keywords)
 
         def work() -> Any:
             return check_not_awaitable(routine, call_sync(function, *arguments, **keywords))
@@ -112,9 +112,10 @@ class AsyncRuntime:
         """Runs an inline function of the author and returns its result."""
         self._is_inline = True
         try:
-            return check_not_awaitable(routine, call_sync(routine.function, *arguments, **keywords))
+            result = routine.function(*arguments, **keywords)
         finally:
             self._is_inline = False
+        return check_not_awaitable(routine, result)
 
     def wrap_context(self, routine: UserFunction, context: Any) -> Any:
         """Returns the context of a call for an `async def` or a plain `def`."""
