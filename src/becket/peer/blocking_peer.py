@@ -314,7 +314,7 @@ class BlockingPeer:
 
     def send_and_wait(self, send: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Sends a message, and waits only if sending returned something to wait for."""
-        waits = self.call_locked(send, *arguments)
+        waits = self._loop.call_locked(send, *arguments)
         if waits is not READY:
             self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
