@@ -100,8 +100,8 @@ async def show_crash(screen: Screen, peer: Peer) -> None:
     ends = await asyncio.gather(*(peer.call(method, timeout=None) for method in methods), return_exceptions=True)
     for method, end in zip(methods, ends, strict=True):
         screen.line("host", f"`{method}` failed: {end}")
-    told = [end.exit_code for end in ends if isinstance(end, PeerCrashed) and "on fire" in end.stderr_tail]
-    screen.check(told == [70] * 4, "All four ended with the exit code and the child's last line of stderr.")
+    codes = [end.exit_code for end in ends if isinstance(end, PeerCrashed) and "on fire" in end.stderr_tail]
+    screen.check(codes == [70] * 4, "All four ended with the exit code and the child's last line of stderr.")
 
 
 # -- all of it

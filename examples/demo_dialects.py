@@ -38,23 +38,23 @@ async def show_dialects(screen: Screen) -> None:
     """Shows extensions of five systems side by side. None of these programs uses becket."""
     screen.section("Five other systems", "Programs that were written for others, unchanged, side by side in one host.")
     logging.getLogger("becket").addHandler(logging.NullHandler())  # one of them prints, another has an odd hook
-    answers: dict[str, str] = {}
+    responses: dict[str, str] = {}
     async with open_host() as host:
 
         async def ask(id: str) -> None:
             name, input = TOOLS[id]
-            answers[id] = await (await host.ready(id)).call_tool(name, input)
+            responses[id] = await (await host.ready(id)).call_tool(name, input)
 
         async def plan() -> None:
             extension = await host.ready(PLUGIN)
             schema = cigen.CigenSchema(version="1", jobs=(cigen.JobDefinition("build"),))
             result = await extension.call(cigen.PLAN, cigen.PlanRequest(schema=schema))
-            answers[PLUGIN] = f"plans {', '.join(resource.id for resource in result.resources)}"
+            responses[PLUGIN] = f"plans {', '.join(resource.id for resource in result.resources)}"
 
         async with anyio.create_task_group() as tasks:
             for id in TOOLS:
                 tasks.start_soon(ask, id)
             tasks.start_soon(plan)
         for status in host.status():
-            screen.line(status.dialect, f"{status.id}: {answers[status.id]}")
-    screen.check(len(answers) == 5, "Each was found by its own kind of manifest, and called in its own dialect.")
+            screen.line(status.dialect, f"{status.id}: {responses[status.id]}")
+    screen.check(len(responses) == 5, "Each was found by its own kind of manifest, and called in its own dialect.")

@@ -68,13 +68,13 @@ async def show_tools(screen: Screen, host: Host) -> None:
 async def show_answer(screen: Screen, host: Host) -> None:
     screen.section("A streamed response", "`eliza` is a provider of models. Its words come one by one.")
     words: list[str] = []
-    async with host.stream("eliza:eliza:doctor", messages=[user("I need a holiday")]) as answer:
-        async for event in answer:
+    async with host.stream("eliza:eliza:doctor", messages=[user("I need a holiday")]) as response:
+        async for event in response:
             if isinstance(event, TextDelta):
                 words.append(event.text)
                 screen.line("eliza", "".join(words))
     screen.check(
-        (await answer.result()).text == "Why do you need a holiday?" and len(words) > 3,
+        (await response.result()).text == "Why do you need a holiday?" and len(words) > 3,
         "The words came as typed events, and the whole response at the end.",
     )
 

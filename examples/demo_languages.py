@@ -38,7 +38,7 @@ KITS: dict[str, Kit] = {
 
 async def show_languages(screen: Screen) -> None:
     screen.section("Other languages", "One extension, written with the kit of each language that is installed here.")
-    answers: list[str] = []
+    responses: list[str] = []
     for language, kit in KITS.items():
         if shutil.which(kit.needs) is None:
             screen.line(language, f"is skipped: {kit.needs} is not installed")
@@ -55,5 +55,5 @@ async def show_languages(screen: Screen) -> None:
                 await host.ready(language)
                 greeting = await host.call_tool(f"{language}_greet", {"name": "Ada"})
         screen.line(language, greeting)
-        answers.append(greeting)
-    screen.check(set(answers) <= {"Hello, Ada!"}, "Each responds like any other extension.")
+        responses.append(greeting)
+    screen.check(set(responses) <= {"Hello, Ada!"}, "Each responds like any other extension.")

@@ -55,9 +55,9 @@ OUT = Method("out", None, None)
 
 
 def greet(introduction: HandshakeContext) -> ClientHandshake:
-    answer = yield WireRequest(OVER, Over(introduction.extension))
+    response = yield WireRequest(OVER, Over(introduction.extension))
     try:
-        here = msgspec.json.decode(answer, type=Here)
+        here = msgspec.json.decode(response, type=Here)
     except msgspec.ValidationError as error:
         raise HandshakeFailed(introduction.extension, f"it does not say what it can do: {error}") from error
     tools = [Tool(name, described, {"type": "object"}) for name, described in here.can.items()]

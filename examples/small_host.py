@@ -34,8 +34,8 @@ async def use_tools(notes: Extension) -> None:
 
 
 async def ask_model(eliza: Extension) -> None:
-    async with eliza.stream("eliza", "doctor", messages=[user("I am tired of my old code.")]) as answer:
-        async for event in answer:
+    async with eliza.stream("eliza", "doctor", messages=[user("I am tired of my old code.")]) as response:
+        async for event in response:
             if isinstance(event, TextDelta):
                 print(event.text, end="", flush=True)
     print()

@@ -48,11 +48,11 @@ async def main() -> None:
     async with serve_tcp(build_methods()) as server:
         ada = await Peer.connect_tcp("127.0.0.1", server.port)
         grace = await Peer.connect_tcp("127.0.0.1", server.port)
-        heard: asyncio.Queue[Said] = asyncio.Queue()
+        inbox: asyncio.Queue[Said] = asyncio.Queue()
 
         @grace.on("said")
         def hear(params: Said) -> None:
-            heard.put_nowait(params)
+            inbox.put_nowait(params)
 
         await ada.call("join", Name("Ada"))
         present = await grace.call("join", Name("Grace"), returns=int)
@@ -60,7 +60,7 @@ async def main() -> None:
 
         reached = await ada.call("say", Line("good morning"), returns=int)
         print(f"Ada's message reached {reached} other client.")
-        line = await heard.get()
+        line = await inbox.get()
         print(f"Grace received from {line.who}: {line.text}")
 
     print(f"The server is gone. Ada's link ended: {await ada.wait_closed()}")

@@ -31,7 +31,7 @@ class Subject(Protocol):
 
     def echo(self, text: str) -> Awaitable[Any]: ...
 
-    def text_of(self, answer: Any) -> str:
+    def text_of(self, response: Any) -> str:
         """Returns the text in a response to `echo`."""
         ...
 

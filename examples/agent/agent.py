@@ -27,13 +27,13 @@ Block = dict[str, Any]
 def ask_model(messages: list[Block], tools: list[Block]) -> list[Block]:
     """Returns the response of the model: a text, or the tool that it calls."""
     names = {tool["name"] for tool in tools}
-    question, results = str(messages[0]["content"]), results_in(messages)
-    if "clock_time_in" in names and "time" in question and not results:
-        city = re.search(r" in (\w+)", question)
+    prompt, results = str(messages[0]["content"]), results_in(messages)
+    if "clock_time_in" in names and "time" in prompt and not results:
+        city = re.search(r" in (\w+)", prompt)
         return [tool_use("clock_time_in", city=city.group(1) if city else "London")]
-    if "notes_keep" in names and "down" in question and len(results) == 1:
+    if "notes_keep" in names and "down" in prompt and len(results) == 1:
         return [tool_use("notes_keep", text=results[0])]
-    if "notes_find" in names and "notes" in question and len(results) == 2:
+    if "notes_find" in names and "notes" in prompt and len(results) == 2:
         return [tool_use("notes_find")]
     return [{"type": "text", "text": results[-1] if results else "I would need a tool for that."}]
 
@@ -43,24 +43,26 @@ def tool_use(name: str, **input: str) -> Block:
 
 
 def results_in(messages: list[Block]) -> list[str]:
-    told = [block for message in messages[1:] if message["role"] == "user" for block in message["content"]]
-    return [block["content"] for block in told]
+    blocks = [block for message in messages[1:] if message["role"] == "user" for block in message["content"]]
+    return [block["content"] for block in blocks]
 
 
-async def run_agent(host: Host, question: str) -> str:
+async def run_agent(host: Host, prompt: str) -> str:
     """Calls the model repeatedly and runs the tools that it calls, until it responds with a text."""
-    messages: list[Block] = [{"role": "user", "content": question}]
+    messages: list[Block] = [{"role": "user", "content": prompt}]
     for _ in range(MOST_TURNS):
-        said = ask_model(messages, [*host.tools.for_model()])
-        wanted = [ToolUse(block["id"], block["name"], block["input"]) for block in said if block["type"] == "tool_use"]
-        if not wanted:
-            return "".join(block["text"] for block in said)
+        content = ask_model(messages, [*host.tools.for_model()])
+        calls = [
+            ToolUse(block["id"], block["name"], block["input"]) for block in content if block["type"] == "tool_use"
+        ]
+        if not calls:
+            return "".join(block["text"] for block in content)
         results: list[Block] = []
-        for use in wanted:
+        for use in calls:
             whose = host.tools.get(use.name).extension
             results.append(await host.use_tool(use))
             print(f"{whose}: {use.name}({use.input}) -> {results[-1]['content']}")
-        messages += [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
+        messages += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
     return "I have thought about it for too long."
 
 

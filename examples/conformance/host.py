@@ -42,8 +42,8 @@ async def carry_out(extension: Extension, order: dict[str, Any]) -> dict[str, An
                 texts = [event.content async for event in run if isinstance(event, Text)]
                 return {"result": await run.result(), "texts": texts}
         case "stream":
-            async with extension.stream(order["provider"], order["model"], messages=[user(order["text"])]) as answer:
-                return {"texts": [event.text async for event in answer if isinstance(event, TextDelta)]}
+            async with extension.stream(order["provider"], order["model"], messages=[user(order["text"])]) as response:
+                return {"texts": [event.text async for event in response if isinstance(event, TextDelta)]}
         case "hook":
             result = await extension.handle_hook(HookEvent.before_tool_call(order["tool"], order["input"]))
             return {"result": {"action": type(result).__name__.lower()}}

@@ -53,55 +53,55 @@ def render_bundle() -> str:
 
 
 def build_definition(entry: Entry) -> Json:
-    said = describe(entry)
+    source = describe(entry)
     shape = FORMS.get(entry.name)
     if entry.type is not None:
-        shape = build_type(entry, said)
+        shape = build_type(entry, source)
     elif shape is None:
-        shape = clean(said, entry.family)
-    return {**pick(said, "description"), **shape, **pick(said, "examples")}
+        shape = clean(source, entry.family)
+    return {**pick(source, "description"), **shape, **pick(source, "examples")}
 
 
 def describe(entry: Entry) -> Json:
     """Returns the definition of a type in the family's file."""
     if entry.family == "link":
         return FORMS[entry.name]
-    said = load_schema(entry.family)["$defs"]
+    source = load_schema(entry.family)["$defs"]
     for key in entry.definition.split("/"):
-        said = said[key]
-    title = said.get("title", "")
+        source = source[key]
+    title = source.get("title", "")
     lead = f"{title}. " if title.startswith(("Params of", "Result of")) else ""
-    text = said.get("description") or (entry.type.__doc__ or "").partition("\n")[0]
-    return {**said, "description": lead + text}
+    text = source.get("description") or (entry.type.__doc__ or "").partition("\n")[0]
+    return {**source, "description": lead + text}
 
 
 # -- from Python types
 
 
-def build_type(entry: Entry, said: Json) -> Json:
+def build_type(entry: Entry, source: Json) -> Json:
     if isinstance(entry.type, UnionType):
         return {"oneOf": [reference(case.__name__) for case in entry.type.__args__]}
     if issubclass(entry.type, Enum):
         return {"type": "string", "enum": [member.value for member in entry.type]}
-    return build_struct(entry, said)
+    return build_struct(entry, source)
 
 
-def build_struct(entry: Entry, said: Json) -> Json:
+def build_struct(entry: Entry, source: Json) -> Json:
     info = cast("inspect.StructType", inspect.type_info(entry.type))
     properties: Json = {}
-    required = set(said.get("required", ()))
+    required = set(source.get("required", ()))
     if info.tag_field is not None:
         properties[info.tag_field] = {"type": "string", "const": info.tag}
         required.add(info.tag_field)
     for field in info.fields:
         name = field.encode_name
-        told = said.get("properties", {}).get(name)
-        told = told if isinstance(told, dict) else {}  # `true`: any value
+        part = source.get("properties", {}).get(name)
+        part = part if isinstance(part, dict) else {}  # `true`: any value
         if (shape := MEMBERS.get((entry.name, name))) is None:
             is_omitted = entry.type.__struct_config__.omit_defaults and not field.required
             type = without_null(field.type) if is_omitted else field.type
-            shape = build_member(type, told, entry.family)
-        properties[name] = {**pick(told, "description"), **shape, **pick(told, "maxItems")}
+            shape = build_member(type, part, entry.family)
+        properties[name] = {**pick(part, "description"), **shape, **pick(part, "maxItems")}
         if field.required:
             required.add(name)
         if name not in required:
@@ -109,7 +109,7 @@ def build_struct(entry: Entry, said: Json) -> Json:
     shape = {"type": "object", "required": [name for name in properties if name in required], "properties": properties}
     if not shape["required"]:
         del shape["required"]
-    if info.forbid_unknown_fields and said.get("additionalProperties") is False:
+    if info.forbid_unknown_fields and source.get("additionalProperties") is False:
         shape["additionalProperties"] = False
     return shape
 
@@ -126,28 +126,28 @@ def build_default(field: inspect.Field) -> Json:
     return {"default": value} if isinstance(value, bool | int | str | list | dict) else {}
 
 
-def build_member(type: inspect.Type, told: Json, family: str) -> Json:
+def build_member(type: inspect.Type, part: Json, family: str) -> Json:
     """Returns the shape of a member: its Python type, with the bounds and the string types of the family's file."""
-    for choice in told.get("anyOf", told.get("oneOf", ())):
-        told = choice if "$ref" in choice else told
-    named = find_named(told, family)
+    for choice in part.get("anyOf", part.get("oneOf", ())):
+        part = choice if "$ref" in choice else part
+    named = find_named(part, family)
     if named is not None and (named.type is None or isinstance(named.type, UnionType)):
         return reference(named.name)
     match type:
         case inspect.UnionType():
-            shape = build_member(without_null(type), told, family)
+            shape = build_member(without_null(type), part, family)
             return {**shape, "type": [shape["type"], "null"]}
         case inspect.StructType() | inspect.EnumType():
             return reference(type.cls.__name__)
         case inspect.VarTupleType():
-            items = build_member(type.item_type, told.get("items", {}), family)
-            return {"type": "array", "items": items, **pick(told, "minItems", "maxItems")}
+            items = build_member(type.item_type, part.get("items", {}), family)
+            return {"type": "array", "items": items, **pick(part, "minItems", "maxItems")}
         case inspect.DictType():
             values = build_member(type.value_type, {}, family)
             return {"type": "object", **({"additionalProperties": values} if values else {})}
         case inspect.StrType():
             bounds = {"minLength": type.min_length, "maxLength": type.max_length, "pattern": type.pattern}
-            return {"type": "string", **present(bounds), **pick(told, "minLength", "maxLength", "pattern")}
+            return {"type": "string", **present(bounds), **pick(part, "minLength", "maxLength", "pattern")}
         case inspect.IntType():
             bounds = {"minimum": type.ge, "maximum": None if type.le is None else min(type.le, LARGEST_INTEGER)}
             return {"type": "integer", **present(bounds)}
@@ -172,19 +172,19 @@ def without_null(type: inspect.Type) -> inspect.Type:
 # -- from a family's file
 
 
-def clean(said: Json, family: str) -> Json:
+def clean(source: Json, family: str) -> Json:
     """Returns the shape of a definition that has no Python type, without what generators misread: titles, `false`
     schemas, and untyped constants."""
-    if named := find_named(said, family):
+    if named := find_named(source, family):
         return reference(named.name)
-    if "$ref" in said:
-        return clean(follow(said["$ref"], family), family)
-    shape = pick(said, "description", "type", "required", *BOUNDS)
-    if isinstance(said.get("type"), list):
+    if "$ref" in source:
+        return clean(follow(source["$ref"], family), family)
+    shape = pick(source, "description", "type", "required", *BOUNDS)
+    if isinstance(source.get("type"), list):
         del shape["type"]  # params by position or by name: few languages have a type for both
-    if "const" in said or "enum" in said:
-        shape |= {"type": "string", **pick(said, "const", "enum")}
-    members = said.get("properties", {})
+    if "const" in source or "enum" in source:
+        shape |= {"type": "string", **pick(source, "const", "enum")}
+    members = source.get("properties", {})
     if members:
         shape["properties"] = {
             name: {} if member is True else clean(member, family)
@@ -194,11 +194,11 @@ def clean(said: Json, family: str) -> Json:
     return shape
 
 
-def find_named(said: Json, family: str) -> Entry | None:
+def find_named(source: Json, family: str) -> Entry | None:
     """Returns the entry that a reference leads to."""
-    if "$ref" not in said:
+    if "$ref" not in source:
         return None
-    return NAMED.get(split_reference(said["$ref"], family))
+    return NAMED.get(split_reference(source["$ref"], family))
 
 
 def follow(address: str, family: str) -> Json:
@@ -228,9 +228,9 @@ def drop_tolerated_examples(bundle: Json, name: str, definition: Json) -> None:
         definition["examples"] = examples
 
 
-def pick(said: Any, *keys: str) -> Json:
+def pick(source: Any, *keys: str) -> Json:
     """Returns these members of a schema; `true` and absent ones have none."""
-    return {key: said[key] for key in keys if key in said} if isinstance(said, dict) else {}
+    return {key: source[key] for key in keys if key in source} if isinstance(source, dict) else {}
 
 
 def present(bounds: dict[str, Any]) -> Json:

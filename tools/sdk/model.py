@@ -205,13 +205,13 @@ def load_model() -> Model:
 
 
 def read_definition(entry: Entry, definitions: Json) -> TypeDefinition:
-    name, family, said = entry.name, entry.family, definitions[entry.name]
+    name, family, schema = entry.name, entry.family, definitions[entry.name]
     # The bundle has the texts of untyped members elsewhere.
     described = describe(entry)
     members = described.get("properties", {})
     doc = described.get("description", "")
-    if "oneOf" in said:
-        names = [name_of(choice) for choice in said["oneOf"]]
+    if "oneOf" in schema:
+        names = [name_of(choice) for choice in schema["oneOf"]]
         tags = [tag for case in names if (tag := find_tag(definitions[case]))]
         return TaggedUnion(
             name=name,
@@ -220,78 +220,80 @@ def read_definition(entry: Entry, definitions: Json) -> TypeDefinition:
             tag=tags[0][0],
             cases={value: case for (_, value), case in zip(tags, names, strict=True)},
         )
-    if "anyOf" in said:
-        return Choice(name=name, doc=doc, family=family, choices=tuple(map(read_use, said["anyOf"])))
-    if "enum" in said:
-        return Enumeration(name=name, doc=doc, family=family, values=tuple(said["enum"]))
-    if said["type"] == "string":
-        return Alias(name=name, doc=doc, family=family, pattern=said.get("pattern"), max_length=said.get("maxLength"))
-    tag = find_tag(said)
-    required = said.get("required", ())
+    if "anyOf" in schema:
+        return Choice(name=name, doc=doc, family=family, choices=tuple(map(read_use, schema["anyOf"])))
+    if "enum" in schema:
+        return Enumeration(name=name, doc=doc, family=family, values=tuple(schema["enum"]))
+    if schema["type"] == "string":
+        return Alias(
+            name=name, doc=doc, family=family, pattern=schema.get("pattern"), max_length=schema.get("maxLength")
+        )
+    tag = find_tag(schema)
+    required = schema.get("required", ())
     return Record(
         name=name,
         doc=doc,
         family=family,
         fields=tuple(
-            read_field(member, {**pick(members.get(member), "description"), **told}, required=member in required)
-            for member, told in said["properties"].items()
+            read_field(member, {**pick(members.get(member), "description"), **value}, required=member in required)
+            for member, value in schema["properties"].items()
             if tag is None or member != tag[0]
         ),
         tag=tag,
-        open=said.get("additionalProperties") is True,
-        closed=said.get("additionalProperties") is False,
+        open=schema.get("additionalProperties") is True,
+        closed=schema.get("additionalProperties") is False,
     )
 
 
-def find_tag(said: Json) -> tuple[str, str] | None:
+def find_tag(schema: Json) -> tuple[str, str] | None:
     """Returns the member of a record that has a constant value, and the value."""
-    for member, told in said["properties"].items():
-        if "const" in told:
-            return member, told["const"]
+    for member, value in schema["properties"].items():
+        if "const" in value:
+            return member, value["const"]
     return None
 
 
-def read_field(name: str, said: Json, *, required: bool) -> Field:
-    use, nullable = read_optional(said)
+def read_field(name: str, schema: Json, *, required: bool) -> Field:
+    use, nullable = read_optional(schema)
     return Field(
         name=name,
-        doc=said.get("description", ""),
+        doc=schema.get("description", ""),
         type=use,
         required=required,
         nullable=nullable,
-        default=said.get("default", UNSET),
+        default=schema.get("default", UNSET),
     )
 
 
-def read_optional(said: Json) -> tuple[TypeUse, bool]:
+def read_optional(schema: Json) -> tuple[TypeUse, bool]:
     """Returns the type of a member, and whether it may be null."""
-    match said:
+    match schema:
         case {"anyOf": [one, {"type": "null"}]}:
             return read_use(one), True
         case {"type": [kind, "null"]}:
-            return read_use({**said, "type": kind}), True
+            return read_use({**schema, "type": kind}), True
         case _:
-            return read_use(said), False
+            return read_use(schema), False
 
 
-def read_use(said: Json) -> TypeUse:
-    if "$ref" in said:
-        return Named(name_of(said))
-    match said.get("type"):
+def read_use(schema: Json) -> TypeUse:
+    if "$ref" in schema:
+        return Named(name_of(schema))
+    match schema.get("type"):
         case None:
             return JsonValue()
         case "array":
-            return ArrayOf(read_use(said["items"])) if "items" in said else ArrayOf(JsonValue())
-        case "object" if "additionalProperties" in said:
-            return MapOf(read_use(said["additionalProperties"]))
+            return ArrayOf(read_use(schema["items"])) if "items" in schema else ArrayOf(JsonValue())
+        case "object" if "additionalProperties" in schema:
+            return MapOf(read_use(schema["additionalProperties"]))
         case "object":
             return JsonObject()
         case kind:
-            return Scalar(kind, said.get("minimum"), said.get("maximum"))
+            return Scalar(kind, schema.get("minimum"), schema.get("maximum"))
 
 
-def name_of(said: Json) -> str:
-    return str(said["$ref"]).removeprefix("#/$defs/")
+def name_of(schema: Json) -> str:
+    return str(schema["$ref"]).removeprefix("#/$defs/")
 
 
 NAMES: Final = {entry.type: entry.name for entry in ENTRIES if entry.type is not None}

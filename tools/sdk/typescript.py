@@ -156,8 +156,8 @@ def emit_notifications(name: str, title: str, model: Model, direction: str) -> s
 
 def emit_map(name: str, doc: str, members: Iterable[tuple[str, str]]) -> str:
     lines = [f"/** {doc} */", f"export interface {name} {{"]
-    for told, line in members:
-        lines += [INDENT + each for each in (*emit_doc(told, len(INDENT)), line)]
+    for received, line in members:
+        lines += [INDENT + each for each in (*emit_doc(received, len(INDENT)), line)]
     return "\n".join([*lines, "}", ""])
 
 

@@ -35,15 +35,15 @@ class AgentClientProtocol:
         self.connection = connection
 
     def handshake(self) -> Awaitable[object]:
-        answer: Awaitable[object] = self.connection.initialize(protocol_version=PROTOCOL_VERSION)
-        return answer
+        response: Awaitable[object] = self.connection.initialize(protocol_version=PROTOCOL_VERSION)
+        return response
 
     def echo(self, text: str) -> Awaitable[Any]:
-        answer: Awaitable[Any] = self.connection.ext_method("echo", {"text": text})
-        return answer
+        response: Awaitable[Any] = self.connection.ext_method("echo", {"text": text})
+        return response
 
-    def text_of(self, answer: Any) -> str:
-        text: str = answer["text"]
+    def text_of(self, response: Any) -> str:
+        text: str = response["text"]
         return text
 
     async def count(self, events: int) -> int:
@@ -52,12 +52,12 @@ class AgentClientProtocol:
         return self.client.total
 
     def drive(self, calls: int) -> Awaitable[object]:
-        answer: Awaitable[object] = self.connection.ext_method("drive", {"count": calls, "text": MESSAGE_TEXT})
-        return answer
+        response: Awaitable[object] = self.connection.ext_method("drive", {"count": calls, "text": MESSAGE_TEXT})
+        return response
 
     def usage(self) -> Awaitable[Any]:
-        answer: Awaitable[Any] = self.connection.ext_method("usage", {})
-        return answer
+        response: Awaitable[Any] = self.connection.ext_method("usage", {})
+        return response
 
 
 @asynccontextmanager

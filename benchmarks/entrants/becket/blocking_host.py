@@ -26,8 +26,8 @@ class BecketBlocking:
         return self.peer.call("initialize")
 
     def echo(self, text: str) -> Echo:
-        answer: Echo = self.peer.call("echo", Echo(text), returns=Echo)
-        return answer
+        response: Echo = self.peer.call("echo", Echo(text), returns=Echo)
+        return response
 
     def echo_many(self, text: str, calls: int, in_flight: int) -> None:
         message = Echo(text)
@@ -39,8 +39,8 @@ class BecketBlocking:
         for call in waiting:
             call.result()
 
-    def text_of(self, answer: Echo) -> str:
-        return answer.text
+    def text_of(self, response: Echo) -> str:
+        return response.text
 
     def count(self, events: int) -> int:
         total = 0

@@ -38,15 +38,15 @@ def main():
         tool = None
         match message["method"]:
             case "initialize":
-                answer = {"result": {"protocol_version": 1, "capabilities": {"tools": TOOLS}}}
+                response = {"result": {"protocol_version": 1, "capabilities": {"tools": TOOLS}}}
             case "tool.call":
                 tool = message["params"]["name"]
-                answer = {"result": message["params"]["input"]}
+                response = {"result": message["params"]["input"]}
             case "shutdown":
                 return
             case _:
-                answer = {"error": {"code": -32601, "message": "unknown method"}}
-        write_frame({"id": message["id"], **answer})
+                response = {"error": {"code": -32601, "message": "unknown method"}}
+        write_frame({"id": message["id"], **response})
         if tool == "begin_flood":
             while True:
                 os.write(1, FLOOD)

@@ -24,8 +24,8 @@ class Hosted:
     def echo(self, text: str) -> Awaitable[str]:
         return self.extension.call_tool("echo", {"text": text})
 
-    def text_of(self, answer: str) -> str:
-        return answer
+    def text_of(self, response: str) -> str:
+        return response
 
     def count(self, events: int) -> Awaitable[int]:
         raise NotImplementedError

@@ -326,7 +326,7 @@ async def longest_turn(path: Path) -> float:
 
 async def sibling_ping() -> Values:
     """Calls to one child while another sends more notifications than can be handled."""
-    told = 0
+    received = 0
 
     async with (
         Peer.connect_process(child("echoes")) as sibling,
@@ -335,10 +335,10 @@ async def sibling_ping() -> Values:
 
         @flooder.on("tick")
         def on_tick(params: Any) -> None:
-            nonlocal told
-            told += 1
+            nonlocal received
+            received += 1
 
-        while told < 10_000:
+        while received < 10_000:
             await sibling.call("ping")
         took: list[float] = []
         for _ in range(settings["pings"]):

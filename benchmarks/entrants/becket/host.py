@@ -35,8 +35,8 @@ class Becket:
     def echo(self, text: str) -> Awaitable[Echo]:
         return self.peer.call("echo", Echo(text), returns=Echo)
 
-    def text_of(self, answer: Echo) -> str:
-        return answer.text
+    def text_of(self, response: Echo) -> str:
+        return response.text
 
     async def count(self, events: int) -> int:
         total = 0

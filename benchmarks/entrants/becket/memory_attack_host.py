@@ -32,7 +32,7 @@ async def slow(params: Any) -> None:
     await anyio.sleep_forever()
 
 
-async def answer_first(question: str, decision: Decision) -> bool:
+async def answer_first(prompt: str, decision: Decision) -> bool:
     if decision.method == "memory.append":
         await anyio.sleep_forever()
     return True  # it may start

@@ -142,13 +142,13 @@ class Answers:
 
 
 async def append_all(store: SqliteStore, texts: Iterator[str], callers: int) -> list[float]:
-    answers = Answers()
+    responses = Answers()
     took: list[float] = []
 
     async def call() -> None:
         for text in texts:
             began = time.perf_counter()
-            kept, done = answers.expect()
+            kept, done = responses.expect()
             store.append_nowait(Append("notes", text), done)
             await kept
             took.append((time.perf_counter() - began) * 1e3)
@@ -159,21 +159,21 @@ async def append_all(store: SqliteStore, texts: Iterator[str], callers: int) -> 
 
 def children() -> Values:
     """Extensions that append through their hosts, each with many calls at once: together, and one alone."""
-    asked = {"count": settings["appends"] * 2, "callers": 64}
+    requested = {"count": settings["appends"] * 2, "callers": 64}
     return {
-        f"children_{count}": [asyncio.run(append_from(count, "append", asked)) for _ in range(settings["repeats"])]
+        f"children_{count}": [asyncio.run(append_from(count, "append", requested)) for _ in range(settings["repeats"])]
         for count in (1, 4)
     }
 
 
 def batches() -> Values:
     """The same with many calls in each message."""
-    asked = {"count": settings["appends"] * 5}
+    requested = {"count": settings["appends"] * 5}
     values: Values = {"batches_1": [], "batches_4": [], "batches_share": []}
     for _ in range(settings["repeats"]):  # in turn, since others may use the machine
         for count in (1, 4):
-            values[f"batches_{count}"].append(asyncio.run(append_from(count, "append_batches", asked)))
-        values["batches_share"].append(100 * values["batches_4"][-1] / rate_of_callers(4 * asked["count"]))
+            values[f"batches_{count}"].append(asyncio.run(append_from(count, "append_batches", requested)))
+        values["batches_share"].append(100 * values["batches_4"][-1] / rate_of_callers(4 * requested["count"]))
     return values
 
 
@@ -185,7 +185,7 @@ def rate_of_callers(count: int) -> float:
         return count / (time.perf_counter() - began)
 
 
-async def append_from(count: int, tool: str, asked: dict[str, int]) -> float:
+async def append_from(count: int, tool: str, requested: dict[str, int]) -> float:
     """Returns how many records a second so many extensions store, by a tool of theirs."""
     program = [sys.executable, str(Path(__file__).with_name("append_child.py"))]
     variables = {"PYTHONPATH": os.environ["PYTHONPATH"]}
@@ -198,7 +198,7 @@ async def append_from(count: int, tool: str, asked: dict[str, int]) -> float:
                 )
                 for number in range(count)
             ]
-            rates = await asyncio.gather(*(one.call_tool_json(tool, asked) for one in extensions))
+            rates = await asyncio.gather(*(one.call_tool_json(tool, requested) for one in extensions))
     return float(sum(rates))
 
 

@@ -30,8 +30,8 @@ class Floor:
     def echo(self, text: str) -> Awaitable[Echo]:
         return self.peer.call("echo", Echo(text), Echo)
 
-    def text_of(self, answer: Echo) -> str:
-        return answer.text
+    def text_of(self, response: Echo) -> str:
+        return response.text
 
     async def count(self, events: int) -> int:
         self.total = 0

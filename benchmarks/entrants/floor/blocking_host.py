@@ -27,14 +27,14 @@ class Floor:
         return self.peer.call("initialize", None, dict)
 
     def echo(self, text: str) -> Echo:
-        answer: Echo = self.peer.call("echo", Echo(text), Echo)
-        return answer
+        response: Echo = self.peer.call("echo", Echo(text), Echo)
+        return response
 
     def echo_many(self, text: str, calls: int, in_flight: int) -> None:
         self.peer.call_many("echo", Echo(text), Echo, calls=calls, in_flight=in_flight)
 
-    def text_of(self, answer: Echo) -> str:
-        return answer.text
+    def text_of(self, response: Echo) -> str:
+        return response.text
 
     def count(self, events: int) -> int:
         self.total = 0

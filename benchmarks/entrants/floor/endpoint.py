@@ -196,14 +196,14 @@ class Endpoint:
                 waiter.set_result(decode(message.result))
             else:
                 decode, handler, is_async = self.handlers[method]
-                answer = handler(decode(message.params))
+                response = handler(decode(message.params))
                 call_id = message.id
                 if call_id is None:
                     continue
                 if is_async:
-                    self.start(call_id, answer)
+                    self.start(call_id, response)
                 else:
-                    self.send(encode(Reply(call_id, answer)))
+                    self.send(encode(Reply(call_id, response)))
         if pos < size:
             self.parts.append(data[pos:] if pos else data)
         self.is_reading = False

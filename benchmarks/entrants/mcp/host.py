@@ -34,8 +34,8 @@ class Mcp:
     def echo(self, text: str) -> Awaitable[Any]:
         return self.session.call_tool("echo", {"text": text})
 
-    def text_of(self, answer: Any) -> str:
-        text: str = answer.content[0].text
+    def text_of(self, response: Any) -> str:
+        text: str = response.content[0].text
         return text
 
     async def count(self, events: int) -> int:

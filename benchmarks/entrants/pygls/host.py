@@ -35,8 +35,8 @@ class Pygls:
     def echo(self, text: str) -> Awaitable[Any]:
         return self.send_request("bench/echo", {"text": text})
 
-    def text_of(self, answer: Any) -> str:
-        text: str = answer.text
+    def text_of(self, response: Any) -> str:
+        text: str = response.text
         return text
 
     async def count(self, events: int) -> int:

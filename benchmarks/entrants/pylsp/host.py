@@ -47,8 +47,8 @@ class PythonLspJsonRpc:
         for future in waiting:
             future.result()
 
-    def text_of(self, answer: Any) -> str:
-        text: str = answer["text"]
+    def text_of(self, response: Any) -> str:
+        text: str = response["text"]
         return text
 
     def count(self, events: int) -> int:

@@ -141,12 +141,12 @@ def main() -> None:
         sys.exit(f"Protocol version mismatch: core={core}, plugin={PROTOCOL}")
     send(stdout, info())
     while True:
-        for answer in (plan, generate):
+        for method in (plan, generate):
             request = receive(stdin)
             if request is None:
                 return
-            print(f"{NAME}: {answer.__name__}", file=sys.stderr, flush=True)
-            send(stdout, answer(request))
+            print(f"{NAME}: {method.__name__}", file=sys.stderr, flush=True)
+            send(stdout, method(request))
 
 
 if __name__ == "__main__":

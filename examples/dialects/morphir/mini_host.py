@@ -76,10 +76,10 @@ class MiniHost:
         print("exit:", code)
 
 
-def show(answer: dict[str, Any]) -> str:
-    if answer.get("error") is not None:
-        return f"error {answer['error']}"
-    return json.dumps(answer.get("result"))
+def show(response: dict[str, Any]) -> str:
+    if response.get("error") is not None:
+        return f"error {response['error']}"
+    return json.dumps(response.get("result"))
 
 
 def main() -> None:

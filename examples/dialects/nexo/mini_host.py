@@ -62,10 +62,10 @@ class Host:
             if not line:
                 raise SystemExit("child exited")
             self._take(line)
-        answer = self._answers.pop(id)
-        if answer.get("result") is None and answer.get("error") is not None:
-            return {"failed": [answer["error"]["code"], answer["error"]["message"]]}
-        return answer.get("result")
+        response = self._answers.pop(id)
+        if response.get("result") is None and response.get("error") is not None:
+            return {"failed": [response["error"]["code"], response["error"]["message"]]}
+        return response.get("result")
 
     def _take(self, line: bytes) -> None:
         try:

@@ -42,8 +42,8 @@ class Served(ExtensionServer):
 
     @tool("Tells which agents the host has.")
     async def agents(self) -> str:
-        answer = await self.host.call(AGENTS_LIST, {"active_only": True})
-        return ", ".join(agent["id"] for agent in answer["agents"])
+        response = await self.host.call(AGENTS_LIST, {"active_only": True})
+        return ", ".join(agent["id"] for agent in response["agents"])
 
     @tool("Asks for what it may not.")
     async def reload(self) -> str:
@@ -77,7 +77,7 @@ class Served(ExtensionServer):
         return nexo.PollTickResult(seen, 1, (message,), nexo.encode_cursor(str(seen).encode()))
 
     @handles(nexo.POLL_LIST_TOOLS)
-    async def poller_tools(self, asked: nexo.PollListToolsParams) -> Any:
+    async def poller_tools(self, requested: nexo.PollListToolsParams) -> Any:
         return [nexo.PollerTool("rain_status", "Tells how it goes.")]
 
     @handles(nexo.POLL_TOOL_CALL)

@@ -127,8 +127,8 @@ class Host:
             case "inference_engine":
                 models = self.ask("inference/listModels", {"engineId": service["id"]})["models"]
                 show("models", models)
-                for said in ("hi", "whole", "fail"):
-                    self.turn(service["id"], models[0]["id"], said)
+                for prompt in ("hi", "whole", "fail"):
+                    self.turn(service["id"], models[0]["id"], prompt)
             case "task_executor":
                 show("spec", self.ask("tasks/spec", {"executorId": service["id"]})["spec"])
                 self.execute(service["id"], "e1", {"args": ["desk", "shelf"]})
@@ -153,11 +153,11 @@ class Host:
         result: Message = self.ask("tools/call", params)
         return result
 
-    def turn(self, engine: str, model: str, said: str) -> None:
+    def turn(self, engine: str, model: str, prompt: str) -> None:
         request = {
             "model": {"provider": engine, "model": model},
             "instructions": {"system": "be brief", "developer": None, "developer_context": None},
-            "transcript": [{"UserMessage": {"text": said}}],
+            "transcript": [{"UserMessage": {"text": prompt}}],
             "tools": [],
             "tool_choice": "Auto",
             "reasoning": {"enabled": False, "level": None},
@@ -165,7 +165,7 @@ class Host:
             "runtime": {"trace_id": None, "prompt_cache_key": None, "auto_compact_token_limit": None},
             "metadata": {},
         }
-        params = {"engineId": engine, "streamId": f"s-{said}", "threadId": "t1", "turnId": "u1", "request": request}
+        params = {"engineId": engine, "streamId": f"s-{prompt}", "threadId": "t1", "turnId": "u1", "request": request}
         self.follow("inference/streamTurn", params, "streamId", "inference/event")
 
     def execute(self, executor: str, execution: str, given: Message) -> None:
@@ -180,8 +180,8 @@ class Host:
         given_up = {"executorId": executor, "executionId": "e2", "reason": "task cancelled by host"}
         id = next(self.ids)
         self.write({"jsonrpc": "2.0", "id": id, "method": "tasks/cancel", "params": given_up})
-        answers = [self.read(), self.read()]  # its response and the last event, in either order
-        for message in sorted(answers, key=lambda message: "id" not in message):
+        responses = [self.read(), self.read()]  # its response and the last event, in either order
+        for message in sorted(responses, key=lambda message: "id" not in message):
             show("tasks/cancel", message.get("result", message.get("params", {}).get("event")))
 
     def dispatch(self, dispatcher: str) -> None:
@@ -214,8 +214,8 @@ class Host:
             "event": {"TurnStarted": {}},
         }
         self.write({"jsonrpc": "2.0", "method": "events/handle", "params": {"envelope": envelope}})
-        told = self.read()
-        show(told["method"], told["params"])
+        received = self.read()
+        show(received["method"], received["params"])
 
     def shut_down(self) -> int:
         show("shutdown", self.ask("extension/shutdown", {}))

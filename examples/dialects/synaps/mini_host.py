@@ -137,12 +137,12 @@ class Host:
         if message.get("id") is None:
             show(message["method"], message["params"])
             return
-        answer: Message = {"jsonrpc": "2.0", "id": message["id"]}
+        response: Message = {"jsonrpc": "2.0", "id": message["id"]}
         try:
-            answer["result"] = self._services.serve(message["method"], message.get("params"))
+            response["result"] = self._services.serve(message["method"], message.get("params"))
         except Refused as error:
-            answer["error"] = {"code": error.code, "message": str(error)}
-        self._send(answer)
+            response["error"] = {"code": error.code, "message": str(error)}
+        self._send(response)
 
     def shut_down(self) -> None:
         """Sends `shutdown`, and waits for the end with or without a response."""

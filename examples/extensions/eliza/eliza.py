@@ -28,13 +28,13 @@ class Eliza(ExtensionServer):
     async def answer(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
         """A therapist who turns what you say into a question."""
         pace = float(self.config.get("pace", 0.0))
-        heard = last_words(request.messages)
-        await out.thinking(f"The patient said: {heard}")
-        reply = reflect(heard)
+        prompt = last_words(request.messages)
+        await out.thinking(f"The patient said: {prompt}")
+        reply = reflect(prompt)
         for word in re.findall(r"\S+\s*", reply):
             await asyncio.sleep(pace)  # a cancelled stream ends here
             await out.text(word)
-        await out.usage({"input_tokens": len(heard.split()), "output_tokens": len(reply.split())})
+        await out.usage({"input_tokens": len(prompt.split()), "output_tokens": len(reply.split())})
         return ProviderResult.of_text(reply)
 
 
@@ -46,11 +46,11 @@ def last_words(messages: tuple[Message, ...]) -> str:
     return " ".join(str(block["text"]) for block in content if block.get("type") == "text")
 
 
-def reflect(heard: str) -> str:
+def reflect(prompt: str) -> str:
     """Returns Eliza's response."""
-    said = heard.lower().strip(" .!?")
+    sentence = prompt.lower().strip(" .!?")
     for pattern, reply in RULES.items():
-        if found := re.fullmatch(pattern, said):
+        if found := re.fullmatch(pattern, sentence):
             return reply.format(*(mirror(part) for part in found.groups()))
     return "Please go on."
 

@@ -34,12 +34,12 @@ class Served(ExtensionServer):
 
     @provider("local", models=[Model("small", "Small", 4096)], display_name="Local", description="Says hello.")
     async def answer(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
-        said = request.messages[-1].content
-        if said == "whole":
+        prompt = request.messages[-1].content
+        if prompt == "whole":
             return ProviderResult(
                 ({"type": "text", "text": "all at once"},), "stop", {"input_tokens": 1, "output_tokens": 3}
             )
-        if said == "fail":
+        if prompt == "fail":
             raise RpcError(5, "no answer today")
         await out.thinking("let me see")
         for word in ("hel", "lo"):
@@ -61,7 +61,7 @@ class Served(ExtensionServer):
         return {"tidied": args}
 
     @handles(roder.SUBAGENTS_DEFINITIONS)
-    async def list_agents(self, asked: roder.ListDefinitionsParams) -> roder.ListDefinitionsResult:
+    async def list_agents(self, requested: roder.ListDefinitionsParams) -> roder.ListDefinitionsResult:
         return roder.ListDefinitionsResult((AGENT,))
 
     @handles(roder.SUBAGENTS_DISPATCH)
@@ -77,9 +77,9 @@ class Served(ExtensionServer):
         )
 
     @handles(roder.EVENTS_HANDLE)
-    async def hear(self, told: roder.EventsHandleParams, ctx: Context) -> None:
+    async def hear(self, params: roder.EventsHandleParams, ctx: Context) -> None:
         event = roder.RoderExtensionEvent(
-            extension_id=self.id, event_kind="served.heard", schema_version=1, payload={"kind": told.envelope.kind}
+            extension_id=self.id, event_kind="served.heard", schema_version=1, payload={"kind": params.envelope.kind}
         )
         await ctx.peer.notify(roder.EXTENSION_EVENT, event)
 

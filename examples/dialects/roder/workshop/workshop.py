@@ -93,13 +93,13 @@ def list_models(params: Message) -> Message:
 
 def stream_turn(params: Message) -> None:
     stream, request = params["streamId"], params["request"]
-    heard = [item["UserMessage"]["text"] for item in request["transcript"] if "UserMessage" in item]
-    said = heard[-1] if heard else ""
+    texts = [item["UserMessage"]["text"] for item in request["transcript"] if "UserMessage" in item]
+    text = texts[-1] if texts else ""
 
     def tell(event: Message) -> None:
         notify("inference/event", {"streamId": stream, "event": event})
 
-    if said == "fail":
+    if text == "fail":
         tell({"Failed": {"message": "the parrot is asleep"}})
         return
     tell({"ReasoningDelta": {"text": "they want me to "}})
@@ -107,9 +107,9 @@ def stream_turn(params: Message) -> None:
     if request["tools"]:
         tell({"ToolCallStarted": {"id": "t1", "name": request["tools"][0]["name"]}})
         tell({"ToolCallDelta": {"id": "t1", "arguments_delta": '{"text":'}})
-        arguments = json.dumps({"text": said})
+        arguments = json.dumps({"text": text})
         tell({"ToolCallCompleted": {"id": "t1", "name": request["tools"][0]["name"], "arguments": arguments}})
-    for word in said.split():
+    for word in text.split():
         tell({"MessageDelta": {"text": word + " "}})
     tell({"ProviderMetadata": {"events_seen": len(kinds_seen), "model": request["model"]["model"]}})
     tell({"Usage": {"prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11}})
@@ -212,7 +212,7 @@ def emit(kind: str, payload: Message) -> None:
 
 # -- the loop
 
-ASKED = {
+METHODS = {
     "extension/initialize": initialize,
     "tools/call": call_tool,
     "inference/listModels": list_models,
@@ -238,9 +238,9 @@ def take(message: Message) -> bool:
         name, run = ACKNOWLEDGED[method]
         write({"id": id, "result": {name: params[name]}})
         run(params)
-    elif method in ASKED:
+    elif method in METHODS:
         try:
-            write({"id": id, "result": ASKED[method](params)})
+            write({"id": id, "result": METHODS[method](params)})
         except (Failure, KeyError) as failure:
             write({"id": id, "error": {"code": -32000, "message": str(failure)}})
     elif method == "extension/shutdown":
