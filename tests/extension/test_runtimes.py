@@ -21,7 +21,7 @@ from becket.limits import Limits
 from becket.testing import memory_transports
 
 
-async def answer(value: int) -> int:
+async def echo(value: int) -> int:
     return value
 
 
@@ -30,7 +30,7 @@ async def wait() -> None:
 
 
 def test_a_coroutine_that_never_waits_is_run_at_once() -> None:
-    assert run_synchronously(answer, 3) == 3
+    assert run_synchronously(echo, 3) == 3
 
 
 def test_waiting_without_a_loop_is_an_error() -> None:
@@ -57,14 +57,14 @@ class Gone:
     """The context of a call whose link has ended."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.sent: list[Any] = []
 
     @property
     def peer(self) -> Gone:
         return self
 
-    def notify(self, *told: Any) -> None:
-        self.told.append(told)
+    def notify(self, *sent: Any) -> None:
+        self.sent.append(sent)
         raise ConnectionLost(DisconnectReason.REMOTE_CLOSE)
 
     notify_nowait = notify
@@ -75,7 +75,7 @@ def test_a_last_notification_on_a_lost_link_is_dropped(kind: Any) -> None:
     gone = Gone()
     kind(gone).notify_best_effort(TASK_DONE, TaskEnded("1"))
 
-    assert gone.told == [(TASK_DONE, TaskEnded("1"))]
+    assert gone.sent == [(TASK_DONE, TaskEnded("1"))]
 
 
 @pytest.mark.loops

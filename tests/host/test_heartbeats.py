@@ -23,16 +23,16 @@ POLICY = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=0.1, stalled_af
 class Heart:
     """A peer that a test plays, and the reports of its heartbeat."""
 
-    def __init__(self, *, answers: bool = True) -> None:
+    def __init__(self, *, responds: bool = True) -> None:
         self.last_received_at = 0.0
         self.pings = 0
         self.beats: list[HeartbeatDecision] = []
         self.pinged_twice = anyio.Event()
-        self._answers = answers
+        self._responds = responds
 
     def ping_nowait(self) -> None:
         self.pings += 1
-        if self._answers:
+        if self._responds:
             self.last_received_at = anyio.current_time()
         if self.pings == 2:
             self.pinged_twice.set()
@@ -58,7 +58,7 @@ async def test_each_of_many_is_pinged_again_and_again() -> None:
 
 async def test_a_dead_child_ends_alone() -> None:
     loop = await current_loop()
-    alive, dead = Heart(), Heart(answers=False)
+    alive, dead = Heart(), Heart(responds=False)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             heartbeats = Heartbeats(loop)

@@ -212,15 +212,15 @@ Outcomes = dict[str, Outcome]
 class Extensions:
     """Extensions with given responses, which record the calls that they get."""
 
-    def __init__(self, answers: Outcomes) -> None:
-        self.answers = answers
-        self.asked: list[str] = []
+    def __init__(self, outcomes: Outcomes) -> None:
+        self.outcomes = outcomes
+        self.called: list[str] = []
         self.inputs: list[tuple[str, object]] = []
 
     async def call(self, extension: str, event: HookEvent) -> HookOutcome:
-        self.asked.append(extension)
+        self.called.append(extension)
         self.inputs.append((extension, event.tool_input))
-        response = self.answers[extension]
+        response = self.outcomes[extension]
         if isinstance(response, Exception):
             raise response
         return HookOutcome(response(event) if callable(response) else response)
@@ -241,7 +241,7 @@ GO = Continue()
 
 @pytest.mark.loops
 @pytest.mark.parametrize(
-    ("event", "answers", "verdict", "asked"),
+    ("event", "outcomes", "verdict", "called"),
     [
         pytest.param(BEFORE, {}, HookVerdict(GO), "", id="nobody"),
         pytest.param(BEFORE, {"a": GO, "b": GO}, HookVerdict(GO), "ab", id="all-continue"),
@@ -260,7 +260,7 @@ GO = Continue()
             {"a": GO, "b": Modify({}), "c": GO},
             HookVerdict(Modify({}), "b"),
             "abca",
-            id="who-came-before-a-change-is-asked-again",
+            id="who-came-before-a-change-is-consulted-again",
         ),
         pytest.param(
             BEFORE,
@@ -295,12 +295,12 @@ GO = Continue()
     ],
 )
 async def test_every_hook_sees_the_final_input_and_a_block_wins(
-    event: HookEvent, answers: Outcomes, verdict: HookVerdict, asked: str
+    event: HookEvent, outcomes: Outcomes, verdict: HookVerdict, called: str
 ) -> None:
-    extensions = Extensions(answers)
+    extensions = Extensions(outcomes)
 
-    assert await run_hooks(wanting(event, *answers), event, extensions.call) == verdict
-    assert extensions.asked == [*asked]
+    assert await run_hooks(wanting(event, *outcomes), event, extensions.call) == verdict
+    assert extensions.called == [*called]
 
 
 async def test_a_guard_that_approved_an_input_is_called_again_for_the_modified_one() -> None:
@@ -329,7 +329,7 @@ async def test_filters_are_held_against_the_modified_input() -> None:
     verdict = await run_hooks(hooks, BEFORE, extensions.call)
 
     assert verdict == HookVerdict(Block("no"), "late")
-    assert extensions.asked == ["helper", "late"]
+    assert extensions.called == ["helper", "late"]
 
 
 async def test_extensions_that_keep_modifying_an_input_block_it() -> None:
@@ -341,7 +341,7 @@ async def test_extensions_that_keep_modifying_an_input_block_it() -> None:
 
     assert isinstance(verdict.result, Block)
     assert verdict.by in ("a", "b")
-    assert len(extensions.asked) < 30
+    assert len(extensions.called) < 30
 
 
 async def test_a_replaced_output_is_checked_by_the_other_hooks_too() -> None:
@@ -382,7 +382,7 @@ async def test_a_guard_that_must_not_be_skipped_blocks_what_it_cannot_check(fail
         assert isinstance(verdict.result, kind)
         assert verdict.by == "guard"
         assert [problem.extension for problem in verdict.problems] == ["guard"]
-        assert extensions.asked == ["guard"]
+        assert extensions.called == ["guard"]
 
 
 async def test_a_required_guard_blocks_until_it_runs_and_when_it_was_stopped() -> None:
@@ -397,9 +397,9 @@ async def test_a_required_guard_blocks_until_it_runs_and_when_it_was_stopped() -
         [HookDeclaration("before_tool_call"), HookDeclaration("before_message"), HookDeclaration(started.kind)],
         everything,
     )
-    extensions.answers["guard"] = GO
+    extensions.outcomes["guard"] = GO
     assert await run_hooks(hooks, BEFORE, extensions.call) == HookVerdict(GO)
-    extensions.answers["guard"] = ValueError("boom")
+    extensions.outcomes["guard"] = ValueError("boom")
     assert isinstance((await run_hooks(hooks, BEFORE, extensions.call)).result, Block)
     assert isinstance((await run_hooks(hooks, MESSAGE, extensions.call)).result, Block)
     assert isinstance((await run_hooks(hooks, started, extensions.call)).result, Continue)  # nothing to hold back
@@ -429,11 +429,11 @@ def test_a_hook_that_does_not_respond_is_suspended_reported_and_retried() -> Non
     hooks = wanting(BEFORE, "slow", "quick")
     received: list[Diagnostic] = []
     responds = False
-    asked: list[float] = []
+    called: list[float] = []
 
     async def call(extension: str, event: HookEvent) -> HookOutcome:
         if extension == "slow":
-            asked.append(clock())
+            called.append(clock())
             if not responds:
                 await anyio.sleep_forever()
         return HookOutcome(GO)
@@ -453,7 +453,7 @@ def test_a_hook_that_does_not_respond_is_suspended_reported_and_retried() -> Non
         for _ in range(100):
             assert [problem.extension for problem in (await ask()).problems] == ["slow"]
         assert clock() == before  # they cost nothing
-        assert len(asked) == 3
+        assert len(called) == 3
 
         await anyio.sleep(60)
         responds = True
@@ -462,7 +462,7 @@ def test_a_hook_that_does_not_respond_is_suspended_reported_and_retried() -> Non
 
     run_in_virtual_time(main, clock)
     assert len(received) == 1
-    assert asked == [0.0, 5.0, 10.0, 75.0]
+    assert called == [0.0, 5.0, 10.0, 75.0]
 
 
 def test_a_guard_that_does_not_respond_and_must_not_be_skipped_blocks_at_once() -> None:
@@ -508,7 +508,7 @@ async def test_a_hook_that_fails_at_once_is_not_suspended() -> None:
     for _ in range(10):
         await run_hooks(hooks, BEFORE, extensions.call)
 
-    assert len(extensions.asked) == 10
+    assert len(extensions.called) == 10
 
 
 ACTIONS: list[HookResult] = [GO, Block("b"), Inject("i"), Confirm("c"), Modify({}), Replace("r")]
@@ -532,12 +532,12 @@ async def test_an_action_that_a_kind_does_not_allow_is_ignored(kind: HookKind, a
 
 
 async def test_a_malformed_modify_blocks_and_any_other_invalid_result_continues() -> None:
-    answers = {"a": b'{"action":"blokc"}', "b": b"[]", "c": b'{"action":"modify","input":3}', "d": b"{}"}
+    outcomes = {"a": b'{"action":"blokc"}', "b": b"[]", "c": b'{"action":"modify","input":3}', "d": b"{}"}
 
     async def call(extension: str, event: HookEvent) -> HookOutcome:
-        return decode_hook_result(msgspec.Raw(answers[extension]), event.kind)
+        return decode_hook_result(msgspec.Raw(outcomes[extension]), event.kind)
 
-    verdict = await run_hooks(wanting(BEFORE, *answers), BEFORE, call)
+    verdict = await run_hooks(wanting(BEFORE, *outcomes), BEFORE, call)
 
     assert (verdict.result, verdict.by) == (Block(MALFORMED_MODIFY), "c")
     assert [problem.extension for problem in verdict.problems] == ["a", "b", "c"]
@@ -605,7 +605,7 @@ async def test_only_true_confirms(response: str | None, is_allowed: bool) -> Non
     assert isinstance(verdict.result, Continue if is_allowed else Block)
     assert is_yes(response) is is_allowed
     assert verdict.by == "a"
-    assert extensions.asked == ["a", "b"]
+    assert extensions.called == ["a", "b"]
     assert prompts == [("a", "really?")]
 
 

@@ -215,10 +215,10 @@ async def test_any_thread_may_read_the_status_of_the_extensions(root: Path) -> N
             recorder = json.loads(json.dumps([status.to_dict() for status in there]))
             assert [one["state"] for one in recorder] == ["ready", "failed", "ready"]
             assert recorder[2]["figures"]["calls"] == 0
-            asked: list[list[tuple[str, ...]]] = []
+            seen: list[list[tuple[str, ...]]] = []
 
             async def ask_meanwhile() -> None:
-                asked.append(await anyio.to_thread.run_sync(ask_often))
+                seen.append(await anyio.to_thread.run_sync(ask_often))
 
             async with anyio.create_task_group() as tasks:
                 for _ in range(4):
@@ -226,7 +226,7 @@ async def test_any_thread_may_read_the_status_of_the_extensions(root: Path) -> N
                 for number in range(20):
                     await host.call_tool("notes:keep", {"text": str(number)})
                 await host["notes"].reload()
-            assert {ids for responses in asked for ids in responses} == {("guard", "lost", "notes")}
+            assert {ids for responses in seen for ids in responses} == {("guard", "lost", "notes")}
         stopped = await anyio.to_thread.run_sync(host.status)
         assert [status.state for status in stopped] == [
             ExtensionState.STOPPED,
@@ -304,18 +304,18 @@ if __name__ == "__main__":
 @on_asyncio
 async def test_an_extension_without_requests_is_prompted_for_once_where_there_is_a_prompt(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def ask(prompt: str, decision: Decision) -> bool:
-        asked.append(prompt)
+        prompts.append(prompt)
         return True
 
     with anyio.fail_after(60):
         for _ in range(2):
             async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=ask) as host:
                 await host.ready("quiet")
-    assert len(asked) == 1
-    assert "it requests no permission" in asked[0]
+    assert len(prompts) == 1
+    assert "it requests no permission" in prompts[0]
     assert load_grants(tmp_path / "data" / "grants.toml")["quiet"].digest == digest_folder(folder).digest
 
 
@@ -553,23 +553,23 @@ class Person:
     """A user who decides when the test lets it."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.prompted: list[str] = []
         self._changed = anyio.Event()
         self._answers: dict[str, tuple[anyio.Event, list[bool]]] = {}
 
     async def ask(self, prompt: str, decision: Decision) -> bool:
-        self.asked.append(decision.extension)
+        self.prompted.append(decision.extension)
         event, responses = self._answers[decision.extension] = anyio.Event(), []
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
         await event.wait()
         return responses[0]
 
-    async def wait_for(self, *asked: str) -> None:
-        while self.asked != [*asked]:
+    async def wait_for(self, *prompted: str) -> None:
+        while self.prompted != [*prompted]:
             await self._changed.wait()
 
-    def answer(self, extension: str, *, allowed: bool) -> None:
+    def decide(self, extension: str, *, allowed: bool) -> None:
         event, responses = self._answers[extension]
         responses.append(allowed)
         event.set()
@@ -588,13 +588,13 @@ async def test_approved_extensions_run_while_the_others_are_prompted_for_one_by_
             await person.wait_for("ask-a")
             notes = await host.ready("notes")
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
-            assert person.asked == ["ask-a"]
+            assert person.prompted == ["ask-a"]
             status = {status.id: status for status in host.status()}["ask-a"]
             assert (status.state, status.because) == (ExtensionState.STOPPED, "waiting for consent")
-            person.answer("ask-a", allowed=True)
+            person.decide("ask-a", allowed=True)
             await person.wait_for("ask-a", "ask-b")
             assert (await host.ready("ask-a")).state is ExtensionState.READY
-            person.answer("ask-b", allowed=False)
+            person.decide("ask-b", allowed=False)
             with pytest.raises(ExtensionRefused):
                 await host.ready("ask-b")
             assert {*host} == {"notes", "ask-a"}
@@ -657,7 +657,7 @@ async def test_ready_waits_for_the_response(root: Path) -> None:
             tasks.start_soon(wait)
             await person.wait_for("ask-a")
             assert ready == []
-            person.answer("ask-a", allowed=True)
+            person.decide("ask-a", allowed=True)
         assert ready == [ExtensionState.READY]
 
 
@@ -669,7 +669,7 @@ async def test_an_extension_that_needs_a_refused_one_does_not_start(root: Path) 
     with anyio.fail_after(60):
         async with host_of(root, grants={"notes": MEMORY, "early": REGISTERING}, ask=person.ask) as host:
             await person.wait_for("ask-a")
-            person.answer("ask-a", allowed=False)
+            person.decide("ask-a", allowed=False)
             with pytest.raises(ExtensionRefused) as refused:
                 await host.ready("early")
             assert "what it needs is not there" in refused.value.because
@@ -682,14 +682,14 @@ async def test_a_host_can_be_closed_while_a_prompt_is_open(root: Path, *, is_asy
     person, end = Person(), threading.Event()
 
     def ask(prompt: str, decision: Decision) -> bool:
-        anyio.from_thread.run_sync(asked.set)
+        anyio.from_thread.run_sync(prompted.set)
         return end.wait()
 
-    asked = anyio.Event()
+    prompted = anyio.Event()
     with anyio.fail_after(60):
         try:
             async with host_of(root, ask=person.ask if is_async else ask) as host:
-                await (person.wait_for("ask-a") if is_async else asked.wait())
+                await (person.wait_for("ask-a") if is_async else prompted.wait())
                 await host.ready("notes")
             assert {status.state for status in host.status()} == {ExtensionState.STOPPED}
         finally:
@@ -1259,10 +1259,10 @@ async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: 
             assert verdict.result == Block("no")
             assert verdict.by == "guard"
             assert host.models() == ("guard:local:small",)
-            async with host.stream("guard:local:small", messages=[user("hi")]) as answer:
-                events = [event async for event in answer]
+            async with host.stream("guard:local:small", messages=[user("hi")]) as response:
+                events = [event async for event in response]
             assert events[:2] == [TextDelta("hel"), TextDelta("lo")]
-            assert (await answer.result()).text == "hello"
+            assert (await response.result()).text == "hello"
             result = await host.complete("guard:local:small", messages=[user("hi")], use_tools=True)
             assert result.text == "hello"
             with pytest.raises(NotDeclared):

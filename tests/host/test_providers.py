@@ -151,7 +151,7 @@ REQUEST = ProviderRequest("local", "small", "notes:local:small", (user("hi"),))
 DONE = ProviderResult.of_text("done")
 
 
-def asking(*names: str) -> ProviderResult:
+def calling(*names: str) -> ProviderResult:
     blocks = [{"type": "tool_use", "id": f"t{number}", "name": name} for number, name in enumerate(names)]
     return ProviderResult(({"type": "text", "text": "let me see"}, *blocks))
 
@@ -159,13 +159,13 @@ def asking(*names: str) -> ProviderResult:
 class Scripted:
     """A model with given responses, which records its requests."""
 
-    def __init__(self, *answers: ProviderResult) -> None:
-        self.answers = [*answers]
+    def __init__(self, *responses: ProviderResult) -> None:
+        self.responses = [*responses]
         self.requests: list[ProviderRequest] = []
 
     async def complete(self, request: ProviderRequest) -> ProviderResult:
         self.requests.append(request)
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
 
 
 async def echo(use: ToolUse, most_output: int) -> dict[str, Any]:
@@ -174,16 +174,16 @@ async def echo(use: ToolUse, most_output: int) -> dict[str, Any]:
 
 @pytest.mark.loops
 async def test_tool_results_are_sent_to_a_model_until_it_responds() -> None:
-    model = Scripted(asking("a", "b"), asking("c"), DONE)
+    model = Scripted(calling("a", "b"), calling("c"), DONE)
 
     assert await complete_with_tools("notes", REQUEST, model.complete, echo) == DONE
 
     assert model.requests[0] == REQUEST
     assert model.requests[2].messages == (
         user("hi"),
-        Message("assistant", asking("a", "b").content),
+        Message("assistant", calling("a", "b").content),
         Message("user", ({"ran": "a"}, {"ran": "b"})),
-        Message("assistant", asking("c").content),
+        Message("assistant", calling("c").content),
         Message("user", ({"ran": "c"},)),
     )
 
@@ -196,7 +196,7 @@ async def test_a_response_without_tools_is_the_response() -> None:
 
 
 async def test_a_model_that_never_finishes_is_called_eight_times() -> None:
-    model = Scripted(asking("again"))
+    model = Scripted(calling("again"))
     ran: list[str] = []
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
@@ -212,7 +212,7 @@ async def test_a_model_that_never_finishes_is_called_eight_times() -> None:
 
 
 async def test_a_model_may_finish_in_its_last_turn() -> None:
-    model = Scripted(*[asking("a")] * 7, DONE)
+    model = Scripted(*[calling("a")] * 7, DONE)
 
     assert await complete_with_tools("notes", REQUEST, model.complete, echo) == DONE
 
@@ -247,7 +247,7 @@ def calls_in(message: Message) -> list[str]:
 
 
 async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_are_reported_to_the_model() -> None:
-    model = Scripted(asking(*["a"] * 6_000), DONE)
+    model = Scripted(calling(*["a"] * 6_000), DONE)
     ran: list[str] = []
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
@@ -266,15 +266,15 @@ async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_are_reported
 
 
 async def test_text_beside_tool_calls_is_preserved() -> None:
-    model = Scripted(asking("a", "b", "c"), DONE)
+    model = Scripted(calling("a", "b", "c"), DONE)
 
     await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_tool_calls=1))
 
-    assert content_of(model.requests[1].messages[1]) == [*asking("a").content]
+    assert content_of(model.requests[1].messages[1]) == [*calling("a").content]
 
 
 async def test_each_turn_may_call_as_many_tools() -> None:
-    model = Scripted(asking("a", "b", "c"), asking("a", "b"), DONE)
+    model = Scripted(calling("a", "b", "c"), calling("a", "b"), DONE)
     ran: list[str] = []
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
@@ -288,7 +288,7 @@ async def test_each_turn_may_call_as_many_tools() -> None:
 
 
 async def test_the_outputs_of_a_turn_share_its_bytes_and_calls_beyond_them_do_not_run() -> None:
-    model = Scripted(asking("a", "b", "c"), asking("d"), DONE)
+    model = Scripted(calling("a", "b", "c"), calling("d"), DONE)
     rooms: list[tuple[str, int]] = []
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
@@ -311,7 +311,7 @@ async def test_all_turns_of_a_response_end_by_their_total_time(hangs: str) -> No
     async def complete(request: ProviderRequest) -> ProviderResult:
         if hangs == "model" and len(request.messages) > 1:
             await hang("model")
-        return asking("a")
+        return calling("a")
 
     async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
         if hangs == "tool":
@@ -332,7 +332,7 @@ async def test_all_turns_of_a_response_end_by_their_total_time(hangs: str) -> No
 
 
 async def test_without_a_total_time_a_response_may_take_for_ever() -> None:
-    model = Scripted(asking("a"), DONE)
+    model = Scripted(calling("a"), DONE)
 
     assert await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_seconds=0)) == DONE
 

@@ -64,10 +64,10 @@ class End:
         self.kept: list[OutboundCall] = []  # ids of objects are unique only while they live
         self.serving: list[InboundRequest] = []
         self.served: list[InboundRequest] = []
-        self.asked: Counter[str] = Counter()  # ids of requests that have arrived
+        self.arrived: Counter[str] = Counter()  # ids of requests that have arrived
         self.answered: Counter[str] = Counter()
-        self.told = 0
-        self.heard = 0
+        self.ticks_sent = 0
+        self.ticks_received = 0
 
     @property
     def is_open(self) -> bool:
@@ -128,16 +128,16 @@ class Links(RuleBasedStateMachine):
         side = self.sides[at]
         if side.is_open:
             calls = [self.new_call(side, 1e9) for _ in range(count)]
-            told = [("tick", b"[%d]" % (side.told + n)) for n in range(notes)]
-            side.told += notes
-            side.write(side.connection.open_batch(calls, told))
+            ticks = [("tick", b"[%d]" % (side.ticks_sent + n)) for n in range(notes)]
+            side.ticks_sent += notes
+            side.write(side.connection.open_batch(calls, ticks))
 
     @rule(at=ENDS)
     def notify(self, at: int) -> None:
         side = self.sides[at]
         if side.is_open:
-            side.write(side.connection.encode_notification("tick", b"[%d]" % side.told))
-            side.told += 1
+            side.write(side.connection.encode_notification("tick", b"[%d]" % side.ticks_sent))
+            side.ticks_sent += 1
 
     @rule(at=ENDS, pick=st.integers(0), ending=st.sampled_from(["answer", "refuse", "forget", "twice"]))
     def finish(self, at: int, pick: int, ending: str) -> None:
@@ -219,14 +219,14 @@ class Links(RuleBasedStateMachine):
     def take(self, receiver: End, sender: End, event: Any) -> None:
         match event:
             case InboundRequest():
-                receiver.asked[event.id.decode()] += 1
+                receiver.arrived[event.id.decode()] += 1
                 receiver.serving.append(event)
                 if event.method == "echo":
-                    asked = next(call for call in reversed(sender.kept) if call.id == event.id)
-                    assert bytes(event.params or b"") == b"[%d]" % sender.tokens[id(asked)]
+                    made = next(call for call in reversed(sender.kept) if call.id == event.id)
+                    assert bytes(event.params or b"") == b"[%d]" % sender.tokens[id(made)]
             case NotificationMessage():
-                assert bytes(event.params or b"") == b"[%d]" % receiver.heard
-                receiver.heard += 1
+                assert bytes(event.params or b"") == b"[%d]" % receiver.ticks_received
+                receiver.ticks_received += 1
             case OutboundCall():
                 self.check_outcome(receiver, event)
                 receiver.settle(event)
@@ -298,7 +298,7 @@ class Links(RuleBasedStateMachine):
                     self.close_request(self.sides[to], request, "answer")
         if all(side.is_open for side in self.sides):
             assert [side.open for side in self.sides] == [{}, {}]  # no call waits for ever
-            assert [side.heard for side in self.sides] == [side.told for side in reversed(self.sides)]
+            assert [side.ticks_received for side in self.sides] == [side.ticks_sent for side in reversed(self.sides)]
         for at in (0, 1):
             self.close(at)
         self.every_call_is_open_or_settled_once()

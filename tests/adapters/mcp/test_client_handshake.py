@@ -25,15 +25,15 @@ class Script:
     """A server with responses by method: a value, several values in turn, or an error."""
 
     def __init__(self, **responses: Any) -> None:
-        self.asked: list[tuple[str, Any]] = []
+        self.requests: list[tuple[str, Any]] = []
         self._answers = {name.replace("_", "/"): response for name, response in responses.items()}
 
-    def greeted(self, extra: Any = None) -> HandshakeResult:
+    def run(self, extra: Any = None) -> HandshakeResult:
         steps = client_handshake(HandshakeContext(extension="files", host=HOST, extra=extra))
         step = next(steps)
         try:
             while True:
-                self.asked.append((name_of(step), msgspec.to_builtins(step.params)))
+                self.requests.append((name_of(step), msgspec.to_builtins(step.params)))
                 if isinstance(step, WireNotification):
                     step = steps.send(None)  # type: ignore[arg-type]
                     continue
@@ -45,8 +45,8 @@ class Script:
                 else:
                     step = steps.send(Raw(response if isinstance(response, bytes) else msgspec.json.encode(response)))
         except StopIteration as stop:
-            greeted: HandshakeResult = stop.value
-            return greeted
+            outcome: HandshakeResult = stop.value
+            return outcome
 
 
 def name_of(step: WireRequest | WireNotification) -> str:
@@ -71,9 +71,9 @@ def tool(name: str, **members: Any) -> dict[str, Any]:
 
 def test_the_host_sends_its_newest_version_its_identity_and_capabilities_and_then_initialized() -> None:
     script = Script(initialize=offering())
-    script.greeted(ClientCapabilities(sampling=SamplingCapability()))
+    script.run(ClientCapabilities(sampling=SamplingCapability()))
 
-    assert script.asked == [
+    assert script.requests == [
         (
             "initialize",
             {
@@ -88,21 +88,21 @@ def test_the_host_sends_its_newest_version_its_identity_and_capabilities_and_the
 
 def test_a_host_offers_nothing_by_default() -> None:
     script = Script(initialize=offering())
-    script.greeted(extra="of another kind")
+    script.run(extra="of another kind")
 
-    assert script.asked[0][1]["capabilities"] == {}
+    assert script.requests[0][1]["capabilities"] == {}
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_a_server_may_respond_with_any_known_version(version: str) -> None:
-    greeted = Script(initialize=offering(version=version)).greeted()
+    outcome = Script(initialize=offering(version=version)).run()
 
-    assert greeted.extra.version == version
+    assert outcome.extra.version == version
 
 
 def test_a_server_of_another_version_is_refused_whatever_else_it_sends() -> None:
     with pytest.raises(VersionMismatch) as caught:
-        Script(initialize={"protocolVersion": "2031-01-01", "capabilities": 7}).greeted()
+        Script(initialize={"protocolVersion": "2031-01-01", "capabilities": 7}).run()
 
     assert (caught.value.given, caught.value.supported) == ("2031-01-01", LATEST_VERSION)
 
@@ -113,15 +113,15 @@ def refusing(data: Any) -> RemoteError:
 
 def test_a_server_that_names_its_versions_in_an_error_gets_a_second_request_with_the_newest_of_them() -> None:
     script = Script(initialize=[refusing({"supported": ["2024-11-05", "2025-03-26"]}), offering(version="2025-03-26")])
-    script.greeted()
+    script.run()
 
-    assert [params["protocolVersion"] for name, params in script.asked if params] == ["2025-11-25", "2025-03-26"]
+    assert [params["protocolVersion"] for name, params in script.requests if params] == ["2025-11-25", "2025-03-26"]
 
 
 @pytest.mark.parametrize("data", [None, {"supported": ["1999-01-01"]}, {"supported": "2024-11-05"}])
 def test_a_server_that_refuses_without_a_known_version_gets_no_second_request(data: Any) -> None:
     with pytest.raises(RemoteError):
-        Script(initialize=refusing(data)).greeted()
+        Script(initialize=refusing(data)).run()
 
 
 @pytest.mark.parametrize(
@@ -129,20 +129,20 @@ def test_a_server_that_refuses_without_a_known_version_gets_no_second_request(da
 )
 def test_a_response_that_cannot_be_decoded_is_refused_with_its_problems(response: Any, pointer: str) -> None:
     with pytest.raises(BadCapabilities) as caught:
-        Script(initialize=response).greeted()
+        Script(initialize=response).run()
 
     assert [at for at, _ in caught.value.problems] == [pointer]
 
 
 def test_the_identity_of_the_server_is_stored() -> None:
-    greeted = Script(initialize=offering("logging", "tools"), tools_list={"tools": []}).greeted()
-    server: McpServerInfo = greeted.extra
+    outcome = Script(initialize=offering("logging", "tools"), tools_list={"tools": []}).run()
+    server: McpServerInfo = outcome.extra
 
     assert (server.info.name, server.instructions) == ("files", "be kind")
-    assert greeted.info is not None
-    assert greeted.info.build is not None
-    assert greeted.info.build.version == "3"
-    assert greeted.info.capabilities == (CapabilityInfo("mcp", "tools"), CapabilityInfo("mcp", "logging"))
+    assert outcome.info is not None
+    assert outcome.info.build is not None
+    assert outcome.info.build.version == "3"
+    assert outcome.info.capabilities == (CapabilityInfo("mcp", "tools"), CapabilityInfo("mcp", "logging"))
 
 
 # -- lists
@@ -152,14 +152,14 @@ def test_tools_are_listed_page_by_page() -> None:
     pages = [{"tools": [tool("a")], "nextCursor": "2"}, {"tools": [tool("b")], "nextCursor": ""}]
     script = Script(initialize=offering("tools"), tools_list=pages)
 
-    assert [one.name for one in script.greeted().capabilities.tools] == ["a", "b"]
-    assert script.asked[2:] == [("tools/list", None), ("tools/list", {"cursor": "2"})]
+    assert [one.name for one in script.run().capabilities.tools] == ["a", "b"]
+    assert script.requests[2:] == [("tools/list", None), ("tools/list", {"cursor": "2"})]
 
 
 def test_a_list_that_stays_at_the_same_page_has_ended() -> None:
     script = Script(initialize=offering("tools"), tools_list={"tools": [tool("a")], "nextCursor": "same"})
 
-    assert len(script.greeted().capabilities.tools) == 1
+    assert len(script.run().capabilities.tools) == 1
 
 
 def test_a_list_without_an_end_is_refused() -> None:
@@ -167,53 +167,53 @@ def test_a_list_without_an_end_is_refused() -> None:
     script = Script(initialize=offering("tools"), tools_list=pages)
 
     with pytest.raises(HandshakeFailed, match="pages"):
-        script.greeted()
+        script.run()
 
 
 def test_a_page_that_cannot_be_decoded_is_refused_with_its_problems() -> None:
     script = Script(initialize=offering("tools"), tools_list={"tools": [{"name": 1}]})
 
     with pytest.raises(BadCapabilities) as caught:
-        script.greeted()
+        script.run()
     assert caught.value.problems[0][0] == "/tools/0/name"
 
 
 def test_prompts_are_known_by_name() -> None:
     script = Script(initialize=offering("prompts"), prompts_list={"prompts": [{"name": "review"}]})
 
-    assert [*script.greeted().extra.prompts] == ["review"]
+    assert [*script.run().extra.prompts] == ["review"]
 
 
 def test_a_server_without_a_prompt_list_is_still_usable() -> None:
     lost = RemoteError(method="prompts/list", code=-32601, message="no")
 
-    assert Script(initialize=offering("prompts"), prompts_list=lost).greeted().extra.prompts == {}
-    assert Script(initialize=offering("prompts"), prompts_list={"prompts": 1}).greeted().extra.prompts == {}
+    assert Script(initialize=offering("prompts"), prompts_list=lost).run().extra.prompts == {}
+    assert Script(initialize=offering("prompts"), prompts_list={"prompts": 1}).run().extra.prompts == {}
 
 
 # -- tools adapted to the contract
 
 
 def declared_of(*tools: dict[str, Any]) -> tuple[HandshakeResult, list[str]]:
-    greeted = Script(initialize=offering("tools"), tools_list={"tools": list(tools)}).greeted()
-    return greeted, [one.name for one in greeted.capabilities.tools]
+    outcome = Script(initialize=offering("tools"), tools_list={"tools": list(tools)}).run()
+    return outcome, [one.name for one in outcome.capabilities.tools]
 
 
 def test_a_tool_is_declared_as_listed() -> None:
-    greeted, _ = declared_of(tool("read_file", title="Read"))
-    (declared,) = greeted.capabilities.tools
+    outcome, _ = declared_of(tool("read_file", title="Read"))
+    (declared,) = outcome.capabilities.tools
 
     assert (declared.name, declared.description) == ("read_file", "Does it.")
     assert declared.input_schema == {"type": "object"}
-    assert greeted.extra.names == {}
+    assert outcome.extra.names == {}
 
 
 def test_a_name_that_the_contract_does_not_allow_is_replaced_and_mapped_back() -> None:
     odd = ["files:read", "with space", "x" * 65, "größe: 1", ""]
-    greeted, names = declared_of(*map(tool, odd))
+    outcome, names = declared_of(*map(tool, odd))
 
     assert len(set(names)) == 5
-    assert [greeted.extra.names[name] for name in names] == odd
+    assert [outcome.extra.names[name] for name in names] == odd
     assert all(len(name) <= 64 for name in names)
 
 
@@ -229,10 +229,10 @@ def test_a_tool_retains_its_name_although_another_is_derived_to_the_same(is_firs
     (other,) = declared_of(tool("a b"), tool(derived))[0].extra.names
     listed = [derived, "a b"] if is_first else ["a b", derived]
 
-    greeted, names = declared_of(*map(tool, listed))
+    outcome, names = declared_of(*map(tool, listed))
 
     assert names == ([derived, other] if is_first else [other, derived])
-    assert greeted.extra.names == {other: "a b"}
+    assert outcome.extra.names == {other: "a b"}
 
 
 def test_a_tool_that_is_listed_twice_is_declared_once() -> None:
@@ -249,21 +249,21 @@ def test_a_tool_that_is_listed_twice_is_declared_once() -> None:
     ],
 )
 def test_a_tool_without_a_description_gets_the_next_best(members: dict[str, Any], description: str) -> None:
-    greeted, _ = declared_of(tool("a", **members))
+    outcome, _ = declared_of(tool("a", **members))
 
-    assert greeted.capabilities.tools[0].description == description
+    assert outcome.capabilities.tools[0].description == description
 
 
 @pytest.mark.parametrize("schema", [None, True, []])
 def test_a_schema_that_is_not_an_object_means_any_object(schema: Any) -> None:
-    greeted, _ = declared_of(tool("a", inputSchema=schema))
+    outcome, _ = declared_of(tool("a", inputSchema=schema))
 
-    assert greeted.capabilities.tools[0].input_schema == {"type": "object"}
+    assert outcome.capabilities.tools[0].input_schema == {"type": "object"}
 
 
 def test_the_declarations_pass_the_rules_of_the_contract() -> None:
-    greeted, _ = declared_of(tool("a:b"), tool("", description=None), tool("c", inputSchema=None))
-    initialized = Initialized(1, greeted.capabilities)
+    outcome, _ = declared_of(tool("a:b"), tool("", description=None), tool("c", inputSchema=None))
+    initialized = Initialized(1, outcome.capabilities)
 
     assert find_handshake_problems("files", initialized, grants=Grants.of(["tools.register"]), config={}) == []
 
@@ -272,6 +272,6 @@ def test_the_declarations_pass_the_rules_of_the_contract() -> None:
 def test_tools_annotated_as_read_only_are_declared_so(annotations: dict[str, Any] | None, is_read_only: bool) -> None:
     listed = {"tools": [tool("look", annotations=annotations)]}
 
-    greeted = Script(initialize=offering("tools"), tools_list=listed).greeted()
+    outcome = Script(initialize=offering("tools"), tools_list=listed).run()
 
-    assert [each.read_only for each in greeted.capabilities.tools] == [is_read_only]
+    assert [each.read_only for each in outcome.capabilities.tools] == [is_read_only]

@@ -37,14 +37,16 @@ class Models:
     def __init__(self, models: Sequence[str] = MODELS, stop_reason: str | None = None) -> None:
         self.models = models
         self.stop_reason = stop_reason
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
 
     async def complete(self, model: str, **options: Any) -> ProviderResult:
-        self.asked.append((model, options))
+        self.requests.append((model, options))
         return ProviderResult(({"type": "text", "text": "hello"},), self.stop_reason)
 
 
-async def ask(models: Models, asked: CreateMessageParams, settings: McpSettings | None = None) -> CreateMessageResult:
+async def ask(
+    models: Models, requested: CreateMessageParams, settings: McpSettings | None = None
+) -> CreateMessageResult:
     def spawn(work: Coroutine[Any, Any, None]) -> None:
         work.close()
 
@@ -65,7 +67,7 @@ async def ask(models: Models, asked: CreateMessageParams, settings: McpSettings 
     handler = with_methods.methods.get("sampling/createMessage")
     assert handler is not None
     assert handler.requires == "session.drive"
-    response: CreateMessageResult = await handler.function(asked)
+    response: CreateMessageResult = await handler.function(requested)
     store.close()
     return response
 
@@ -75,7 +77,7 @@ def wishing(*names: str | None) -> CreateMessageParams:
 
 
 @pytest.mark.parametrize(
-    ("asked", "model"),
+    ("requested", "model"),
     [
         (CreateMessageParams((HI,), 10), MODELS[0]),
         (wishing("claude", "LLAMA"), MODELS[1]),
@@ -84,10 +86,10 @@ def wishing(*names: str | None) -> CreateMessageParams:
     ],
 )
 async def test_the_model_is_the_first_that_matches_the_hints_in_their_order(
-    asked: CreateMessageParams, model: str
+    requested: CreateMessageParams, model: str
 ) -> None:
     models = Models()
-    response = await ask(models, asked)
+    response = await ask(models, requested)
 
     assert (response.model, response.text, response.stop_reason) == (model, "hello", "endTurn")
 
@@ -109,7 +111,7 @@ async def test_texts_and_images_are_converted_for_providers() -> None:
     response = await ask(models, CreateMessageParams((message,), 10, "be brief", temperature=0.5))
 
     assert response.stop_reason == "maxTokens"
-    options = models.asked[0][1]
+    options = models.requests[0][1]
     assert (options["system_prompt"], options["temperature"], options["max_tokens"]) == ("be brief", 0.5, 10)
     assert options["messages"][0].content == (
         {"type": "text", "text": "look"},

@@ -74,10 +74,10 @@ async def look(host: Host) -> str:
     return await painter.call_tool("look", {})
 
 
-def asking(prompts: list[str], *, answer: bool = True) -> Callable[[str, Decision], bool]:
+def prompting(prompts: list[str], *, allow: bool = True) -> Callable[[str, Decision], bool]:
     def ask(prompt: str, decision: Decision) -> bool:
         prompts.append(prompt)
-        return answer
+        return allow
 
     return ask
 
@@ -134,10 +134,10 @@ async def test_variables_of_a_folder_are_applied_after_consent_that_shows_names_
     approved: list[str] = []
 
     with anyio.fail_after(60):
-        async with Host([project], data=None, ask=asking(refused, answer=False)) as host:
+        async with Host([project], data=None, ask=prompting(refused, allow=False)) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("painter")
-        async with Host([project], data=tmp_path / "data", ask=asking(approved)) as host:
+        async with Host([project], data=tmp_path / "data", ask=prompting(approved)) as host:
             seen = await look(host)
 
     assert seen == "thin red"
@@ -153,7 +153,7 @@ async def test_a_change_of_the_variables_of_a_folder_needs_consent_again(project
 
     async def start(variables: str) -> str:
         list_extension(project, f"env = {{ {variables} }}")
-        async with Host([project], data=tmp_path / "data", ask=asking(prompts)) as host:
+        async with Host([project], data=tmp_path / "data", ask=prompting(prompts)) as host:
             return await look(host)
 
     with anyio.fail_after(60):
@@ -183,7 +183,7 @@ async def test_variables_that_the_program_env_sets_are_shown_as_those_of_the_fol
     prompts: list[str] = []
 
     with anyio.fail_after(60):
-        async with Host([project], data=tmp_path / "data", ask=asking(prompts)) as host:
+        async with Host([project], data=tmp_path / "data", ask=prompting(prompts)) as host:
             seen = await look(host)
 
     assert seen == "thin red"
