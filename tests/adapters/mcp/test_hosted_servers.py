@@ -166,7 +166,6 @@ def install(folder: Path, name: str = "server") -> Path:
     return program
 
 
-@pytest.mark.loops
 async def test_a_program_by_an_absolute_path_starts_after_consent_that_shows_the_path(tmp_path: Path) -> None:
     program = install(tmp_path / "venv" / "bin")
     (tmp_path / "project").mkdir()

@@ -13,7 +13,7 @@ from becket.host import Host
 from becket.host.host_config import load_host_config
 from becket.permissions.policies import Decision
 
-pytestmark = [pytest.mark.process, pytest.mark.loops]
+pytestmark = pytest.mark.process
 
 MANIFEST = """
 id = "painter"

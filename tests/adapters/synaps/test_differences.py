@@ -16,7 +16,7 @@ from becket.contract.hooks import Block, HookEvent, Modify
 from becket.host import Host
 from becket.host.events import ProblemFound
 
-pytestmark = [pytest.mark.loops, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 PATIENCE = 30.0
 GUARD = """
