@@ -286,10 +286,10 @@ bench: .venv-bench/.ready ## Measures becket beside its peers
 fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) $(ARGS)
 
-# Tests that make test runs with less: crashes, power cuts, mutants of conformance cases, values that schemas accept.
-THOROUGH := BECKET_CRASH_CYCLES=2000 BECKET_POWER_CUTS=500 BECKET_ALL_MUTANTS=1 BECKET_EXAMPLES=2000
-THOROUGH_TESTS := $(addprefix tests/,peer/test_crash_cycles.py stores/sqlite/test_faults.py conformance/test_mutants.py \
-	contract/test_agreement.py host/starting/test_manifest.py host/test_host_config.py)
+# Tests that make test runs with less: crashes, power cuts, kills, mutants of conformance cases, values that schemas accept.
+THOROUGH := BECKET_CRASH_CYCLES=2000 BECKET_POWER_CUTS=500 BECKET_STORE_KILLS=500 BECKET_ALL_MUTANTS=1 BECKET_EXAMPLES=2000
+THOROUGH_TESTS := $(addprefix tests/,peer/test_crash_cycles.py stores/sqlite/test_faults.py stores/sqlite/test_store.py \
+	conformance/test_mutants.py contract/test_agreement.py host/starting/test_manifest.py host/test_host_config.py)
 
 # An environment of its own: the tool that mutates code needs another pytest.
 prove: .venv-prove/.ready ## Runs the long proofs and writes docs/proof.md

@@ -33,6 +33,7 @@ from becket.stores.store import Clock, Store, StoreOpener, now_ms
 from becket.testing import check_persistent_store, check_store
 
 WAIT = 5.0
+KILLS = int(os.environ.get("BECKET_STORE_KILLS", "5"))  # `make prove` kills more programs
 
 
 @pytest.fixture
@@ -49,8 +50,7 @@ def contents(notes: Store, needle: str | None = None) -> list[str]:
 # -- the contract
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("open_store", [light, without_index])
+@pytest.mark.parametrize(("open_store", "seed"), [(light, 0), (without_index, 1)])
 def test_sqlite_store_passes_check_store(folder: Path, open_store: StoreOpener, seed: int) -> None:
     paths = (folder / str(number) for number in count())
 
@@ -61,10 +61,10 @@ def test_sqlite_store_passes_check_store(folder: Path, open_store: StoreOpener, 
 @pytest.mark.process
 @pytest.mark.timeout(120)
 def test_acknowledged_records_survive_reopening_and_kill(folder: Path) -> None:
-    toll = check_persistent_store(light, folder, kills=12)
+    toll = check_persistent_store(light, folder, kills=KILLS)
 
-    assert (toll.crashes, toll.lost) == (12, 0)
-    assert toll.acknowledged > 100
+    assert (toll.crashes, toll.lost) == (KILLS, 0)
+    assert toll.acknowledged > 8 * KILLS
 
 
 # -- many at once
