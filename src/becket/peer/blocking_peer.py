@@ -314,9 +314,11 @@ class BlockingPeer:
 
     def send_and_wait(self, send: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Sends a message, and waits only if sending returned something to wait for."""
-        waits = self._loop.call_locked(send, *arguments)
+        loop = self._loop
+        # A function that runs where its request arrived holds the lock.
+        waits = send(*arguments) if loop.owns_lock() else loop.call_locked(send, *arguments)
         if waits is not READY:
-            self._loop.run(cast("Coroutine[Any, Any, None]", waits))
+            loop.run(cast("Coroutine[Any, Any, None]", waits))
 
     def call_locked(self, function: Callable[..., T], *arguments: object) -> T:
         """Calls a function of the link under the link's lock."""

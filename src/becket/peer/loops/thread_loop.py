@@ -140,7 +140,7 @@ class ThreadLoop:
         lock: Any = RLock()
         self._lock = lock
         # As the conditions of the standard library use it: each is one step that no signal handler can interrupt.
-        self._owns_lock: Callable[[], bool] = lock._is_owned
+        self.owns_lock: Callable[[], bool] = lock._is_owned
         self._release_lock: Callable[[], None] = lock.release
         self._reacquire_lock: Callable[[tuple[int, int]], None] = lock._acquire_restore
         self._pump = 0  # the thread that polls
@@ -283,7 +283,7 @@ class ThreadLoop:
     @contextmanager
     def locked(self) -> Generator[None]:
         """Holds the lock, whether or not this thread holds it already."""
-        if self._owns_lock():
+        if self.owns_lock():
             yield
         else:
             with self._lock:
@@ -294,7 +294,7 @@ class ThreadLoop:
 
     def call_locked(self, function: Callable[..., T], *arguments: object) -> T:
         """Calls a function of the link with the lock held."""
-        if self._owns_lock():
+        if self.owns_lock():
             return function(*arguments)
         with self._lock:
             try:
@@ -313,7 +313,7 @@ class ThreadLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine of the link in this thread, pumping or parked while it waits."""
-        is_mine = self._owns_lock
+        is_mine = self.owns_lock
         if is_mine():
             return self._drive(coroutine)
         with self._lock:
@@ -515,7 +515,7 @@ class ThreadLoop:
         """Waits for the background thread and closes the loop's own resources. After `close`; may be called twice.
 
         Within the pump it cannot wait, as the pump holds the lock: the thread then closes the rest itself."""
-        is_inside = self._owns_lock()
+        is_inside = self.owns_lock()
         with self.locked():
             self._is_released = True
             if not self._pump:
