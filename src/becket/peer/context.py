@@ -112,7 +112,7 @@ class Context(BaseContext):
 
     def notify(self, method: str | Notification[Any], params: object = None) -> Coroutine[Any, Any, None]:
         """Sends a notification that belongs to this call and, if credit was negotiated, uses the caller's credit."""
-        if method.__class__ is not str and not isinstance(method, str):
+        if not isinstance(method, str):
             if method.params_to_json is not None:
                 params = method.params_to_json(params)
             method = method.name
