@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
-from tests.cli.commands import becket
+from tests.cli.commands import BECKET, becket
 from tests.conformance.mutants.mutants import program
 
 from becket.conformance import Role
@@ -15,6 +20,8 @@ from becket.conformance import Role
 CHOSEN = ("--case", "N-FR-00*", "--timeout", "20")
 CORRECT = ("--", *program("native", Role.EXTENSION, {}))
 BROKEN = ("--", *program("native", Role.EXTENSION, {"flags": ["no lower case"]}))
+
+PATIENCE = 60  # seconds
 
 pytestmark = pytest.mark.process
 
@@ -47,6 +54,7 @@ def test_a_known_failure_is_no_error_and_a_known_failure_that_passes_is(tmp_path
     mended = becket("conform", *CHOSEN, "--expect", str(known), *CORRECT)
 
     assert broken.returncode == 0
+    assert "(known)" in broken.stdout
     assert mended.returncode == 1
     assert "N-FR-004: passed, but is expected to fail" in mended.stderr
 
@@ -73,6 +81,62 @@ def test_a_case_whose_requirement_is_not_offered_never_counts_as_passed(tmp_path
 
     assert done.returncode == 1  # nothing was tested
     assert "0 pass, 0 tolerated, 0 fail, 7 not offered" in done.stderr
+
+
+def test_a_handshake_that_fails_is_shown_once_with_the_stderr_of_the_program() -> None:
+    done = becket("conform", "--family", "framing", "--", sys.executable, "-c", "raise SystemExit('no key')")
+
+    assert done.returncode == 1
+    assert done.stdout.count("the handshake failed") == 1
+    assert "24 cases: the handshake failed" in done.stdout
+    assert "stderr: no key" in done.stdout
+
+
+def test_a_tolerated_case_says_what_was_expected_instead() -> None:
+    without_versions = {"out": [['{"error": {"code": 1008}}', '{"error": {"data": "$absent"}}']]}
+
+    done = becket("conform", "--case", "N-HS-005", "--", *program("native", Role.EXTENSION, without_versions))
+
+    assert done.returncode == 0
+    assert "tolerated   N-HS-005" in done.stdout
+    assert "/error/data: is missing" in done.stdout
+
+
+def test_the_program_may_follow_the_options_without_dashes() -> None:
+    assert becket("conform", *CHOSEN, *CORRECT[1:]).returncode == 0
+
+
+def test_an_interrupt_ends_the_run_and_its_programs(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    silent = program("native", Role.EXTENSION, {"ignore": ['{"method": "becket.conform/no_such_method"}']})
+    command = f"echo $$ >> {starts}; exec {shlex.join(silent)}"
+    running = subprocess.Popen(
+        [*BECKET, "conform", "--case", "N-FR-001", "--timeout", "100", "--", "sh", "-c", command]
+    )
+
+    pids = wait_for_lines(starts, 2)  # what it offers, and the case, which now waits
+    running.send_signal(signal.SIGINT)
+
+    assert running.wait(PATIENCE) == 130
+    assert not any(is_running(int(pid)) for pid in pids)
+
+
+def wait_for_lines(path: Path, count: int) -> list[str]:
+    end = monotonic() + PATIENCE
+    while monotonic() < end:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        if len(lines) >= count:
+            return lines
+        sleep(0.05)
+    raise AssertionError(f"{path} has fewer than {count} lines")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_a_program_that_cannot_be_started_has_its_exit_code() -> None:

@@ -154,7 +154,7 @@ def find_program(words: tuple[str, ...], program: tuple[str, ...]) -> tuple[str,
     ctx = click.get_current_context()
     unknown = words[:1] if program or (words and words[0].startswith("-")) else ()
     if unknown:
-        raise click.UsageError(f"No such option: {unknown[0]}; the program to check follows `--`", ctx)
+        raise click.UsageError(f"No such option: {unknown[0]}; the program follows `--`", ctx)
     if not program and not words:
         raise click.UsageError("A program is missing after `--`, such as: ... -- python3 notes.py", ctx)
     return program or words

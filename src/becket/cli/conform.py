@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from becket._text import escape
-from becket.cli.check import CheckRequest
+from becket.cli.check import CheckRequest, find_program
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.options import FILE, FOLDER
 from becket.cli.support.output import console, json_option, print_json, print_line, print_message, print_table
@@ -30,7 +30,7 @@ from becket.conformance.report import (
     write_junit,
 )
 from becket.conformance.report_page import write_page
-from becket.conformance.runner import CaseResult, CaseVerdict, run_cases
+from becket.conformance.runner import HANDSHAKE_FAILED, CaseResult, CaseVerdict, run_cases
 from becket.conformance.script import Role
 
 __all__ = ["conform"]
@@ -38,7 +38,8 @@ __all__ = ["conform"]
 SHOWN: Final = (CaseVerdict.FAIL, CaseVerdict.TOLERATED)
 
 
-@click.command(cls=PassthroughCommand, needs_program=False)
+@click.command(cls=PassthroughCommand, needs_program=False, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
 @click.option(
     "--dialect", type=click.Choice(list_suites()), default="native", show_default=True, help="Dialect of the program."
 )
@@ -53,16 +54,17 @@ SHOWN: Final = (CaseVerdict.FAIL, CaseVerdict.TOLERATED)
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Timeout for each expected message.",
+    help="Timeout for each expected message; the first one has at least 10 s.",
 )
 @click.option("--expect", type=FILE, metavar="FILE", help="Known failures, one id on each line; others are errors.")
 @click.option("--junit", type=FILE, metavar="FILE", help="Also write the results to this file, as JUnit XML.")
 @click.option(
     "--report", "page", type=FILE, metavar="FILE", help="Also write the results to this file, as an HTML page."
 )
-@click.option("--verbose", "-v", is_flag=True, help="Show every case, and the conversation of each failure.")
+@click.option("--verbose", "-v", is_flag=True, help="Show every case, with the conversation unless it passed.")
 @json_option
 def conform(
+    words: tuple[str, ...],
     program: tuple[str, ...],
     dialect: str,
     is_host: bool,
@@ -102,8 +104,7 @@ def conform(
         raise click.UsageError(str(error)) from error
     if is_list:
         return list_cases(cases, as_json=as_json)
-    if not program:
-        raise click.UsageError("A program is missing after `--`, such as: ... -- python3 notes.py")
+    program = find_program(words, program)
     try:
         with progress_bar(len(cases), is_shown=not as_json) as advance:
             run_all = run_host if is_host else partial(run_extension, folder=folder)
@@ -202,25 +203,39 @@ def report(run: Run, expected: frozenset[str], *, verbose: bool, as_json: bool) 
         }
         print_json(document)
     else:
-        print_results(results, verbose=verbose)
+        print_families(results)
+        print_cases(results, expected, verbose=verbose)
         for id in difference.passes:
             print_message(f"{id}: passed, but is expected to fail: remove it from the file")
         print_message(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     return ExitCode.DONE if ok else ExitCode.FAILED
 
 
-def print_results(results: Sequence[CaseResult], *, verbose: bool) -> None:
-    """Prints a row for each family, and then the cases that did not pass."""
+def print_families(results: Sequence[CaseResult]) -> None:
+    """Prints a row with the counts of each family."""
     families = dict.fromkeys(result.case.family for result in results)
     rows: list[list[str]] = []
     for family in families:
         counts = count_verdicts(result for result in results if result.case.family == family)
         rows.append([family, *(str(count) if count else "" for count in counts.values())])
     print_table(["family", *CaseVerdict], rows)
+
+
+def print_cases(results: Sequence[CaseResult], expected: frozenset[str], *, verbose: bool) -> None:
+    """Prints the cases that did not pass, with `verbose` all of them; a handshake that failed is printed once."""
+    unopened = [result for result in results if result.reason.startswith(HANDSHAKE_FAILED)]
+    if unopened:
+        print_line(escape(f"{CaseVerdict.FAIL:<12}{len(unopened)} cases: {unopened[0].reason}"))
+        print_conversation(unopened[0])
     for result in results:
-        if verbose or result.verdict in SHOWN:
+        if result not in unopened and (verbose or result.verdict in SHOWN):
             reason = f": {result.reason}" if result.reason else ""
-            print_line(escape(f"{result.verdict:<12}{result.case.id}  {result.case.title}{reason}"))
-        if verbose and result.verdict is CaseVerdict.FAIL:
-            for line in format_entries(result.conversation):
-                print_line(f"    {line}")
+            known = " (known)" if result.verdict is CaseVerdict.FAIL and result.case.id in expected else ""
+            print_line(escape(f"{result.verdict:<12}{result.case.id}  {result.case.title}{known}{reason}"))
+            if verbose and result.verdict in SHOWN:
+                print_conversation(result)
+
+
+def print_conversation(result: CaseResult) -> None:
+    for line in format_entries(result.conversation):
+        print_line(f"    {line}")

@@ -44,7 +44,10 @@ ENDS_LINK: Final = (
     ExpectGone,
 )
 FAULTS: Final = (SendBody, SendBytes, SendSignal)
-HOST_START_TIMEOUT: Final = 20.0  # seconds; some hosts load a whole editor
+START_TIMEOUTS: Final = {  # seconds for the first message
+    Role.EXTENSION: 10.0,  # as hosts wait for the response to `initialize`
+    Role.HOST: 20.0,  # some hosts load a whole editor
+}
 
 
 class ConformanceCase(Struct, frozen=True, kw_only=True):
@@ -86,7 +89,7 @@ class RoleSetup(Struct, frozen=True, kw_only=True):
     files: Mapping[str, str] = {}
     """The folder of the extension that the suite plays for a host, in the format of the host's system."""
     start_timeout: float = 0.0
-    """Seconds for the first message, if that is longer than the others: a host has to start before it."""
+    """Seconds for the first message, if that is longer than for the others: the program has to start before it."""
 
 
 class Suite(Struct, frozen=True, kw_only=True):
@@ -161,7 +164,7 @@ def parse_setup(role: Role, table: Mapping[str, Any]) -> RoleSetup:
         offers=table.get("offers", {}),
         probes={name: parse_script(script, role) for name, script in table.get("probes", {}).items()},
         files=table.get("files", {}),
-        start_timeout=HOST_START_TIMEOUT if role is Role.HOST else 0.0,
+        start_timeout=START_TIMEOUTS[role],
     )
 
 

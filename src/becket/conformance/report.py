@@ -136,7 +136,7 @@ def add_junit_case(suite: Element, run: Run, result: CaseResult) -> None:
         case CaseVerdict.NOT_OFFERED:
             SubElement(tested, "skipped", message=escape(result.reason))
         case CaseVerdict.TOLERATED:
-            SubElement(tested, "system-out").text = "tolerated"
+            SubElement(tested, "system-out").text = escape(f"tolerated: {result.reason}")
         case CaseVerdict.PASS:
             pass
 

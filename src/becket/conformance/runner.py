@@ -20,11 +20,11 @@ from becket.conformance.session import GRACE_SHARE, CaseFailed, Session
 from becket.conformance.wire_codec import JsonWire, WireCodec
 from becket.contract.json_narrowing import is_array, is_object
 
-__all__ = ["CaseResult", "CaseVerdict", "Offers", "find_offers", "run_cases"]
+__all__ = ["HANDSHAKE_FAILED", "CaseResult", "CaseVerdict", "Offers", "find_offers", "run_cases"]
 
 WORKERS: Final = 6  # a case waits most of its time
+HANDSHAKE_FAILED: Final = "the handshake failed"
 STEP_TIMEOUT: Final = 5.0  # seconds for one expected message
-READY_TIMEOUT: Final = 10.0  # seconds for each message of the handshake, which includes the start of the program
 
 
 class CaseVerdict(StrEnum):
@@ -73,7 +73,7 @@ def run_cases(
 
     `variables` replace defaults of the suite's handshake, such as `plugin_id`. Without `offers` one process more finds
     out what the program offers. Cases that share a process run first, so that fewer are started. `on_result` is called
-    for each result as soon as it is there, from any thread.
+    for each result as soon as it is there, from any thread. An interrupt ends the cases that run.
 
     Raises:
         OSError: the program cannot be started.
@@ -90,10 +90,9 @@ def run_cases(
         queue.put(case)
     results: dict[str, CaseResult] = {}
 
-    def work() -> None:
-        worker = Worker(suite, setup, open_link, found, timeout)
+    def work(worker: Worker) -> None:
         try:
-            while True:
+            while not worker.is_stopped:
                 result = worker.run(queue.get_nowait())
                 results[result.case.id] = result
                 on_result(result)
@@ -102,9 +101,16 @@ def run_cases(
         finally:
             worker.end()
 
-    with ThreadPoolExecutor(max(1, min(workers, len(cases)))) as pool:
-        for running in [pool.submit(work) for _ in range(min(workers, len(cases)))]:
-            running.result()
+    crew = [Worker(suite, setup, open_link, found, timeout) for _ in range(max(1, min(workers, len(cases))))]
+    with ThreadPoolExecutor(len(crew)) as pool:
+        running = [pool.submit(work, worker) for worker in crew]
+        try:
+            for one in running:
+                one.result()
+        except BaseException:
+            for worker in crew:
+                worker.stop()
+            raise
     return [results[case.id] for case in cases]
 
 
@@ -118,11 +124,18 @@ class Worker:
         self._offers = offers
         self._timeout = timeout
         self._session: Session | None = None
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Kills the current process from another thread, so that its case ends; no other case is run."""
+        self.is_stopped = True
+        if (session := self._session) is not None:
+            session.kill()
 
     def run(self, case: ConformanceCase) -> CaseResult:
         """Runs one case and returns its result."""
         if case.is_ready and self._offers.problem:
-            reason = f"the handshake failed: {self._offers.problem}"
+            reason = f"{HANDSHAKE_FAILED}: {self._offers.problem}"
             return CaseResult(case, CaseVerdict.FAIL, reason, 0.0, self._offers.conversation)
         missing = [need for need in case.needs if need not in self._offers.names]
         if missing:
@@ -144,7 +157,7 @@ class Worker:
             session.variables.update(self._setup.variables)
             session.variables.update(case.variables)
             if case.is_ready and is_new:
-                session.run(self._setup.ready, max(self._timeout, READY_TIMEOUT))
+                session.run(self._setup.ready)
             elif not is_new:
                 conversation.note("the process has run another case before")
             session.run(case.steps)
@@ -155,7 +168,7 @@ class Worker:
         finally:
             if case.is_alone or not (is_finished and session.is_reusable):
                 self.end()
-        return (CaseVerdict.TOLERATED if session.is_tolerated else CaseVerdict.PASS), ""
+        return (CaseVerdict.TOLERATED if session.tolerated else CaseVerdict.PASS), session.tolerated
 
     def end(self) -> None:
         """Ends the current process."""
@@ -181,7 +194,7 @@ def find_offers(
     Raises:
         OSError: the program cannot be started.
     """
-    session = Session(open_link(), open_codec(suite), setup, max(timeout, READY_TIMEOUT))
+    session = Session(open_link(), open_codec(suite), setup, timeout)
     try:
         session.variables.update(setup.variables)
         session.run(setup.ready)

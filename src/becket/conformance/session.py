@@ -47,6 +47,7 @@ EXIT_POLL: Final = 0.02  # seconds
 GRACE_SHARE: Final = 0.1  # of a timeout: how much longer something is expected after a sign that it will not come
 CHUNK_PAUSE: Final = 0.005  # seconds between the chunks of a frame, so that a program reads each on its own
 REPEAT: Final = re.compile(rb"%repeat\((\d+),(.*?)\)%", re.DOTALL)
+LET: Final = re.compile(r'"\$let:[a-z_]+"')
 FRAME: Final = re.compile(rb"%frame\((.*?)\)%", re.DOTALL)
 
 
@@ -67,7 +68,8 @@ class Session:
     def __init__(self, link: ProgramLink, wire: WireCodec, setup: RoleSetup, timeout: float) -> None:
         self.variables: Variables = {}
         self.conversation = CaseConversation()
-        self.is_tolerated = False
+        self.tolerated = ""
+        """What the program did instead of what was expected, and is tolerated."""
         self._link = link
         self._wire = wire
         self._setup = setup
@@ -94,7 +96,7 @@ class Session:
     def begin(self, conversation: CaseConversation) -> None:
         """Begins a case on a link that may have been used before."""
         self.conversation = conversation
-        self.is_tolerated = False
+        self.tolerated = ""
         self._timeout = self._default_timeout
         self._inbox = [*self._held]
         self._received.clear()
@@ -117,6 +119,10 @@ class Session:
     def end(self) -> None:
         """Ends the link, kills the program and notes the end of its stderr."""
         self._link.kill()
+
+    def kill(self) -> None:
+        """Kills the program; what waits for it sees the end of the link."""
+        self._link.send_signal(signal.SIGKILL)
 
     def note_stderr(self) -> None:
         """Adds the end of the program's stderr to the conversation."""
@@ -217,9 +223,8 @@ class Session:
             end = self._shorten(end, step.tolerated)
             left = end - monotonic()
             if problem or self._problem or self._has_ended or left <= 0:
-                if self._tolerates(step.tolerated):
-                    return
-                raise CaseFailed(self._explain(step, problem, timeout))
+                self._fail_unless_tolerated(self._explain(step, problem, timeout), step.tolerated)
+                return
             self._read(left)
 
     def _shorten(self, end: float, tolerated: Sequence[ScriptStep]) -> float:
@@ -248,6 +253,12 @@ class Session:
                 return problem
         return ""
 
+    def _fail_unless_tolerated(self, reason: str, tolerated: Sequence[ScriptStep]) -> None:
+        """Raises CaseFailed, or records the reason if the program did something that is tolerated."""
+        if not self._tolerates(tolerated):
+            raise CaseFailed(reason)
+        self.tolerated = self.tolerated or reason
+
     def _tolerates(self, steps: Sequence[ScriptStep]) -> bool:
         for step in steps:
             match step:
@@ -264,12 +275,11 @@ class Session:
                 case _:
                     is_met = False
             if is_met:
-                self.is_tolerated = True
                 return True
         return False
 
     def _explain(self, step: ExpectMessage, problem: str, timeout: float) -> str:
-        expected = json.dumps(step.pattern, ensure_ascii=False)
+        expected = LET.sub('"$any"', json.dumps(step.pattern, ensure_ascii=False))
         if problem:
             return f"expected {expected}; {problem}"
         if self._problem:
@@ -283,25 +293,23 @@ class Session:
         while not self._has_ended and (left := end - monotonic()) > 0:
             self._read(left)
             end = self._shorten(end, tolerated)
-        if not self._has_ended and not self._tolerates(tolerated):
-            raise CaseFailed(f"the link is still open after {self._timeout:g} s")
+        if not self._has_ended:
+            self._fail_unless_tolerated(f"the link is still open after {self._timeout:g} s", tolerated)
 
     def _expect_silence(self, step: ExpectSilence) -> None:
         self._read_until(lambda: False, step.seconds)
-        for _, message in self._inbox:
-            if "method" not in message and not self._tolerates(step.tolerated):
-                raise CaseFailed(f"expected no response; got {self._wire.write(message)}")
+        for _, message in [*self._inbox]:
+            if "method" not in message:
+                self._fail_unless_tolerated(f"expected no response; got {self._wire.write(message)}", step.tolerated)
 
     def _expect_exit(self, step: ExpectExit) -> None:
         code = self._wait_exit(step.seconds)
         if code is not None:
             self.conversation.note(f"the program exited with {describe_code(code)}")
         if code is None or (step.codes and code not in step.codes):
-            if self._tolerates(step.tolerated):
-                return
             expected = f"with code {' or '.join(map(str, step.codes))}" if step.codes else "with any code"
             actual = f"still runs after {step.seconds:g} s" if code is None else f"exited with {describe_code(code)}"
-            raise CaseFailed(f"expected that the program exits {expected}; it {actual}")
+            self._fail_unless_tolerated(f"expected that the program exits {expected}; it {actual}", step.tolerated)
 
     def _wait_exit(self, seconds: float) -> int | None:
         end = monotonic() + seconds
@@ -335,8 +343,10 @@ class Session:
                 self.conversation.add(Sender.PROGRAM, received.text)
             if received.problem:
                 self.conversation.note(received.problem)
-                self.is_tolerated |= received.is_tolerated
-                self._problem = self._problem or ("" if received.is_tolerated else received.problem)
+                if received.is_tolerated:
+                    self.tolerated = self.tolerated or received.problem
+                else:
+                    self._problem = self._problem or received.problem
             if is_object(received.message) or is_array(received.message):
                 self._on_message(received.message)
 
