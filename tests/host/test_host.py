@@ -65,8 +65,8 @@ from becket.host.restart import RestartPolicy
 from becket.host.starting.becket_toml import FILE_NAME
 from becket.host.starting.consent import ConsentController
 from becket.host.starting.consent_request import ConsentRequest
+from becket.host.starting.folder_digest import digest_folder
 from becket.host.starting.grants_file import edit_grants, load_grants
-from becket.host.starting.snapshot import digest_folder
 from becket.host.supervision_policy import SupervisionPolicy
 from becket.limits import Limits
 from becket.methods.descriptors import Method

@@ -15,7 +15,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket.errors import BadFile
-from becket.host.starting.snapshot import digest_files, digest_folder
+from becket.host.starting.folder_digest import digest_files, digest_folder
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:

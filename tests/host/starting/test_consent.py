@@ -27,10 +27,10 @@ from becket.host.starting.candidate import Candidate, OperatorSettings
 from becket.host.starting.consent import ConsentController, ManagedExtension
 from becket.host.starting.consent_request import ConsentChanges, ConsentRequest, describe_request
 from becket.host.starting.discovery import discover_extensions
+from becket.host.starting.folder_digest import digest_folder
 from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.starting.launch import LaunchSettings, LaunchSpec
 from becket.host.starting.manifest import Environment
-from becket.host.starting.snapshot import digest_folder
 from becket.permissions.gate import MAX_PROMPTS
 from becket.permissions.grants import Grants
 

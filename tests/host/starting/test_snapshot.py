@@ -14,7 +14,8 @@ from tests.host.folders import as_nobody, open_folder, write_extension
 
 from becket.errors import BadFile
 from becket.host.starting import snapshot
-from becket.host.starting.snapshot import create_snapshot, digest_folder, find_snapshot, remove_snapshots
+from becket.host.starting.folder_digest import digest_folder
+from becket.host.starting.snapshot import create_snapshot, find_snapshot, remove_snapshots
 from becket.limits import Limits
 
 

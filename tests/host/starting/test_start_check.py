@@ -23,9 +23,9 @@ from becket.host.starting.candidate import Candidate
 from becket.host.starting.configuration import ResolvedConfig, resolve_config
 from becket.host.starting.discovery import discover_extensions
 from becket.host.starting.environment import list_variables
+from becket.host.starting.folder_digest import digest_folder
 from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.starting.manifest import Environment, Manifest
-from becket.host.starting.snapshot import digest_folder
 from becket.host.starting.start_check import (
     NeedsConsent,
     PreflightResult,

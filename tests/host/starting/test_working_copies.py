@@ -14,7 +14,8 @@ from tests.host.folders import as_nobody, open_folder, write_extension
 
 from becket.errors import BadFile
 from becket.host.starting import snapshot
-from becket.host.starting.snapshot import FolderSnapshot, create_snapshot, digest_folder
+from becket.host.starting.folder_digest import digest_folder
+from becket.host.starting.snapshot import FolderSnapshot, create_snapshot
 from becket.host.starting.working_copies import WorkingCopy, open_working_copy, remove_discarded, remove_working_copies
 
 HOLDER = """

@@ -29,12 +29,12 @@ from becket.host.starting.configuration import ResolvedConfig
 from becket.host.starting.consent_request import START, ConsentChanges, ConsentRequest, describe_request
 from becket.host.starting.env_program import find_env_variables
 from becket.host.starting.environment import ExtensionVariables, is_dangerous_name, list_variables
+from becket.host.starting.folder_digest import FolderDigest, digest_files, digest_folder
 from becket.host.starting.grants_file import GrantEntry
 from becket.host.starting.interpreters import find_code_from_cwd
 from becket.host.starting.manifest import Environment, Manifest, Requirements
 from becket.host.starting.paths import is_below
 from becket.host.starting.programs import NoSuchProgram, find_program, resolve_command
-from becket.host.starting.snapshot import FolderDigest, digest_files, digest_folder
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.permissions.grants import Grants
 from becket.permissions.names import PERMISSIONS, parse_permission

@@ -13,7 +13,8 @@ from collections.abc import Collection
 from typing import Final
 
 from becket._loggers import host_logger
-from becket.host.starting.snapshot import FolderSnapshot, clone_snapshot, remove_tree, writing
+from becket.conversion.files.reader import writing
+from becket.host.starting.snapshot import FolderSnapshot, clone_snapshot, remove_tree
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["WorkingCopy", "open_working_copy", "remove_discarded", "remove_working_copies"]
