@@ -1,4 +1,4 @@
-"""The rows of a store's tables, and their checksums. Pure.
+"""The rows of a store's tables, as they are written and read. Pure.
 
 A row whose checksum does not match raises `DamagedRow`. Text columns are read as bytes, since SQLite returns any
 bytes as text. An extension's row also has the sums of the checksums of its other rows, so that a missing row, or one
@@ -11,12 +11,12 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
 from becket.contract.memory import Record
+from becket.stores.sqlite.checksum import checksum
 from becket.stores.sqlite.mark import Reached
 from becket.stores.sqlite.schema import MAX_ID
 from becket.stores.store import Damage
@@ -28,7 +28,6 @@ __all__ = [
     "VALUE",
     "DamagedRow",
     "Share",
-    "checksum",
     "hint_at_damage",
     "measure",
     "parse_record",
@@ -52,7 +51,6 @@ def hint_at_damage(path: Path) -> str:
     return f"`{shlex.join(['becket', 'memory', 'verify', '--data', str(path.parent)])}` lists all damage"
 
 
-encode = msgspec.msgpack.Encoder().encode  # deterministic, whatever the version
 decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -68,11 +66,6 @@ class DamagedRow(Exception):
     def as_damage(self) -> Damage:
         """Returns the finding for `verify`."""
         return Damage(self.extension, self.what, self.problem)
-
-
-def checksum(fields: tuple[object, ...]) -> int:
-    """Returns the checksum of a row with these fields."""
-    return crc32(encode(fields))
 
 
 class Share(Struct):

@@ -16,6 +16,7 @@ from becket.contract.config import ConfigSaved
 from becket.contract.memory import Appended
 from becket.limits import Limits
 from becket.stores.quotas import NewRecord, check_config_quota, check_memory_quota, config_value_size
+from becket.stores.sqlite.checksum import checksum
 from becket.stores.sqlite.mark import Reached
 from becket.stores.sqlite.rows import (
     RECORD,
@@ -23,7 +24,6 @@ from becket.stores.sqlite.rows import (
     VALUE,
     DamagedRow,
     Share,
-    checksum,
     measure,
     parse_record,
     parse_share,

@@ -6,7 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from becket.stores.sqlite.rows import Share, checksum
+from becket.stores.sqlite.checksum import checksum
+from becket.stores.sqlite.rows import Share
 from becket.stores.sqlite.schema import MAX_ID, SCHEMA_VERSION, back_up, open_raw_connection, record_key, seal_schema
 
 __all__ = ["copy_path", "upgrade"]
