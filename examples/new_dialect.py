@@ -22,7 +22,7 @@ from becket.errors import HandshakeFailed
 from becket.framing import JsonLines
 from becket.jsonrpc.wire_format import WireFormat
 from becket.testing import check_dialect, connected
-from becket.testing.transcripts.file import parse_transcript
+from becket.testing.transcripts.file_format import parse_transcript
 
 # -- its words
 

@@ -12,7 +12,7 @@ from tests.cli.terminals import Terminal
 
 from becket.cli.support.exit_codes import ExitCode
 from becket.stores.sqlite import SqliteStore
-from becket.testing.transcripts.file import load_transcript
+from becket.testing.transcripts.file_format import load_transcript
 from becket.testing.transcripts.steps import read_steps
 
 pytestmark = pytest.mark.process

@@ -10,7 +10,7 @@ from tests.cli.commands import BECKET, HOSTED, becket, here, json_lines, printed
 from tests.cli.terminals import CTRL_C, Terminal
 
 from becket.cli.support.exit_codes import ExitCode
-from becket.testing.transcripts.file import load_transcript
+from becket.testing.transcripts.file_format import load_transcript
 
 pytestmark = pytest.mark.process
 

@@ -19,7 +19,7 @@ from becket.cli.support.exit_codes import ExitCode
 from becket.cli.support.screen import WIDE, fit_rows
 from becket.cli.support.status_table import HEADERS
 from becket.host.starting.grants_file import GrantEntry, load_grants
-from becket.testing.transcripts.file import ChildExited, FrameSent, LinkEnd, load_transcript
+from becket.testing.transcripts.file_format import ChildExited, FrameSent, LinkEnd, load_transcript
 
 pytestmark = pytest.mark.process
 

@@ -22,7 +22,7 @@ from becket.cli.support.output import print_long_table, print_table
 from becket.cli.trace import build_record_command
 from becket.host.host import Host
 from becket.host.starting.connect import connect_extension
-from becket.testing.transcripts.file import (
+from becket.testing.transcripts.file_format import (
     ChildExited,
     EndClosed,
     FrameSent,

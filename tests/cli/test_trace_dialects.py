@@ -12,7 +12,7 @@ from becket.adapters import cigen
 from becket.cli.support.exit_codes import ExitCode
 from becket.cli.trace import build_record_command
 from becket.host import connect_extension
-from becket.testing.transcripts.file import load_transcript
+from becket.testing.transcripts.file_format import load_transcript
 
 pytestmark = [pytest.mark.process, pytest.mark.anyio]
 

@@ -31,7 +31,7 @@ from becket.errors import StartFailed
 
 if TYPE_CHECKING:
     from becket.dialects import Dialect
-    from becket.testing.transcripts.file import Transcript
+    from becket.testing.transcripts.file_format import Transcript
     from becket.testing.transcripts.replay import Difference, Replay
     from becket.testing.transcripts.steps import StepKind, TranscriptStep
 
@@ -188,7 +188,7 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
 def read_file(file: Path, dialect: str | None, notes: set[str]) -> Iterator[TranscriptStep]:
     """Yields the steps of a transcript in constant memory; adds remarks about the file to `notes`."""
     from becket.testing.transcripts.decoder import TranscriptDecoder
-    from becket.testing.transcripts.file import TranscriptReader, bounded_lines
+    from becket.testing.transcripts.file_format import TranscriptReader, bounded_lines
     from becket.testing.transcripts.steps import read_steps
 
     with file.open("rb") as opened:
@@ -295,7 +295,7 @@ def replay(
     becket trace replay notes.jsonl -- python3 notes.py
     becket trace replay --ignore /result/thrown --ignore '/params/*' dice.jsonl -- node dice.js
     """
-    from becket.testing.transcripts.file import load_transcript
+    from becket.testing.transcripts.file_format import load_transcript
 
     for pointer in ignore:
         if not pointer.startswith("/"):

@@ -27,7 +27,7 @@ from becket.host.events import (
     ProblemFound,
 )
 from becket.host.extension import Extension, OpenCommand
-from becket.host.heartbeats import Heartbeats
+from becket.host.heartbeat_timer import Heartbeats
 from becket.host.hook_plan import Hooks, HookStatus
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics

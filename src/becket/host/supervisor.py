@@ -47,7 +47,7 @@ from becket.host.events import (
 )
 from becket.host.exit_cause import ExitCause, Intent, build_exit_event, text_of
 from becket.host.heartbeat import HeartbeatDecision, HeartbeatPolicy, Liveness
-from becket.host.heartbeats import Heartbeats
+from becket.host.heartbeat_timer import Heartbeats
 from becket.host.lifecycle import ON_START, ON_STOP, Drain, ExtensionState, Health, Lifecycle, RequestAction
 from becket.host.metrics import ExtensionMetrics, MetricsRecorder
 from becket.host.restart import GiveUp, RestartHistory, Stagger, decide_restart

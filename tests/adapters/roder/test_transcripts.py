@@ -11,7 +11,7 @@ import pytest
 
 from becket.adapters.roder import EventFilter, LoadedManifest, RoderManifest
 from becket.testing import check_dialect
-from becket.testing.transcripts.file import load_transcript
+from becket.testing.transcripts.file_format import load_transcript
 
 TRANSCRIPTS = sorted((Path(__file__).parents[2] / "transcripts" / "roder").glob("*.jsonl"))
 

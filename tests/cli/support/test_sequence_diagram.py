@@ -14,7 +14,7 @@ from becket.cli.support.sequence_diagram import (
     max_label_width,
     without_meta,
 )
-from becket.testing.transcripts.file import LinkEnd
+from becket.testing.transcripts.file_format import LinkEnd
 from becket.testing.transcripts.steps import StepKind, TranscriptStep
 
 HOST, CHILD = LinkEnd.HOST, LinkEnd.CHILD

@@ -27,7 +27,7 @@ from becket.methods.streams import EventReader, Stream
 from becket.peer.loops import asyncio_loop
 from becket.testing import check_dialect
 from becket.testing.transcripts import conformance
-from becket.testing.transcripts.file import Transcript, parse_transcript
+from becket.testing.transcripts.file_format import Transcript, parse_transcript
 
 pytestmark = pytest.mark.loops
 

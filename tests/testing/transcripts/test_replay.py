@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from becket.testing.transcripts.file import ChildExited, EndClosed, FrameSent, LinkEnd, StrayBytes, TranscriptEntry
+from becket.testing.transcripts.file_format import (
+    ChildExited,
+    EndClosed,
+    FrameSent,
+    LinkEnd,
+    StrayBytes,
+    TranscriptEntry,
+)
 from becket.testing.transcripts.replay import Difference, Replay, find_differences
 
 HOST, CHILD = LinkEnd.HOST, LinkEnd.CHILD

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from becket.testing.transcripts.file import ChildExited, EndClosed, FrameSent, LinkEnd, StrayBytes, TranscriptEntry
+from becket.testing.transcripts.file_format import (
+    ChildExited,
+    EndClosed,
+    FrameSent,
+    LinkEnd,
+    StrayBytes,
+    TranscriptEntry,
+)
 from becket.testing.transcripts.steps import StepKind, TranscriptStep, read_steps
 
 HOST, CHILD = LinkEnd.HOST, LinkEnd.CHILD

@@ -27,7 +27,8 @@ from becket.limits import DEFAULT_LIMITS, MIB
 from becket.peer.transport.child_process import explain_start_error, find_executable
 from becket.peer.transport.exit_watch import watch_exit
 from becket.stores.store import now_ms
-from becket.testing.transcripts.file import LinkEnd, TranscriptRecorder
+from becket.testing.transcripts.file_format import LinkEnd
+from becket.testing.transcripts.recorder import TranscriptRecorder
 
 __all__ = ["exit_like", "open_recording", "relay"]
 

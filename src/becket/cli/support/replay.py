@@ -13,7 +13,7 @@ from becket.framing.framing import Framing, SkippedFrame
 from becket.peer.loops.async_loops import current_loop
 from becket.peer.transport.child_process import open_child
 from becket.peer.transport.child_transport import ChildTransport
-from becket.testing.transcripts.file import Transcript
+from becket.testing.transcripts.file_format import Transcript
 from becket.testing.transcripts.replay import Replay
 
 if TYPE_CHECKING:

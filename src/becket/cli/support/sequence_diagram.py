@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from becket._text import escape
 from becket.errors import JSON_ERRORS
-from becket.testing.transcripts.file import LinkEnd
+from becket.testing.transcripts.file_format import LinkEnd
 from becket.testing.transcripts.steps import StepKind, TranscriptStep
 
 __all__ = [

@@ -26,7 +26,7 @@ from becket.host.live_traffic import (
 from becket.limits import DEFAULT_LIMITS, MIB
 from becket.peer.peer import Peer
 from becket.testing.transcripts.decoder import TranscriptDecoder
-from becket.testing.transcripts.file import FrameSent, LinkEnd
+from becket.testing.transcripts.file_format import FrameSent, LinkEnd
 from becket.testing.transcripts.steps import StepKind, StepReader, TranscriptStep
 
 __all__ = ["follow_host"]

@@ -13,7 +13,7 @@ from typing import Any
 from becket.dialects import Dialect, find_dialect
 from becket.testing.transcripts.conformance import ExtraDecoder, RecordedSession
 from becket.testing.transcripts.extension_conformance import ExtensionConformanceRun
-from becket.testing.transcripts.file import LinkEnd, Transcript, load_transcript
+from becket.testing.transcripts.file_format import LinkEnd, Transcript, load_transcript
 from becket.testing.transcripts.host_conformance import HostConformanceRun
 
 __all__ = ["check_dialect"]

@@ -31,7 +31,7 @@ from becket.peer.loops.async_loops import current_loop
 from becket.permissions.names import PERMISSIONS
 from becket.testing.pairs import MemoryTransport, memory_transports
 from becket.testing.transcripts.decoder import DecodedRequest, ReverseMapping, TranscriptDecoder
-from becket.testing.transcripts.file import (
+from becket.testing.transcripts.file_format import (
     ChildExited,
     EndClosed,
     FrameSent,

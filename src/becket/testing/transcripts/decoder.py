@@ -23,7 +23,7 @@ from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.messages import Failure, Message, Request, Success
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, ResultCollector, Stream
-from becket.testing.transcripts.file import LinkEnd
+from becket.testing.transcripts.file_format import LinkEnd
 
 if TYPE_CHECKING:
     from becket.jsonrpc.protocols import Codec

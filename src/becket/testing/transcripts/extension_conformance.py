@@ -27,7 +27,7 @@ from becket.testing.transcripts.conformance import (
     is_method_not_found,
 )
 from becket.testing.transcripts.decoder import DecodedRequest
-from becket.testing.transcripts.file import LinkEnd
+from becket.testing.transcripts.file_format import LinkEnd
 from becket.testing.transcripts.scripted_extension import (
     CallScript,
     CallScripts,

@@ -32,7 +32,7 @@ from becket.testing.transcripts.conformance import (
     is_method_not_found,
 )
 from becket.testing.transcripts.decoder import DecodedRequest
-from becket.testing.transcripts.file import FrameSent, LinkEnd
+from becket.testing.transcripts.file_format import FrameSent, LinkEnd
 
 __all__ = ["HostConformanceRun"]
 

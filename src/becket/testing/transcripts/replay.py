@@ -19,7 +19,7 @@ from becket.jsonrpc.codec import normalize_id
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.jsonrpc.messages import Batch, Failure, Message, NotificationMessage, Request, Success
 from becket.testing.transcripts.decoder import TranscriptDecoder
-from becket.testing.transcripts.file import EndClosed, FrameSent, LinkEnd, TranscriptEntry
+from becket.testing.transcripts.file_format import EndClosed, FrameSent, LinkEnd, TranscriptEntry
 
 __all__ = ["IGNORED_POINTERS", "Difference", "Replay", "find_differences"]
 

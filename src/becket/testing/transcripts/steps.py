@@ -15,7 +15,14 @@ from msgspec.structs import replace
 from becket.jsonrpc.codec import JsonCodec, normalize_id
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import Batch, Failure, Invalid, Malformed, Message, NotificationMessage, Request, Success
-from becket.testing.transcripts.file import ChildExited, EndClosed, FrameSent, LinkEnd, StrayBytes, TranscriptEntry
+from becket.testing.transcripts.file_format import (
+    ChildExited,
+    EndClosed,
+    FrameSent,
+    LinkEnd,
+    StrayBytes,
+    TranscriptEntry,
+)
 
 __all__ = ["Decode", "StepKind", "StepReader", "TranscriptStep", "read_steps"]
 

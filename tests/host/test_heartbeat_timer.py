@@ -11,7 +11,7 @@ from tests.peer.scripted import settled
 from becket import Peer
 from becket.errors import ConnectionLost, NotSupported
 from becket.host.heartbeat import HeartbeatDecision, HeartbeatPolicy, Liveness
-from becket.host.heartbeats import Heartbeats
+from becket.host.heartbeat_timer import Heartbeats
 from becket.peer.loops.async_loops import current_loop
 from becket.testing import memory_pair
 

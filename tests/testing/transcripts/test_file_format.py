@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from becket.errors import BadFile
 from becket.limits import Limits
-from becket.testing.transcripts.file import (
+from becket.testing.transcripts.file_format import (
     FRAMINGS,
     ChildExited,
     EndClosed,
@@ -18,12 +18,12 @@ from becket.testing.transcripts.file import (
     StrayBytes,
     Transcript,
     TranscriptEntry,
-    TranscriptRecorder,
     encode_entry,
     encode_head,
     load_transcript,
     parse_transcript,
 )
+from becket.testing.transcripts.recorder import TranscriptRecorder
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}'
 RESPONSE = b'{"jsonrpc":"2.0","id":1,"result":3}'

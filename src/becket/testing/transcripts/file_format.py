@@ -1,4 +1,4 @@
-"""Transcript files: entries, JSON Lines format, and the recorder that writes them.
+"""The format of transcript files, which `becket trace` writes: JSON Lines, one for each entry.
 
 The first line is the head: `{"transcript":1,"framing":"content-length","command":["notes"]}`. Every other line is an
 event, with its time in seconds from the start:
@@ -12,13 +12,13 @@ written as `text`; one that is not UTF-8 as `base64`. `"stray":true` marks bytes
 Transcripts written by hand for `check_dialect` may have more: `ours` lists the ends that becket can replace, `given`
 what the ends know before the first message, and `means` the outcome of a request for its caller.
 
-Pure: bytes and times are arguments. Recording a process is the command line's.
+Pure: bytes and times are arguments. `recorder` turns the bytes of a connection into entries.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from becket.errors import JSON_ERRORS, BadFile, FrameTooLarge
+from becket.errors import JSON_ERRORS, BadFile
 from becket.framing.content_length import ContentLength
-from becket.framing.detect import detect_framing
-from becket.framing.framing import Framing, FramingFactory, Outline, SkippedFrame
+from becket.framing.framing import Framing, FramingFactory
 from becket.framing.json_lines import JsonLines
 from becket.framing.length_prefixed import LengthPrefixed
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -50,7 +49,6 @@ __all__ = [
     "Transcript",
     "TranscriptEntry",
     "TranscriptReader",
-    "TranscriptRecorder",
     "bounded_lines",
     "encode_entry",
     "encode_head",
@@ -61,7 +59,6 @@ __all__ = [
 VERSION = 1
 MAX_CONTAINERS = 500  # objects and arrays in a frame that is written as JSON: every JSON parser handles this many
 LONGEST_LINE = 64 * 1024 * 1024  # bytes: the largest frame of any dialect in base64, and half as much again
-MAX_DETECT_BYTES = 64 * 1024  # bytes without a recognised framing, after which the default is assumed
 
 FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
     {"content-length": ContentLength, "json-lines": JsonLines, "length-prefixed": LengthPrefixed}
@@ -69,13 +66,6 @@ FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
 """Framings by their names in transcripts."""
 
 LENIENT_CONTENT_LENGTH = partial(ContentLength, strict=False)  # as synaps hosts read it and synaps extensions write it
-LENIENT_FRAMINGS: Mapping[str, Callable[[Limits], ContentLength | JsonLines | LengthPrefixed]] = MappingProxyType(
-    {
-        "content-length": partial(LENIENT_CONTENT_LENGTH, skip_stray=True),
-        "json-lines": partial(JsonLines, skip_stray=True),
-        "length-prefixed": LengthPrefixed,
-    }
-)
 FRAMING_NAMES = {ContentLength: "content-length", JsonLines: "json-lines", LengthPrefixed: "length-prefixed"}
 FRAMING_TYPES = {name: framing for framing, name in FRAMING_NAMES.items()}
 
@@ -377,105 +367,3 @@ def parse_entry(line: bytes) -> TranscriptEntry:
 
 
 # -- recording
-
-
-class TranscriptRecorder:
-    """Converts the bytes of a connection to the lines of a transcript. Detects the framing by itself.
-
-    What it cannot decode is recorded as stray, and it never raises: recording must not disturb the connection."""
-
-    def __init__(
-        self, command: Sequence[str] = (), *, started_ms: int | None = None, limits: Limits = DEFAULT_LIMITS
-    ) -> None:
-        self.framing: str | None = None
-        self._command = tuple(command)
-        self._started_ms = started_ms
-        self._limits = limits
-        self._framings: dict[LinkEnd, Framing] = {}
-        self._held: dict[LinkEnd, tuple[float, bytes]] = {}
-
-    def feed(self, at: float, to: LinkEnd, chunk: bytes) -> bytes:
-        """Returns the lines for the entries that these bytes complete."""
-        if self.framing is not None:
-            return self._feed(at, to, chunk)
-        since, before = self._held.get(to, (at, b""))
-        self._held[to] = since, before + chunk
-        self.framing = recognise(before + chunk)
-        return b"" if self.framing is None else self._start_recording()
-
-    def close(self, at: float, to: LinkEnd) -> bytes:
-        """Returns the lines for the end of one direction: an incomplete frame is stray."""
-        lines = self._assume_default_framing()
-        problem = self._framings[to].end() if to in self._framings else None
-        if problem is not None and self._framings[to].error is None:
-            lines += encode_entry(StrayBytes(at, to, f"({problem})".encode()))
-        return lines + encode_entry(EndClosed(at, to))
-
-    def end(self, at: float, exit_code: int) -> bytes:
-        """Returns the lines for the exit of the child."""
-        return self._assume_default_framing() + encode_entry(ChildExited(at, exit_code))
-
-    def _assume_default_framing(self) -> bytes:
-        if self.framing is not None:
-            return b""
-        self.framing = "content-length"
-        return self._start_recording()
-
-    def _start_recording(self) -> bytes:
-        assert self.framing is not None
-        self._framings = {side: self._open_way(self.framing) for side in LinkEnd}
-        head = encode_head(self.framing, self._command, started_ms=self._started_ms)
-        held = sorted((at, to, data) for to, (at, data) in self._held.items())
-        self._held.clear()
-        return head + b"".join(self._feed(at, to, data) for at, to, data in held)
-
-    def _open_way(self, name: str) -> Framing:
-        framing = LENIENT_FRAMINGS[name](self._limits)
-        framing.scan_oversize(PassedOver)
-        return framing
-
-    def _feed(self, at: float, to: LinkEnd, chunk: bytes) -> bytes:
-        framing = self._framings[to]
-        broken = framing.error
-        if broken is not None:  # the framing has failed for good, but the peer may go on sending
-            return encode_entry(StrayBytes(at, to, chunk))
-        lines = [encode_entry(self._read(at, to, found)) for found in framing.feed(chunk)]
-        if framing.error is not None:
-            lines.append(encode_entry(StrayBytes(at, to, f"({framing.error})".encode())))
-        return b"".join(lines)
-
-    def _read(self, at: float, to: LinkEnd, found: bytes | bytearray | SkippedFrame) -> TranscriptEntry:
-        if not isinstance(found, SkippedFrame):
-            return FrameSent(at, to, bytes(found))
-        is_oversize = isinstance(found.error, FrameTooLarge)
-        first = (
-            b"" if is_oversize else getattr(self._framings[to], "stray", b"")
-        )  # the line itself, where it was a line
-        return StrayBytes(at, to, first or f"({found.error})".encode())
-
-
-class PassedOver:
-    """Skips a frame above the limit as if it were a response, so that recording goes on after it."""
-
-    is_readable = True
-    is_response = True
-
-    def feed(self, chunk: bytes | bytearray) -> None:
-        """Records nothing."""
-
-    def end(self) -> Outline:
-        return Outline(None, is_response=True)
-
-
-def recognise(start: bytes) -> str | None:
-    """Returns the framing of a connection that begins like this; None while it is undecided.
-
-    Unlike `detect_framing` it does not take text printed by a program for the beginning of a header."""
-    chosen = detect_framing(start)
-    if chosen is None or (chosen is ContentLength and not starts_header(start) and len(start) <= MAX_DETECT_BYTES):
-        return None
-    return FRAMING_NAMES[chosen]
-
-
-def starts_header(start: bytes) -> bool:
-    return start.lstrip()[: len(b"content-")].lower() == b"content-"
