@@ -6,7 +6,7 @@ more, commit a value, or close the editor. Drawing the rows is the host's.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -25,6 +25,7 @@ __all__ = [
     "EditorCommit",
     "EditorCommitted",
     "EditorKey",
+    "EditorKind",
     "EditorOpen",
     "EditorOpened",
     "EditorRender",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 EDITOR_TIMEOUT = 5.0  # a person has pressed a key and looks at the screen
+
+EditorKind = Literal["text", "cycler", "picker", "custom"]
+"""How a value is edited, as manifests declare it; the requests here are those of a `custom` editor."""
 
 
 # -- requests of the host

@@ -11,6 +11,8 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from becket.contract.settings import EditorKind
+
 __all__ = [
     "Plugin",
     "PluginCategory",
@@ -104,7 +106,7 @@ class PluginField(Struct, frozen=True):
 
     key: str
     label: str
-    editor: Literal["text", "cycler", "picker", "custom"] = "text"
+    editor: EditorKind = "text"
     options: tuple[str, ...] = ()
     default: Any = None
     help: str | None = None

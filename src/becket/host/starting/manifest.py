@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from becket.contract.handshake import DeclaredCapability
 from becket.contract.hooks import HookKind, HookMatch
+from becket.contract.settings import EditorKind
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.limits import Limits
 
@@ -207,7 +208,7 @@ class SettingsField(ManifestTable, frozen=True, kw_only=True):
 
     key: ConfigKey
     label: NonBlankText
-    editor: Literal["text", "cycler", "picker", "custom"] = "text"
+    editor: EditorKind = "text"
     options: tuple[str, ...] = ()
     help: str = ""
     numeric: bool = False
