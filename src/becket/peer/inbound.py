@@ -48,7 +48,8 @@ from becket.methods.dispatch import (
 from becket.methods.registry import Handler, Registry
 from becket.peer.context import Context
 from becket.peer.deferred import Deferred
-from becket.peer.outbound import CURRENT_REQUEST, READY, CurrentRequest, wait_drained
+from becket.peer.nested_calls import CURRENT_REQUEST, CurrentRequest
+from becket.peer.outbound import READY, wait_drained
 from becket.peer.permission_prompt import Admission, AskCallback, PermissionChecker
 from becket.peer.transport.fd import wake
 

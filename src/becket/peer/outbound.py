@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence, Set as AbstractSet
-from contextvars import ContextVar
 from functools import partial
 from itertools import repeat
 from math import inf
@@ -15,12 +14,20 @@ from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
 from becket.dialects.dialect import META_KEY, META_PREFIX
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
-from becket.jsonrpc.calls import CLOSED, NULL_FUTURE, OPEN, InboundRequest, OutboundCall
+from becket.jsonrpc.calls import CLOSED, NULL_FUTURE, OPEN, OutboundCall
 from becket.jsonrpc.codec import FIRST_MEMBER
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.peer.event_routing import CallSubscription, EventHandler
+from becket.peer.nested_calls import (
+    CURRENT_REQUEST,
+    CurrentRequest,
+    current_request,
+    inherit_chain,
+    inherit_deadline,
+    latest_deadline,
+)
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
@@ -29,24 +36,7 @@ if TYPE_CHECKING:
     from becket.peer.protocols import LoopFuture
     from becket.peer.streams import CallStream, Overflow
 
-__all__ = ["CURRENT_REQUEST", "READY", "BatchCall", "BatchNotify", "CurrentRequest", "Outbound", "wait_drained"]
-
-
-class CurrentRequest(Struct, frozen=True):
-    """The request that the running handler serves, and its link."""
-
-    request: InboundRequest
-    link: Any
-
-
-CURRENT_REQUEST: ContextVar[CurrentRequest | None] = ContextVar("becket_serving", default=None)
-"""Set in the task or worker of a handler: a call made there belongs to that request, at any depth."""
-
-
-def current_request() -> CurrentRequest | None:
-    """Returns the request that a call made here belongs to. A task may outlive the request whose handler started it."""
-    current = CURRENT_REQUEST.get()
-    return None if current is None or current.request.state is CLOSED else current
+__all__ = ["READY", "BatchCall", "BatchNotify", "Outbound", "wait_drained"]
 
 
 class Unset:
@@ -197,22 +187,9 @@ class Outbound:
         if current is not None and current.request.state is CLOSED:
             current = None  # a task may outlive the request whose handler started it
         if current is not None:
-            self._inherit_chain(call, current)
-            if current.request.deadline < call.deadline:
-                call.deadline = current.request.deadline
-                call.timeout = max(0.0, call.deadline - self.link.time())
+            inherit_chain(call, current, self.link)
+            inherit_deadline(call, current, self.link)
         return self._encode_meta(call.timeout, current, None) if self.link.features else None
-
-    def _inherit_chain(self, call: OutboundCall, current: CurrentRequest) -> None:
-        """Records the gates of those on whose behalf a call is made, from the nearest to the first."""
-        if current.link.gate is not None:
-            call.chain = (current.link.gate, *current.request.chain)
-            self.link.is_for_others = True
-
-    def latest_deadline(self) -> float:
-        """Returns the latest deadline of a call made here: that of the request that it belongs to."""
-        current = current_request()
-        return inf if current is None else current.request.deadline
 
     async def open_call(
         self,
@@ -232,7 +209,7 @@ class Outbound:
         encoded = None if params is None else encode_json(params)
         current = current_request()
         if current is not None:
-            self._inherit_chain(call, current)
+            inherit_chain(call, current, self.link)
         token = None
         if link.features:
             meta = self._encode_meta(until - link.time(), current, credit)
@@ -337,7 +314,7 @@ class Outbound:
         if is_async or link.loop.is_reentrant:  # where a plain function may wait, the next event must not overtake it
             return await self._call_and_await_events(method, params, timeout, decode, handlers, progress)
         waiter = link.loop.create_future()
-        call = OutboundCall(method, waiter, min(link.loop.time() + timeout, self.latest_deadline()), timeout)
+        call = OutboundCall(method, waiter, min(link.loop.time() + timeout, latest_deadline()), timeout)
         failures: list[Exception] = []
 
         def release() -> None:

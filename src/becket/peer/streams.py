@@ -35,6 +35,7 @@ from becket.jsonrpc.calls import NULL_FUTURE, OutboundCall
 from becket.methods.dispatch import HANDLER_ERRORS, log_internal_error
 from becket.methods.streams import Cancellation, CancelReason, EventReader, ResultCollector
 from becket.peer.event_routing import JSON_NULL, CallSubscription, EventHandler
+from becket.peer.nested_calls import latest_deadline
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class CallStream(Generic[E, R]):
         link = self._link
         self._last_event = link.loop.time()
         self._opened = self._last_event
-        self._until = min(self._opened + self._timeout, self._outbound.latest_deadline())
+        self._until = min(self._opened + self._timeout, latest_deadline())
         call = self._call = OutboundCall(self._method, self, stream=self)
         call.deadline = self.renew_deadline()
         call.timeout = min(self._timeout, self._idle)

@@ -7,7 +7,7 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 from becket.limits import DEFAULT_LIMITS
-from becket.peer.outbound import CURRENT_REQUEST
+from becket.peer.nested_calls import CURRENT_REQUEST
 from becket.peer.transport.rate import Charge, charge_nothing
 
 if TYPE_CHECKING:
