@@ -110,7 +110,7 @@ class Context(BaseContext):
     @overload
     def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
 
-    def notify(self, method: str | Notification[Any], params: object = None) -> Coroutine[Any, Any, None]:
+    def notify(self, method: Any, params: object = None) -> Coroutine[Any, Any, None]:
         """Sends a notification that belongs to this call and, if credit was negotiated, uses the caller's credit."""
         if not isinstance(method, str):
             if method.params_to_json is not None:
