@@ -60,7 +60,7 @@ def tell_time(city: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": f"It is {hours:02}:{minutes:02} in {city}."}]}
 
 
-def respond(message: Any) -> dict[str, Any] | None:
+def respond(message: dict[str, Any] | list[Any] | str | float | None) -> dict[str, Any] | None:
     """Returns the response to a message; notifications and responses have none."""
     if not isinstance(message, dict) or isinstance(message.get("id"), bool | list | dict):
         return {"id": None, "error": {"code": -32600, "message": "not a request"}}
