@@ -35,7 +35,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # What another Python can break: tasks, processes, annotations, imports. The rest is the same code on the same data.
 VERSIONED := $(addprefix tests/,blocking extension methods peer test_import_cost.py conversion/test_decode.py)
 
-TYPED := $(wildcard src examples tests/typing)
+TYPED := $(wildcard src examples tests/typing tools)
 # Pure code has no excuse for a line or a branch that no test reaches.
 PURE_OF_HOST := breaker diagnostics events heartbeat lifecycle restart tools \
 	$(addprefix starting/,configuration discovery environment grants_file manifest programs start_check start_order \

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
@@ -22,7 +22,8 @@ class PackageMetadata(MetadataHookInterface):
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Sets the text of the README, and the addresses that exist."""
-        repository, documentation = self.config["repository"], self.config["documentation"]
+        settings = cast("dict[str, str]", self.config)  # pyright: ignore[reportUnknownMemberType] of hatchling
+        repository, documentation = settings["repository"], settings["documentation"]
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         text = publish_readme(readme, repository, metadata["version"])
         metadata["readme"] = {"content-type": "text/markdown", "text": text}

@@ -66,7 +66,7 @@ def metadata_problems(metadata: str, version: str) -> Iterator[str]:
         yield f"metadata: the version is {headers['Version']}, not {version}"
     if headers["Description-Content-Type"] != "text/markdown":
         yield "metadata: the README is not marked as Markdown"
-    for link in find_links(headers.get_payload()):
+    for link in find_links(str(headers.get_payload())):
         if is_relative(link):
             yield f"README.md: the link `{link}` leads nowhere on PyPI"
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Final, cast
 
-from jsonschema import Draft202012Validator
 from msgspec import NODEFAULT, inspect
 from tools.sdk.types import ENTRIES, FORMS, MEMBERS, Entry, Json, reference
 
 from becket.json_schema.files import load_schema
+from becket.json_schema.validator import compile_schema
 
 __all__ = ["FILE", "build_bundle", "describe", "pick", "render_bundle"]
 
@@ -41,9 +41,9 @@ def build_bundle() -> Json:
         "properties": {entry.name: reference(entry.name) for entry in ENTRIES},
         "$defs": {entry.name: build_definition(entry) for entry in ENTRIES},
     }
-    for name, definition in bundle["$defs"].items():
+    for definition in bundle["$defs"].values():
         move_texts_of_untyped_members(definition)
-        drop_tolerated_examples(bundle, name, definition)
+    drop_tolerated_examples(bundle)
     return bundle
 
 
@@ -95,20 +95,19 @@ def build_struct(entry: Entry, source: Json) -> Json:
         required.add(info.tag_field)
     for field in info.fields:
         name = field.encode_name
-        part = source.get("properties", {}).get(name)
-        part = part if isinstance(part, dict) else {}  # `true`: any value
-        if (shape := MEMBERS.get((entry.name, name))) is None:
+        member: Json | bool | None = source.get("properties", {}).get(name)
+        part = member if isinstance(member, dict) else {}  # `true`: any value
+        if (form := MEMBERS.get((entry.name, name))) is None:
             is_omitted = entry.type.__struct_config__.omit_defaults and not field.required
             type = without_null(field.type) if is_omitted else field.type
-            shape = build_member(type, part, entry.family)
-        properties[name] = {**pick(part, "description"), **shape, **pick(part, "maxItems")}
+            form = build_member(type, part, entry.family)
+        properties[name] = {**pick(part, "description"), **form, **pick(part, "maxItems")}
         if field.required:
             required.add(name)
         if name not in required:
             properties[name] |= build_default(field)
-    shape = {"type": "object", "required": [name for name in properties if name in required], "properties": properties}
-    if not shape["required"]:
-        del shape["required"]
+    named = [name for name in properties if name in required]
+    shape: Json = {"type": "object", **({"required": named} if named else {}), "properties": properties}
     if info.forbid_unknown_fields and source.get("additionalProperties") is False:
         shape["additionalProperties"] = False
     return shape
@@ -116,19 +115,20 @@ def build_struct(entry: Entry, source: Json) -> Json:
 
 def build_default(field: inspect.Field) -> Json:
     """Returns the default of a member, if it is a value and not null."""
-    value = field.default
+    value: Any = field.default
     if field.default_factory is not NODEFAULT:
         value = field.default_factory()
     if value is NODEFAULT or value is None or value == "":
         return {}
+    if value == ():
+        return {"default": []}
     value = value.value if isinstance(value, Enum) else value
-    value = list(value) if isinstance(value, tuple) else value
     return {"default": value} if isinstance(value, bool | int | str | list | dict) else {}
 
 
 def build_member(type: inspect.Type, part: Json, family: str) -> Json:
     """Returns the shape of a member: its Python type, with the bounds and the string types of the family's file."""
-    for choice in part.get("anyOf", part.get("oneOf", ())):
+    for choice in part.get("anyOf") or part.get("oneOf") or ():
         part = choice if "$ref" in choice else part
     named = find_named(part, family)
     if named is not None and (named.type is None or isinstance(named.type, UnionType)):
@@ -220,12 +220,13 @@ def move_texts_of_untyped_members(definition: Json) -> None:
             definition["description"] += f" `{name}`: {member.pop('description')}"
 
 
-def drop_tolerated_examples(bundle: Json, name: str, definition: Json) -> None:
+def drop_tolerated_examples(bundle: Json) -> None:
     """Drops the examples of forms that a host tolerates and the bundle does not have."""
-    validator = Draft202012Validator({**reference(name), "$defs": bundle["$defs"]})
-    examples = [example for example in definition.pop("examples", ()) if validator.is_valid(example)]
-    if examples:
-        definition["examples"] = examples
+    validator = compile_schema(bundle, trusted=True)  # its root has a member for each definition
+    for name, definition in bundle["$defs"].items():
+        examples = [it for it in definition.pop("examples", ()) if not validator.find_problems({name: it})]
+        if examples:
+            definition["examples"] = examples
 
 
 def pick(source: Any, *keys: str) -> Json:

@@ -5,7 +5,7 @@ The order of types is that of the bundle, the order of methods that of the catal
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -35,6 +35,7 @@ __all__ = [
     "TaggedUnion",
     "TypeDefinition",
     "TypeUse",
+    "is_stream",
     "load_model",
 ]
 
@@ -299,8 +300,13 @@ def name_of(schema: Json) -> str:
 NAMES: Final = {entry.type: entry.name for entry in ENTRIES if entry.type is not None}
 
 
+def is_stream(method: Method[Any, Any]) -> TypeGuard[Stream[Any, Any, Any]]:
+    """Returns whether a method has events."""
+    return isinstance(method, Stream)
+
+
 def read_method(method: Method[Any, Any]) -> ContractMethod:
-    stream = method if isinstance(method, Stream) else None
+    stream = method if is_stream(method) else None
     return ContractMethod(
         name=method.name,
         doc=method.summary,

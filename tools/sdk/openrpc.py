@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.sdk.bundle import build_bundle
+from tools.sdk.model import is_stream
 from tools.sdk.types import ENTRIES, Json
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import PROTOCOL_VERSION
 from becket.contract.hooks import HOOKS
+from becket.contract.json_narrowing import is_array, is_object
 from becket.errors import ERROR_CODES, Meaning
 from becket.methods.descriptors import Method, Notification
-from becket.methods.streams import Stream
 
 __all__ = ["FILE", "OWN_ERRORS", "build_document", "render_document"]
 
@@ -72,17 +73,17 @@ def render_document() -> str:
 
 def relocate(part: Any) -> Any:
     """Returns a copy whose references lead to the components of the document."""
-    if isinstance(part, dict):
+    if is_object(part):
         moved = {key: relocate(value) for key, value in part.items()}
         if isinstance(moved.get("$ref"), str):
             moved["$ref"] = moved["$ref"].replace("#/$defs/", "#/components/schemas/")
         return moved
-    return [relocate(value) for value in part] if isinstance(part, list) else part
+    return [relocate(value) for value in part] if is_array(part) else part
 
 
 def build_method(method: Method[Any, Any], definitions: Json) -> Json:
     made = {"name": method.name, **build_received(method, definitions), "x-timeout": method.timeout}
-    if isinstance(method, Stream):
+    if is_stream(method):
         params = {each.name: each.params for each in NOTIFICATIONS}
         made["x-idle-timeout"] = method.idle_timeout
         made["x-events"] = [{"name": name, **reference_to(NAMES[params[name]])} for name in method.events]
@@ -128,7 +129,7 @@ def build_params(message: Method[Any, Any] | Notification[Any], definitions: Jso
         return []
     name = NAMES[message.params]
     cases = [choice["$ref"].rpartition("/")[2] for choice in definitions[name].get("oneOf", ())] or [name]
-    required = set.intersection(*(set(definitions[case].get("required", ())) for case in cases))
+    required = set[str].intersection(*(set[str](definitions[case].get("required", ())) for case in cases))
     owners = {member: case for case in reversed(cases) for member in definitions[case]["properties"]}
     members = [member for case in cases for member in definitions[case]["properties"] if owners[member] == case]
     params = [
@@ -143,7 +144,7 @@ def build_params(message: Method[Any, Any] | Notification[Any], definitions: Jso
 
 
 def build_examples(message: Method[Any, Any] | Notification[Any], definitions: Json) -> list[Json]:
-    examples = [{}] if message.params is None else definitions[NAMES[message.params]]["examples"]
+    examples: list[Json] = [{}] if message.params is None else definitions[NAMES[message.params]]["examples"]
     return [
         {"name": f"example {number}", "params": [{"name": name, "value": value} for name, value in example.items()]}
         for number, example in enumerate(examples, 1)

@@ -116,7 +116,7 @@ class Method(Generic[P_contra, R_co]):
         self.result: Any = None if result is NoneType else result
         self.requires = requires
         self.timeout = timeout
-        self.direction = direction
+        self.direction: Direction = direction
         self.summary = summary
 
     def __repr__(self) -> str:
@@ -159,7 +159,7 @@ class Notification(Generic[P_contra]):
         self.params_to_json = get_to_json(params)
         self.decode_params: ParamsDecoder | None = None  # built when the first handler is registered
         self.requires = requires
-        self.direction = direction
+        self.direction: Direction = direction
         self.summary = summary
 
     def __repr__(self) -> str:
