@@ -30,6 +30,8 @@ JAVA = EXAMPLES / "other_languages" / "java"
 TRANSFORMER = EXAMPLES / "dialects" / "morphir" / "transformer"
 MCP_SERVERS = ROOT / ".node_cache" / "node_modules" / "@modelcontextprotocol"
 LANGUAGE_SERVERS = ROOT / ".venv-lsp" / "bin"
+MCP_KIT = ROOT / ".venv-mcp" / "bin"
+CLIENTS = ROOT / "tests" / "conformance" / "clients"
 KITS = ROOT / "sdk"
 CONFORM = "examples/conformance/extension.py"
 HOST = "examples/conformance/host.py"
@@ -163,6 +165,18 @@ PROGRAMS = [
     Program(CORE, python(CORE, "{child}"), "cigen", Role.HOST),
     Program(MCP_CLIENT, python(MCP_CLIENT, "{child}"), "mcp", Role.HOST),
     Program(LANGUAGE_CLIENT, python(LANGUAGE_CLIENT, "{child}"), "lsp", Role.HOST),
+    Program(
+        "the official client of MCP",
+        (str(MCP_KIT / "python"), str(CLIENTS / "official_mcp.py"), "{child}"),
+        "mcp",
+        Role.HOST,
+    ),
+    Program(
+        "the client of pygls",
+        (str(LANGUAGE_SERVERS / "python"), str(CLIENTS / "pygls_client.py"), "{child}"),
+        "lsp",
+        Role.HOST,
+    ),
 ]
 
 

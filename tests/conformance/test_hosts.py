@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from tests.adapters.mcp.servers import KIT, needs_kit
 
 from becket.adapters.roder.manifest import manifest_checksum
 from becket.conformance import CaseVerdict, HostLink, Role, list_suites, load_suite, run_cases, select_cases
@@ -19,6 +20,7 @@ from becket.conformance.host_link import fill_command, write_folder
 from becket.host.starting.discovery import discover_extensions
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "conformance"
+CLIENTS = Path(__file__).parent / "clients"
 FOREIGN = [dialect for dialect in list_suites() if dialect != "native"]
 LEAST = {"mcp": 10}  # of the others 5
 PATIENCE = 60.0  # seconds for one message on a loaded machine
@@ -74,6 +76,21 @@ def test_a_host_of_extensions_responds_to_the_requests_of_an_mcp_server() -> Non
     ids = ("MCPH-LC-009", "MCPH-RQ-001", "MCPH-RQ-003", "MCPH-TL-009")
 
     assert failures_of("mcp", ("host.py", "--dialect", "mcp", "{child}"), ids) == {}
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@needs_kit
+def test_the_official_client_of_mcp_passes_the_cases_that_share_a_process() -> None:
+    suite = load_suite("mcp")
+    cases = [case for case in select_cases(suite.cases, Role.HOST) if not case.is_alone]
+    command = [str(KIT), str(CLIENTS / "official_mcp.py"), "{child}"]
+
+    results = run_cases(
+        suite, cases, lambda: HostLink(command, suite.setups[Role.HOST].files), timeout=PATIENCE, workers=1
+    )
+
+    assert {one.case.id: one.reason for one in results if one.verdict is not CaseVerdict.PASS} == {}
 
 
 # -- the folders

@@ -129,6 +129,9 @@ class SmallHost(SmallServer):
                     os._exit(9)
                 self._on_body(body)
         except LinkEnded:
+            if DEFECTS.has("responds to a bad header"):
+                self.write({"id": None, "error": {"code": -32700, "message": "a bad header"}})
+                return
             self._kill()
         if not DEFECTS.has("ignores the end of the output"):
             self._has_ended.set()
