@@ -92,7 +92,7 @@ def test_a_handshake_that_fails_is_shown_once_with_the_stderr_of_the_program() -
     assert "stderr: no key" in done.stdout
 
 
-def test_a_tolerated_case_says_what_was_expected_instead() -> None:
+def test_a_tolerated_case_reports_what_was_expected_instead() -> None:
     without_versions = {"out": [['{"error": {"code": 1008}}', '{"error": {"data": "$absent"}}']]}
 
     done = becket("conform", "--case", "N-HS-005", "--", *program("native", Role.EXTENSION, without_versions))
