@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["LANGUAGES", "PYTHON", "ProjectLanguage", "build_language_files", "kit_folder"]
+__all__ = ["LANGUAGES", "PYTHON", "ProjectLanguage", "build_language_files", "find_project_files", "kit_folder"]
 
 PYTHON: Final = "python"
 TEMPLATE: Final = "template"
@@ -72,21 +72,29 @@ def kit_folder(language: str) -> Path:
     return (shipped if shipped.is_dir() else here.parents[4] / "sdk") / language
 
 
-def build_language_files(language: str, names: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files of a project: its template, with `{{id}}` and the other names filled in, and its kit."""
+def find_project_files(language: str) -> dict[str, Path]:
+    """Returns the files that make a project, by their names in it. The wheel has these of a kit, and no others."""
     chosen, kit = LANGUAGES[language], kit_folder(language)
     template, root = kit / TEMPLATE, kit / chosen.root
+    files: dict[str, Path] = {}
+    for path in sorted(each for each in template.rglob("*") if each.is_file()):
+        place = path.relative_to(template)
+        files[place.with_name(HIDDEN.get(place.name, place.name)).as_posix()] = path
+    dropped = {path for pattern in chosen.without for path in root.glob(pattern)}
+    for path in sorted({path for pattern in chosen.files for path in root.glob(pattern)} - dropped):
+        files[f"{KIT_FOLDER}/{path.relative_to(root).as_posix()}"] = path
+    return files
+
+
+def build_language_files(language: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Returns the files of a project: its template, with `{{id}}` and the other names filled in, and its kit."""
 
     def fill(text: str) -> str:
         return PLACEHOLDER.sub(lambda found: names[found[1]], text)
 
     files: dict[str, str] = {}
-    for path in sorted(each for each in template.rglob("*") if each.is_file()):
-        place = path.relative_to(template)
-        name = place.with_name(HIDDEN.get(place.name, place.name)).as_posix()
-        files[fill(name)] = fill(path.read_text(encoding="utf-8"))
-    dropped = {path for pattern in chosen.without for path in root.glob(pattern)}
-    for path in sorted({path for pattern in chosen.files for path in root.glob(pattern)} - dropped):
-        if path.is_file():
-            files[f"{KIT_FOLDER}/{path.relative_to(root).as_posix()}"] = path.read_text(encoding="utf-8")
+    for name, path in find_project_files(language).items():
+        text = path.read_text(encoding="utf-8")
+        is_of_kit = name.startswith(f"{KIT_FOLDER}/")
+        files[fill(name)] = text if is_of_kit else fill(text)
     return files
