@@ -282,9 +282,9 @@ def writes_before_it_reads(size: str = "1000000") -> None:
 
 
 @program
-def floods_stdout() -> None:
+def floods_stdout(at_once: str = "500") -> None:
     """Sends `tick` without end and never reads."""
-    notes = frame({"method": "tick", "params": {"n": 0}}) * 500
+    notes = frame({"method": "tick", "params": {"n": 0}}) * int(at_once)
     while True:
         os.write(1, notes)
 
@@ -415,7 +415,7 @@ def leaves_a_grandchild_that_floods() -> None:
 def floods_all() -> None:
     """Sends `tick` on stdout without end, while its own child fills stderr."""
     if os.fork():
-        floods_stdout()
+        floods_stdout("50")  # less than PIPE_BUF bytes: a longer write can be cut in two by a frame of its parent
     while True:
         os.write(2, b"a" * CHUNK)
 
