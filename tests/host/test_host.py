@@ -55,7 +55,7 @@ from becket.host.events import (
     PermissionRevoked,
     ProblemFound,
 )
-from becket.host.extensions import ExtensionSet
+from becket.host.extension_set import ExtensionSet
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
 from becket.host.host_config import ExtensionConfig

@@ -9,10 +9,10 @@ from becket._text import escape
 from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HOOKS
 from becket.dialects import find_dialect
-from becket.host.connection import ExtensionConnection
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.events import EventBus, ExtensionStateChanged, ExtensionToolsChanged
 from becket.host.extension import Extension
+from becket.host.extension_connection import ExtensionConnection
 from becket.host.hook_plan import HookDeclaration, Hooks, narrow_hooks
 from becket.host.lifecycle import ExtensionState
 from becket.host.providers import ProviderRegistry

@@ -59,7 +59,7 @@ from becket.contract.settings import (
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, format_tool_result
 from becket.dialects.handshake import HandshakeResult
 from becket.errors import BecketError, CallTimeout, ConnectionLost, NotRunning, NotSupported, PermissionDenied
-from becket.host.connection import ExtensionConnection
+from becket.host.extension_connection import ExtensionConnection
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.providers import build_call_record, resolve_model
 from becket.host.serving.audited_gate import record_event

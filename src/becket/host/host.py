@@ -35,7 +35,6 @@ from becket.contract.tools import format_tool_result
 from becket.dialects import find_dialect
 from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
 from becket.host.command_lines import command_lines_of
-from becket.host.connection import ExtensionConnection
 from becket.host.data_dir import DataDir, default_data_dir
 from becket.host.declarations import Declarations, has_hooks, naming_of, priorities_of
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
@@ -46,7 +45,8 @@ from becket.host.events import (
     ProblemFound,
 )
 from becket.host.extension import Extension
-from becket.host.extensions import ExtensionSet, ExtensionStatus
+from becket.host.extension_connection import ExtensionConnection
+from becket.host.extension_set import ExtensionSet, ExtensionStatus
 from becket.host.hook_plan import Hooks, order_hooks
 from becket.host.hooks import HookVerdict, run_hooks
 from becket.host.host_config import HostConfig, apply_extension_configs

@@ -11,7 +11,7 @@ from becket.conversion.suggestions import did_you_mean
 from becket.dialects import DIALECTS
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.command_lines import CommandLines
-from becket.host.extensions import WatchMode
+from becket.host.extension_set import WatchMode
 from becket.host.hook_plan import HookSettings
 from becket.host.hooks import ConfirmHook
 from becket.host.host_config import ExtensionConfig

@@ -27,7 +27,6 @@ from becket.errors import (
     StartFailed,
 )
 from becket.host.breaker import Breaker, BreakerState, Ticket, classify_error
-from becket.host.connection import ExtensionConnection
 from becket.host.diagnostics import without_id
 from becket.host.events import (
     EventBus,
@@ -46,6 +45,7 @@ from becket.host.events import (
     HostStalled,
 )
 from becket.host.exit_cause import ExitCause, Intent, build_exit_event, text_of
+from becket.host.extension_connection import ExtensionConnection
 from becket.host.heartbeat import HeartbeatDecision, HeartbeatPolicy, Liveness
 from becket.host.heartbeat_timer import Heartbeats
 from becket.host.lifecycle import ON_START, ON_STOP, Drain, ExtensionState, Health, Lifecycle, RequestAction

@@ -20,7 +20,7 @@ from becket.contract.handshake import Capabilities
 from becket.contract.providers import Message, ProviderResult
 from becket.dialects.mapping import WireRequest
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
-from becket.host.connection import ExtensionConnection
+from becket.host.extension_connection import ExtensionConnection
 from becket.host.serving.tool_inputs import compile_inputs
 from becket.host.slices import Slices
 from becket.host.starting.candidate import Candidate

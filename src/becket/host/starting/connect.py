@@ -24,8 +24,8 @@ from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext
 from becket.dialects.mapping import LinkState
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
-from becket.host.connection import ExtensionConnection, SingleConnection
 from becket.host.extension import Extension
+from becket.host.extension_connection import ExtensionConnection, SingleConnection
 from becket.host.logs import ExtensionLog
 from becket.host.redaction import redact_command
 from becket.host.serving.audited_gate import AuditedGate, AuditSink, record_event

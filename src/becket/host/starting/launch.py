@@ -21,9 +21,9 @@ from becket.dialects import DIALECTS, find_dialect
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext, HostDefaults
 from becket.errors import ExtensionRefused
 from becket.host.breaker import BreakerPolicy
-from becket.host.connection import ExtensionConnection
 from becket.host.data_dir import DataDir
 from becket.host.events import EventBus
+from becket.host.extension_connection import ExtensionConnection
 from becket.host.logs import LogEventPublisher
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.serving.audited_gate import AuditSink

@@ -14,7 +14,7 @@ from becket.contract.memory import MEMORY_APPEND
 from becket.contract.tools import TOOL_CALL
 from becket.dialects.mapping import LinkState
 from becket.errors import BecketError, RemoteError
-from becket.host.connection import ExtensionConnection
+from becket.host.extension_connection import ExtensionConnection
 from becket.host.serving.client import ContractClient, MappedStream
 from becket.host.starting.connect import ExtensionOptions, connect_extension_over
 from becket.jsonrpc.messages import Failure, NotificationMessage, Request, Success

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
-from becket.host.connection import ExtensionConnection
 from becket.host.diagnostics import REFUSAL_SEVERITIES, Diagnostic, ProblemCode, Severity, without_id
 from becket.host.events import (
     EventBus,
@@ -27,6 +26,7 @@ from becket.host.events import (
     ProblemFound,
 )
 from becket.host.extension import Extension, OpenCommand
+from becket.host.extension_connection import ExtensionConnection
 from becket.host.heartbeat_timer import Heartbeats
 from becket.host.hook_plan import Hooks, HookStatus
 from becket.host.lifecycle import ExtensionState, Health
