@@ -14,7 +14,7 @@ from becket.host.events import EventBus, ExtensionStateChanged, ExtensionToolsCh
 from becket.host.extension import Extension
 from becket.host.extension_connection import ExtensionConnection
 from becket.host.hook_plan import HookDeclaration, Hooks, narrow_hooks
-from becket.host.lifecycle import ExtensionState
+from becket.host.lifecycle import INACTIVE_STATES, ExtensionState
 from becket.host.providers import ProviderRegistry
 from becket.host.starting.candidate import Candidate, build_diagnostic
 from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, ToolNaming, ToolRegistry
@@ -23,7 +23,6 @@ __all__ = ["Declarations", "has_hooks", "naming_of", "priorities_of"]
 
 HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
 MOST_SHOWN: Final = 64  # characters of an id that an extension reports
-INACTIVE_STATES: Final = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
 
 
 class Declarations:

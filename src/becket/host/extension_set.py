@@ -29,7 +29,7 @@ from becket.host.extension import Extension, OpenCommand
 from becket.host.extension_connection import ExtensionConnection
 from becket.host.heartbeat_timer import Heartbeats
 from becket.host.hook_plan import Hooks, HookStatus
-from becket.host.lifecycle import ExtensionState, Health
+from becket.host.lifecycle import RUNNING_STATES, ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics
 from becket.host.redaction import redact_command
 from becket.host.restart import Stagger
@@ -48,7 +48,6 @@ __all__ = ["ExtensionSet", "ExtensionStatus", "WatchMode"]
 
 LOOK_AT_IT: Final = "look at it with `becket doctor`"
 GRANTS_POLL_INTERVAL: Final = 0.25  # seconds between two checks of the grants file
-RUNNING_STATES: Final = (ExtensionState.READY, ExtensionState.DEGRADED)
 
 WatchMode = Literal["report", "reload"]
 

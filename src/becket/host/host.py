@@ -51,7 +51,7 @@ from becket.host.hook_plan import Hooks, order_hooks
 from becket.host.hooks import HookVerdict, run_hooks
 from becket.host.host_config import HostConfig, apply_extension_configs
 from becket.host.host_options import HostKeywords, OptionValues
-from becket.host.lifecycle import ExtensionState
+from becket.host.lifecycle import RUNNING_STATES
 from becket.host.persistence import Persistence, open_persistence
 from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
 from becket.host.serving.audited_gate import record_event
@@ -766,7 +766,7 @@ class Host:
 
     def __repr__(self) -> str:
         statuses = [self[id].state for id in self]
-        running = sum(state in (ExtensionState.READY, ExtensionState.DEGRADED) for state in statuses)
+        running = sum(state in RUNNING_STATES for state in statuses)
         return f"<Host {self.name}: {running} of {len(statuses)} extensions run>"
 
     ask_hooks = RenamedMember("run_hooks")

@@ -17,9 +17,12 @@ from msgspec.structs import replace
 from becket.errors import LocalProtocolError
 
 __all__ = [
+    "INACTIVE_STATES",
     "ON_EXIT",
     "ON_START",
     "ON_STOP",
+    "RUNNING_STATES",
+    "STARTING_STATES",
     "TRANSITIONS",
     "Drain",
     "ExitAction",
@@ -44,6 +47,10 @@ class ExtensionState(StrEnum):
     FAILED = "failed"  # no process, until it is started again
     DISABLED = "disabled"  # it must not start
 
+
+RUNNING_STATES: Final = (ExtensionState.READY, ExtensionState.DEGRADED)
+STARTING_STATES: Final = (ExtensionState.SPAWNING, ExtensionState.RESTARTING)
+INACTIVE_STATES: Final = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
 
 TRANSITIONS: Final[Mapping[ExtensionState, Mapping[ExtensionState, str]]] = MappingProxyType(
     {

@@ -48,7 +48,18 @@ from becket.host.exit_cause import ExitCause, Intent, build_exit_event, text_of
 from becket.host.extension_connection import ExtensionConnection
 from becket.host.heartbeat import HeartbeatDecision, HeartbeatPolicy, Liveness
 from becket.host.heartbeat_timer import Heartbeats
-from becket.host.lifecycle import ON_START, ON_STOP, Drain, ExtensionState, Health, Lifecycle, RequestAction
+from becket.host.lifecycle import (
+    INACTIVE_STATES,
+    ON_START,
+    ON_STOP,
+    RUNNING_STATES,
+    STARTING_STATES,
+    Drain,
+    ExtensionState,
+    Health,
+    Lifecycle,
+    RequestAction,
+)
 from becket.host.metrics import ExtensionMetrics, MetricsRecorder
 from becket.host.restart import GiveUp, RestartHistory, Stagger, decide_restart
 from becket.host.supervision_policy import SupervisionPolicy
@@ -62,9 +73,6 @@ __all__ = ["Supervisor"]
 T = TypeVar("T")
 
 READY_TIMEOUT = 60.0  # seconds for a call that waits until its extension runs
-RUNNING_STATES = (ExtensionState.READY, ExtensionState.DEGRADED)
-STARTING_STATES = (ExtensionState.SPAWNING, ExtensionState.RESTARTING)
-INACTIVE_STATES = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
 
 
 class Supervisor:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from becket.host.diagnostics import Diagnostic, without_id
 from becket.host.host import ExtensionStatus
-from becket.host.lifecycle import ExtensionState
+from becket.host.lifecycle import RUNNING_STATES, ExtensionState
 
 __all__ = ["COLOURS", "HEADERS", "build_problem_objects", "build_status_objects", "build_status_rows", "is_up"]
 
@@ -38,7 +38,7 @@ COLOURS: Final = {
 
 def is_up(status: ExtensionStatus) -> bool:
     """Returns whether an extension runs."""
-    return status.state in (ExtensionState.READY, ExtensionState.DEGRADED)
+    return status.state in RUNNING_STATES
 
 
 def build_status_rows(statuses: Iterable[ExtensionStatus]) -> list[Sequence[str]]:
