@@ -37,7 +37,8 @@ class PassthroughCommand(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Returns the words of the usage line after the command's name."""
-        return [*super().collect_usage_pieces(ctx), "-- CMD..." if self.needs_program else "[-- CMD...]"]
+        pieces = [piece for piece in super().collect_usage_pieces(ctx) if piece]  # an argument may have no name
+        return [*pieces, "-- CMD..." if self.needs_program else "[-- CMD...]"]
 
 
 def wants_help(ctx: click.Context, words: list[str]) -> bool:
