@@ -92,6 +92,18 @@ def test_junit_has_a_suite_for_each_family_and_skips_what_is_not_offered() -> No
     assert len(root.findall(".//failure")) == 2
 
 
+def test_junit_skips_known_failures_and_fails_those_that_pass() -> None:
+    root = build_junit(run_of(8), frozenset({"N-FR-002", "N-FR-004"}))  # one fails, one passes
+
+    def names(kind: str) -> set[str]:
+        return {case.attrib["name"].partition(":")[0] for case in root.iter("testcase") if case.find(kind) is not None}
+
+    assert names("skipped") == {"N-FR-002", "N-FR-003", "N-FR-007"}
+    assert names("failure") == {"N-FR-004", "N-FR-006"}
+    assert sum(int(suite.attrib["failures"]) for suite in root) == 2
+    assert sum(int(suite.attrib["skipped"]) for suite in root) == 3
+
+
 def test_the_page_holds_all_text_as_data_and_none_as_markup() -> None:
     page = build_page(run_of(4))
 
