@@ -1,7 +1,7 @@
-"""A dialect of your own: `walkie`, which no program of this world speaks. All that it takes stands in this file.
+"""A dialect of your own in one file: `walkie`, a made-up protocol.
 
-Its messages are lines of JSON without a version, and an error is a text. A host begins with `over` and hears what the
-program can do; it asks for that with `do`, and ends with `out`.
+Its messages are lines of JSON without a version, and an error is a text. A host begins with `over`, whose response
+lists what the program can do; it calls that with `do`, and ends with `out`.
 """
 
 from __future__ import annotations

@@ -98,6 +98,7 @@ TEST_NAMES = {
     "settings": "particulars",
 }
 PRONOUNS = {"it", "its", "they", "them", "such", "so"}
+COMMENT_OR_DOCSTRING = re.compile(r'(?:^ *|  )# (.*)$|^ *"""([A-Z][^"\n]*)"""$', re.MULTILINE)
 OTHER_TEXT = {
     "cli/support/templates.py": "programs that greet people",
     "cli/support/check_cases.py": "the name of a case in JSON",
@@ -157,6 +158,11 @@ def prose(source: str) -> Iterator[tuple[str, int]]:
         if token.type in (tokenize.COMMENT, tokenize.STRING) or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
             for number, line in enumerate(token.string.splitlines(), token.start[0]):
                 yield line, number
+
+
+def comments_and_docstrings(source: str) -> list[str]:
+    """Returns comments and docstrings of one line, found by a pattern: strings may be data of tests."""
+    return [comment or docstring for comment, docstring in COMMENT_OR_DOCSTRING.findall(source)]
 
 
 def prose_problems(line: str) -> list[str]:
@@ -227,6 +233,18 @@ def test_tests_are_named_with_plain_sentences() -> None:
     assert problems == []
 
 
+@pytest.mark.parametrize("folder", ["tests", "examples", "benchmarks", "tools"])
+def test_comments_and_docstrings_outside_the_package_use_the_words_of_the_field(folder: str) -> None:
+    problems = [
+        f"{file.relative_to(TESTS.parent)}: {line}: {problem}"
+        for file in sorted((TESTS.parent / folder).rglob("*.py"))
+        for line in comments_and_docstrings(file.read_text(encoding="utf-8"))
+        for problem in prose_problems(line)
+    ]
+
+    assert problems == []
+
+
 def test_no_test_name_occurs_twice_in_a_module() -> None:
     counts = {file.relative_to(TESTS): Counter(names_of_tests(file)) for file in sorted(TESTS.rglob("*.py"))}
 
@@ -275,6 +293,12 @@ def test_the_check_finds_test_names_that_are_no_plain_sentences(name: str) -> No
 @pytest.mark.parametrize("line", ["# nobody waits", '"""Is told of it."""', 'f"{id}: somebody said no"'])
 def test_the_check_finds_personified_prose(line: str) -> None:
     assert prose_problems(line)
+
+
+def test_the_check_finds_comments_and_docstrings() -> None:
+    source = 'def f():\n    """One."""\n    x = "# no"  # Two.\n    # Three.\n'
+
+    assert comments_and_docstrings(source) == ["One.", "Two.", "Three."]
 
 
 def test_a_name_in_backticks_is_no_prose() -> None:

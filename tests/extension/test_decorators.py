@@ -181,13 +181,13 @@ def test_a_decorated_function_stays_what_it_was() -> None:
 
 def test_a_tool_is_described_by_the_decorator_or_by_its_docstring() -> None:
     class Notes(ExtensionServer):
-        @tool("Said here.")
+        @tool("Written here.")
         def first(self) -> None:
-            """Not said here."""
+            """Not written here."""
 
         @tool
         def second(self) -> None:
-            """Said in
+            """Written in
             two lines.
 
             And more.
@@ -198,8 +198,8 @@ def test_a_tool_is_described_by_the_decorator_or_by_its_docstring() -> None:
             """Has a name of its own."""
 
     assert [(it.name, it.description) for it in declared(Notes)] == [
-        ("first", "Said here."),
-        ("second", "Said in two lines."),
+        ("first", "Written here."),
+        ("second", "Written in two lines."),
         ("third-one", "Has a name of its own."),
     ]
 

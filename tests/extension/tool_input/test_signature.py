@@ -555,7 +555,7 @@ def test_the_docstring_describes_the_parameters() -> None:
             text: What to look for,
                 in any note.
             limit (int): How many at most.
-            tags: Not said here.
+            tags: Not written here.
 
         Returns:
             Something: else.
