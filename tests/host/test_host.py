@@ -753,17 +753,17 @@ async def test_a_refused_extension_is_approved_with_all_that_it_requests(
     folder = write_extension(root, "ask-a", program if permissions else program.replace("@tool", "#"), permissions)
     data = tmp_path / "data"
     with anyio.fail_after(60):
-        async with host_of(root, data=data, ask=lambda *_: False) as host:
+        async with host_of(root, grants={}, data=data, ask=lambda *_: False) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("ask-a")
             await host.grant("ask-a")
             assert (await host.ready("ask-a")).state is ExtensionState.READY
             await host.grant("ask-a")  # it holds all of it already
         assert load_grants(data / "grants.toml")["ask-a"].allow == tuple(permissions)
-        async with host_of(root, data=data, ask=lambda *_: False) as host:
+        async with host_of(root, grants={}, data=data, ask=lambda *_: False) as host:
             assert (await host.ready("ask-a")).state is ExtensionState.READY
         (folder / "main.py").write_text("raise SystemExit", encoding="utf-8")
-        async with host_of(root, data=data, ask=lambda *_: False) as host:
+        async with host_of(root, grants={}, data=data, ask=lambda *_: False) as host:
             with pytest.raises(ExtensionRefused, match="have changed"):
                 await host.ready("ask-a")
 
@@ -901,7 +901,7 @@ async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(
 async def test_memory_survives_the_end_of_a_host_and_its_death(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         for expected in ("1", "2"):
-            async with host_of(root, data=tmp_path / "data") as host:
+            async with host_of(root, grants={}, data=tmp_path / "data", ask=consent) as host:
                 notes = await host.ready("notes")
                 assert await notes.call_tool("keep", {"text": "milk"}) == expected
     assert (tmp_path / "data" / "audit.jsonl").stat().st_size > 0
@@ -953,7 +953,7 @@ async def test_a_crash_is_reported_and_the_handle_continues_with_the_next_copy(r
 @on_asyncio
 async def test_the_audit_records_how_often_an_extension_was_restarted(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
-        async with host_of(root, data=tmp_path / "data") as host:
+        async with host_of(root, grants={}, data=tmp_path / "data", ask=consent) as host:
             notes = await host.ready("notes")
             for _ in range(2):
                 with pytest.raises(PeerCrashed):
@@ -1224,12 +1224,11 @@ if __name__ == "__main__":
 async def test_calls_on_behalf_of_others_without_a_parent_are_recorded_or_refused(
     tmp_path: Path, is_required: bool
 ) -> None:
-    granted = {"deputy": ["memory.write", "tools.register"], "clerk": ["memory.write", "tools.register"]}
-    write_extension(tmp_path / "root", "deputy", DEPUTY, granted["deputy"])
-    write_extension(tmp_path / "root", "clerk", CLERK, granted["clerk"])
+    write_extension(tmp_path / "root", "deputy", DEPUTY, ["memory.write", "tools.register"])
+    write_extension(tmp_path / "root", "clerk", CLERK, ["memory.write", "tools.register"])
     methods = Registry()
     data = tmp_path / "data"
-    host = Host([tmp_path / "root"], grants=granted, methods=methods, data=data, require_parent=is_required)
+    host = Host([tmp_path / "root"], ask=consent, methods=methods, data=data, require_parent=is_required)
 
     @methods.handle("host/deputy")
     async def call_deputy(params: dict[str, str]) -> str:
@@ -1276,7 +1275,7 @@ async def test_an_untrusted_provider_is_not_called(root: Path, tmp_path: Path) -
     data.mkdir()
     (data / "trust.json").write_text('{"disabled":{"guard:local":{"disabled":true}}}', encoding="utf-8")
     with anyio.fail_after(60):
-        async with host_of(root, data=data) as host:
+        async with host_of(root, grants={}, data=data, ask=consent) as host:
             await host.ready("guard")
             with pytest.raises(ProviderDisabled):
                 await host.complete("guard:local:small", messages=[user("hi")])

@@ -48,9 +48,9 @@ Echo().run()
 async def hosting(folder: Path, *ids: str, **more: Any) -> AsyncGenerator[Host, None]:
     for id in ids:
         write_extension(folder / "extensions", id, ECHO.format(id=id), permissions=["tools.register"])
-    options: dict[str, Any] = {"data": folder / "state", "live_trace": True, **more}
-    grants = {id: ["tools.register"] for id in ids}
-    async with Host([folder / "extensions"], grants=grants, **options) as host:
+    # With consent they run from copies, where Python uses the compiled files of becket and of its own library.
+    options: dict[str, Any] = {"data": folder / "state", "live_trace": True, "ask": lambda *_: True, **more}
+    async with Host([folder / "extensions"], **options) as host:
         for id in ids:
             await host.ready(id)
         yield host

@@ -180,7 +180,7 @@ async def test_a_host_moves_secrets_out_of_an_older_store_and_gives_them_to_thei
 
     for expected, new in ((CANARY, f"new {CANARY}"), (f"new {CANARY}", "x")):
         with anyio.fail_after(60):
-            async with Host([tmp_path / "root"], data=data, grants={"notes": GRANTS}) as host:
+            async with Host([tmp_path / "root"], data=data, ask=lambda *_: True) as host:
                 notes = await host.ready("notes")
                 assert json.loads(await notes.call_tool("look")) == {"given": expected, "read": expected}
                 await notes.call_tool("change", {"token": new})
