@@ -8,7 +8,7 @@ resolved here: they may name classes that the module defines later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from msgspec import Struct
 
@@ -18,12 +18,16 @@ from becket.methods.descriptors import Method, Notification, check_method_name
 from becket.methods.registry import IS_ASYNC, IS_GENERATOR, describe_function
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Protocol
-
-    from becket.contract.hooks import HookEvent, HookKind, HookResult
-    from becket.contract.providers import Model, ProviderRequest, ProviderResult
-    from becket.extension.outputs import BlockingCommandOutput, BlockingProviderStream, CommandOutput, ProviderStream
+    from becket.contract.hooks import HookKind
+    from becket.contract.providers import Model
+    from becket.extension.decorator_types import (
+        CommandDecorator,
+        HookDecorator,
+        HookName,
+        MethodDecorator,
+        NotificationDecorator,
+        ProviderDecorator,
+    )
 
 __all__ = [
     "Declaration",
@@ -44,6 +48,8 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P")
+R = TypeVar("R")
 Json = Mapping[str, Any]
 
 DECLARATIONS_ATTRIBUTE = "__becket_declared__"
@@ -506,100 +512,3 @@ def declared_names(what: DeclaredItem) -> Iterator[tuple[str, str]]:
             yield "method", what.method if isinstance(what.method, str) else what.method.name
         case DeclaredHook():
             pass  # an event may have several hooks
-
-
-# -- for type checkers
-
-HookName = Literal[
-    "before_tool_call",
-    "after_tool_call",
-    "before_message",
-    "on_message_complete",
-    "on_compaction",
-    "on_session_start",
-    "on_session_end",
-]
-P = TypeVar("P")
-R = TypeVar("R")
-
-if TYPE_CHECKING:
-    S = TypeVar("S")
-    X = TypeVar("X")
-    AsyncResult = Coroutine[Any, Any, X]
-    Args = list[str]
-
-    class CommandDecorator(Protocol):
-        """Takes the function of a command and returns it."""
-
-        @overload
-        def __call__(
-            self, function: Callable[[S, Args, CommandOutput], AsyncResult[X]], /
-        ) -> Callable[[S, Args, CommandOutput], AsyncResult[X]]: ...
-        @overload
-        def __call__(
-            self, function: Callable[[S, Args, BlockingCommandOutput], X], /
-        ) -> Callable[[S, Args, BlockingCommandOutput], X]: ...
-        @overload
-        def __call__(self, function: Callable[[S, Args], X], /) -> Callable[[S, Args], X]: ...
-        @overload
-        def __call__(self, function: Callable[[S], X], /) -> Callable[[S], X]: ...
-
-    class ProviderDecorator(Protocol):
-        """Takes the function of a provider and returns it."""
-
-        @overload
-        def __call__(
-            self, function: Callable[[S, ProviderRequest, ProviderStream], AsyncResult[ProviderResult]], /
-        ) -> Callable[[S, ProviderRequest, ProviderStream], AsyncResult[ProviderResult]]: ...
-        @overload
-        def __call__(
-            self, function: Callable[[S, ProviderRequest, BlockingProviderStream], ProviderResult], /
-        ) -> Callable[[S, ProviderRequest, BlockingProviderStream], ProviderResult]: ...
-        @overload
-        def __call__(
-            self, function: Callable[[S, ProviderRequest], AsyncResult[ProviderResult]], /
-        ) -> Callable[[S, ProviderRequest], AsyncResult[ProviderResult]]: ...
-        @overload
-        def __call__(
-            self, function: Callable[[S, ProviderRequest], ProviderResult], /
-        ) -> Callable[[S, ProviderRequest], ProviderResult]: ...
-
-    class HookDecorator(Protocol):
-        """Takes the function of a hook and returns it."""
-
-        @overload
-        def __call__(
-            self, function: Callable[[S, HookEvent], AsyncResult[HookResult | None]], /
-        ) -> Callable[[S, HookEvent], AsyncResult[HookResult | None]]: ...
-        @overload
-        def __call__(
-            self, function: Callable[[S, HookEvent], HookResult | None], /
-        ) -> Callable[[S, HookEvent], HookResult | None]: ...
-
-    class MethodDecorator(Protocol[P, R]):
-        """Takes the function of a method of the author's own and returns it."""
-
-        @overload
-        def __call__(
-            self, function: Callable[[S, P, Any], AsyncResult[R]], /
-        ) -> Callable[[S, P, Any], AsyncResult[R]]: ...
-        @overload
-        def __call__(self, function: Callable[[S, P, Any], R], /) -> Callable[[S, P, Any], R]: ...
-        @overload
-        def __call__(self, function: Callable[[S, P], AsyncResult[R]], /) -> Callable[[S, P], AsyncResult[R]]: ...
-        @overload
-        def __call__(self, function: Callable[[S, P], R], /) -> Callable[[S, P], R]: ...
-        @overload
-        def __call__(self, function: Callable[[S], AsyncResult[R]], /) -> Callable[[S], AsyncResult[R]]: ...
-        @overload
-        def __call__(self, function: Callable[[S], R], /) -> Callable[[S], R]: ...
-
-    class NotificationDecorator(Protocol[P]):
-        """Takes the function of a notification of the author's own and returns it."""
-
-        @overload
-        def __call__(self, function: Callable[[S, P, Any], X], /) -> Callable[[S, P, Any], X]: ...
-        @overload
-        def __call__(self, function: Callable[[S, P], X], /) -> Callable[[S, P], X]: ...
-        @overload
-        def __call__(self, function: Callable[[S], X], /) -> Callable[[S], X]: ...
