@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conformance.mutants.mutants import program
 
-from becket.conformance import CaseVerdict, ProcessLink, Role, load_suite, run_cases, select_cases
+from becket.conformance import CaseVerdict, HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
 
 pytestmark = pytest.mark.process
 
@@ -28,9 +28,27 @@ class CountedLinks:
         return ProcessLink(self._command)
 
 
-def run(ids: list[str], open_link: Any, timeout: float = PATIENCE) -> dict[str, CaseVerdict]:
-    suite = load_suite("native")
-    cases = select_cases(suite.cases, Role.EXTENSION, ids)
+class CountedHostLinks(CountedLinks):
+    """Starts a host of nexo, and counts how often."""
+
+    def __call__(self) -> Any:
+        self.count += 1
+        return HostLink(self._command, load_suite("nexo").setups[Role.HOST].files)
+
+
+def run_host(ids: list[str], open_link: Any, timeout: float = PATIENCE) -> dict[str, CaseVerdict]:
+    return run(ids, open_link, timeout, dialect="nexo", role=Role.HOST)
+
+
+def run(
+    ids: list[str],
+    open_link: Any,
+    timeout: float = PATIENCE,
+    dialect: str = "native",
+    role: Role = Role.EXTENSION,
+) -> dict[str, CaseVerdict]:
+    suite = load_suite(dialect)
+    cases = select_cases(suite.cases, role, ids)
     results = run_cases(suite, cases, open_link, timeout=timeout, workers=1)
     return {result.case.id: result.verdict for result in results}
 
@@ -56,3 +74,32 @@ def test_a_program_that_starts_slowly_has_the_time_of_the_handshake() -> None:
     command = f"sleep 1; exec {shlex.join(program('native', Role.EXTENSION, {}))}"
 
     assert run(["N-SD-002"], lambda: ProcessLink(["sh", "-c", command]), timeout=0.1) == {"N-SD-002": CaseVerdict.PASS}
+
+
+# -- hosts
+
+
+def test_cases_share_a_host_that_waits_for_its_next_order() -> None:
+    links = CountedHostLinks(program("nexo", Role.HOST, {}))
+
+    verdicts = run_host(["NEXH-RQ-003", "NEXH-RQ-006", "NEXH-RQ-008"], links)
+
+    assert set(verdicts.values()) == {CaseVerdict.PASS}
+    assert links.count == 2  # what it offers, and the three cases
+
+
+def test_a_host_whose_call_is_still_open_is_not_shared() -> None:
+    links = CountedHostLinks(program("nexo", Role.HOST, {}))
+
+    verdicts = run_host(["NEXH-RQ-001", "NEXH-RQ-003"], links)
+
+    assert set(verdicts.values()) == {CaseVerdict.PASS}
+    assert links.count == 3
+
+
+def test_a_host_that_starts_slowly_has_more_time_for_its_first_message() -> None:
+    command = f"sleep 1; exec {shlex.join(program('nexo', Role.HOST, {})[:-1])} {{child}}"
+
+    assert run_host(["NEXH-HS-001"], CountedHostLinks(["sh", "-c", command]), timeout=0.1) == {
+        "NEXH-HS-001": CaseVerdict.PASS
+    }
