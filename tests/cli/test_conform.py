@@ -46,6 +46,13 @@ def test_a_failure_has_its_case_and_reason_and_exit_code_1(tmp_path: Path) -> No
     assert "N-FR-004" in junit.read_text(encoding="utf-8")
 
 
+def test_a_chosen_case_that_passes_is_shown_with_its_conversation() -> None:
+    done = becket("conform", "--case", "N-FR-001", "-v", *CORRECT)
+
+    assert "pass        N-FR-001" in done.stdout
+    assert "conform_echo" in done.stdout or "Content-Length" in done.stdout
+
+
 def test_a_known_failure_is_no_error_and_a_known_failure_that_passes_is(tmp_path: Path) -> None:
     known = tmp_path / "known.txt"
     known.write_text("N-FR-004 # upper case only\n", encoding="utf-8")

@@ -28,7 +28,9 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 JAVA = EXAMPLES / "other_languages" / "java"
 TRANSFORMER = EXAMPLES / "dialects" / "morphir" / "transformer"
-MCP_SERVERS = ROOT / ".node_cache" / "node_modules" / "@modelcontextprotocol"
+NODE_MODULES = ROOT / ".node_cache" / "node_modules"
+MCP_SERVERS = NODE_MODULES / "@modelcontextprotocol"
+TYPESCRIPT_SERVER = NODE_MODULES / "typescript-language-server" / "lib" / "cli.mjs"
 LANGUAGE_SERVERS = ROOT / ".venv-lsp" / "bin"
 MCP_KIT = ROOT / ".venv-mcp" / "bin"
 CLIENTS = ROOT / "tests" / "conformance" / "clients"
@@ -157,6 +159,7 @@ PROGRAMS = [
     Program("ruff server", (str(LANGUAGE_SERVERS / "ruff"), "server"), "lsp"),
     Program("pylsp", (str(LANGUAGE_SERVERS / "pylsp"),), "lsp"),
     Program("jedi-language-server", (str(LANGUAGE_SERVERS / "jedi-language-server"),), "lsp"),
+    Program("typescript-language-server", ("node", str(TYPESCRIPT_SERVER), "--stdio"), "lsp"),
     *(
         Program(HOST, python(HOST, "--dialect", dialect, "{child}"), dialect, Role.HOST)
         for dialect in ("synaps", "nexo", "morphir", "mcp")

@@ -62,7 +62,9 @@ SHOWN: Final = (CaseVerdict.FAIL, CaseVerdict.TOLERATED)
 @click.option(
     "--report", "page", type=FILE, metavar="FILE", help="Also write the results to this file, as an HTML page."
 )
-@click.option("--verbose", "-v", is_flag=True, help="Show every case, with the conversation unless it passed.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Show every case; with the conversation unless it passed, or with --case."
+)
 @json_option
 def conform(
     words: tuple[str, ...],
@@ -118,7 +120,8 @@ def conform(
         write_junit(junit, run, expected)
     if page is not None:
         write_page(page, run)
-    return report(run, expected, verbose=verbose, as_json=as_json)
+    with_conversation = () if not verbose else tuple(CaseVerdict) if ids else SHOWN
+    return report(run, expected, verbose=verbose, with_conversation=with_conversation, as_json=as_json)
 
 
 def list_cases(cases: Sequence[ConformanceCase], *, as_json: bool) -> ExitCode:
@@ -185,8 +188,10 @@ def progress_bar(total: int, *, is_shown: bool) -> Generator[Callable[[CaseResul
         yield lambda result: bar.update(task, advance=1, description=result.case.id)
 
 
-def report(run: Run, expected: frozenset[str], *, verbose: bool, as_json: bool) -> ExitCode:
-    """Prints the results and returns the exit code."""
+def report(
+    run: Run, expected: frozenset[str], *, verbose: bool, with_conversation: Sequence[CaseVerdict], as_json: bool
+) -> ExitCode:
+    """Prints the results, with the conversation of those with such a verdict, and returns the exit code."""
     results = run.results
     difference = compare(results, expected)
     counts = count_verdicts(results)
@@ -205,7 +210,7 @@ def report(run: Run, expected: frozenset[str], *, verbose: bool, as_json: bool) 
         print_json(document)
     else:
         print_families(results)
-        print_cases(results, expected, verbose=verbose)
+        print_cases(results, expected, verbose=verbose, with_conversation=with_conversation)
         for id in difference.passes:
             print_message(f"{id}: {NO_FAILURE}")
         print_message(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
@@ -222,7 +227,9 @@ def print_families(results: Sequence[CaseResult]) -> None:
     print_table(["family", *CaseVerdict], rows)
 
 
-def print_cases(results: Sequence[CaseResult], expected: frozenset[str], *, verbose: bool) -> None:
+def print_cases(
+    results: Sequence[CaseResult], expected: frozenset[str], *, verbose: bool, with_conversation: Sequence[CaseVerdict]
+) -> None:
     """Prints the cases that did not pass, with `verbose` all of them; a handshake that failed is printed once."""
     unopened = [result for result in results if result.reason.startswith(HANDSHAKE_FAILED)]
     if unopened:
@@ -233,7 +240,7 @@ def print_cases(results: Sequence[CaseResult], expected: frozenset[str], *, verb
             reason = f": {result.reason}" if result.reason else ""
             known = " (known)" if result.verdict is CaseVerdict.FAIL and result.case.id in expected else ""
             print_line(escape(f"{result.verdict:<12}{result.case.id}  {result.case.title}{known}{reason}"))
-            if verbose and result.verdict in SHOWN:
+            if result.verdict in with_conversation:
                 print_conversation(result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from enum import StrEnum
 from time import monotonic
 from typing import Final
@@ -10,7 +11,8 @@ from msgspec import Struct
 
 __all__ = ["CaseConversation", "Entry", "Sender"]
 
-MOST_ENTRIES: Final = 60
+MOST_FIRST: Final = 40  # entries that are kept from the beginning
+MOST_LAST: Final = 20  # and from the end, where a verdict is decided
 MOST_TEXT: Final = 1_000  # characters of one entry
 
 
@@ -31,21 +33,32 @@ class Entry(Struct, frozen=True):
 
 
 class CaseConversation:
-    """Records the entries of one case, bounded in number and size."""
+    """Records the entries of one case, bounded in number and size: the first and the last of them."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
         self.dropped = 0
+        self._first: list[Entry] = []
+        self._last: deque[Entry] = deque(maxlen=MOST_LAST)
         self._start = monotonic()
 
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries, with a remark in place of those that were left out."""
+        if not self.dropped:
+            return (*self._first, *self._last)
+        gap = Entry(self._last[0].at, Sender.NOTE, f"{self.dropped} entries are left out")
+        return (*self._first, gap, *self._last)
+
     def add(self, sender: Sender, text: str) -> None:
-        """Adds an entry; long texts are truncated, and entries beyond the limit are counted."""
-        if len(self.entries) >= MOST_ENTRIES and sender is not Sender.NOTE:
-            self.dropped += 1
-            return
+        """Adds an entry; long texts are truncated, and entries that are left out are counted."""
         if len(text) > MOST_TEXT:
             text = f"{text[:MOST_TEXT]}... ({len(text)} characters)"
-        self.entries.append(Entry(round(monotonic() - self._start, 4), sender, text))
+        entry = Entry(round(monotonic() - self._start, 4), sender, text)
+        if len(self._first) < MOST_FIRST:
+            self._first.append(entry)
+            return
+        self.dropped += len(self._last) == MOST_LAST
+        self._last.append(entry)
 
     def note(self, text: str) -> None:
         """Adds a remark of the suite."""

@@ -74,5 +74,5 @@ def to_row(result: CaseResult, length: int, entries: int) -> dict[str, Any]:
         "seconds": result.seconds,
         "script": case.script.strip(),
         "conversation": [[entry.at, entry.sender, truncate(entry.text, length)] for entry in shown],
-        "dropped": result.dropped + len(result.conversation) - len(shown),
+        "dropped": len(result.conversation) - len(shown),
     }

@@ -143,7 +143,7 @@ class Worker:
         started, conversation = monotonic(), CaseConversation()
         verdict, reason = self._judge(case, conversation)
         seconds = round(monotonic() - started, 3)
-        return CaseResult(case, verdict, reason, seconds, tuple(conversation.entries), conversation.dropped)
+        return CaseResult(case, verdict, reason, seconds, conversation.entries, conversation.dropped)
 
     def _judge(self, case: ConformanceCase, conversation: CaseConversation) -> tuple[CaseVerdict, str]:
         if case.is_alone:
@@ -205,7 +205,7 @@ def find_offers(
         return Offers(frozenset(names))
     except CaseFailed as failure:
         session.note_stderr()
-        return Offers(frozenset(), str(failure), tuple(session.conversation.entries))
+        return Offers(frozenset(), str(failure), session.conversation.entries)
     finally:
         session.end()
 
