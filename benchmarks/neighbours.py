@@ -18,11 +18,11 @@ BECKET = "becket"
 NODE_SERVERS = ROOT / ".node_cache" / "node_modules"
 
 Neighbours = dict[str, dict[str, dict[str, float]] | str]
-"""What is asked of whom, then who asks, then the figures; or why there are none."""
+"""The figures by request and client; or why there are none."""
 
 
 @dataclass(frozen=True)
-class Asking(Entrant):
+class Client(Entrant):
     """A client, and the command of its server."""
 
     server: tuple[str, ...] = ()
@@ -42,9 +42,9 @@ class Errand:
     kit: str
     needs: Path | None = None  # what must be there; `make node` installs it
 
-    def clients(self) -> dict[str, Asking]:
+    def clients(self) -> dict[str, Client]:
         scripts = {BECKET: self.ours, self.kit: self.theirs}
-        return {name: Asking(name, name, Kind.PEER, script, "", server=self.server) for name, script in scripts.items()}
+        return {name: Client(name, name, Kind.PEER, script, "", server=self.server) for name, script in scripts.items()}
 
 
 EVERYTHING = NODE_SERVERS / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"

@@ -299,12 +299,12 @@ def test_a_notification_is_sent_although_no_thread_waits(listen: bool) -> None:
 
 
 def test_notify_waits_while_the_remote_peer_does_not_read() -> None:
-    def tell_much(peer: BlockingPeer) -> None:
+    def notify_often(peer: BlockingPeer) -> None:
         for _ in range(1000):
             peer.notify("tell", ["x" * 50_000])
 
     with scripted(limits=Limits(send_high=100_000, call_timeout=0.2)) as (peer, _), pytest.raises(Busy):
-        tell_much(peer)
+        notify_often(peer)
 
 
 # -- what is refused

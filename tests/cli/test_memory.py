@@ -159,7 +159,7 @@ def test_without_a_terminal_nothing_is_forgotten_unless_confirmed_by_an_option(d
 
 
 @pytest.fixture
-def asked(data: Path) -> Iterator[Terminal]:
+def terminal_prompt(data: Path) -> Iterator[Terminal]:
     with Terminal([*BECKET, "memory", "forget", "--data", str(data), "notes"]) as terminal:
         terminal.expect("Remove all records of notes? [y/N]")
         yield terminal
@@ -168,11 +168,11 @@ def asked(data: Path) -> Iterator[Terminal]:
 @pytest.mark.process
 @pytest.mark.parametrize(("response", "code", "left"), [("y", 0, []), ("n", 130, ["3", "2", "1"])])
 def test_at_a_terminal_the_user_is_prompted(
-    asked: Terminal, response: str, code: int, left: list[str], data: Path
+    terminal_prompt: Terminal, response: str, code: int, left: list[str], data: Path
 ) -> None:
-    asked.enter(response)
+    terminal_prompt.enter(response)
 
-    assert asked.end() == code
+    assert terminal_prompt.end() == code
     assert listed("notes", data=data) == left
 
 

@@ -142,14 +142,14 @@ def receive(data: bytes, random: Random) -> Hashable:
         frame = connection.respond(request, b"null")
         assert connection.respond(request, b"null") == b""
         output += frame
-    codes = check_answers(output)
+    codes = check_responses(output)
     lost = connection.close(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
     assert len(lost) + len(settled) == len(calls)
     assert (connection.calls, connection.requests, connection.data_to_send()) == ({}, {}, b"")
     return tuple(sorted({type(event).__name__ for event in events})), codes, connection.stray_responses > 0
 
 
-def check_answers(output: bytes) -> Hashable:
+def check_responses(output: bytes) -> Hashable:
     """Returns the errors that were sent; every response must be valid JSON-RPC."""
     codes: set[int] = set()
     for line in output.splitlines():

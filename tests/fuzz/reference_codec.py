@@ -86,10 +86,10 @@ def classify(value: Any, limits: Limits) -> Any:
         if not id_is_good or not has_version or "result" in value or "error" in value or not is_name:
             return "invalid"
         return "request" if has_id else "notification"
-    return classify_answer(value, has_id and id_is_good, has_version)
+    return classify_response(value, has_id and id_is_good, has_version)
 
 
-def classify_answer(value: Pairs, has_good_id: bool, has_version: bool) -> str:
+def classify_response(value: Pairs, has_good_id: bool, has_version: bool) -> str:
     has_result, has_error = "result" in value, value.get("error") is not None
     is_response = has_result or "error" in value
     if not has_good_id:

@@ -436,10 +436,10 @@ async def test_leaving_a_stream_early_sends_its_cancel_request(is_acknowledged: 
         script.send(refusal(cancel, -32601), text_event("late"))
         with pytest.raises(LocalProtocolError):
             await run.result()
-        assert await answered(peer, script) == "pong"
+        assert await response_to_call(peer, script) == "pong"
 
 
-async def answered(peer: Any, script: Script) -> object:
+async def response_to_call(peer: Any, script: Script) -> object:
     """Returns the response to a call: the link still works."""
     results: list[object] = []
 
@@ -581,7 +581,7 @@ async def test_a_cancel_request_that_cannot_be_built_is_logged_and_the_stream_en
     async with scripted() as (peer, script):
         async with peer.stream(stream, Turn("a")):
             script.send(response(await script.receive(), ACKNOWLEDGED))
-        assert await answered(peer, script) == "pong"
+        assert await response_to_call(peer, script) == "pong"
     assert len(internal_errors) == 1
     internal_errors.clear()
 

@@ -223,7 +223,7 @@ async def test_a_notification_that_arrives_while_a_request_is_served_does_not_be
             opened[1:] = [inner, inner_script]
 
             @inner.on("told")
-            async def told() -> None:
+            async def on_told() -> None:
                 await inner.call("from a notification", {}, timeout=60)
 
             inner_script.send(notification("told"))

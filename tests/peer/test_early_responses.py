@@ -164,7 +164,7 @@ async def test_responding_to_a_notification_is_refused() -> None:
         errors: list[Exception] = []
 
         @peer.on("told")
-        def told(params: Any, ctx: Context) -> None:
+        def on_told(params: Any, ctx: Context) -> None:
             try:
                 ctx.respond("heard")
             except LocalProtocolError as error:

@@ -183,7 +183,7 @@ async def test_the_mark_of_an_event_is_removed_before_delivery(params: Any) -> N
         seen: list[object] = []
 
         @left.on("told")
-        def told(params: Any) -> None:
+        def on_told(params: Any) -> None:
             seen.append(params)
 
         await left.call("tell", {})

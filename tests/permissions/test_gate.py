@@ -487,12 +487,12 @@ def test_a_gate_shows_the_held_permissions() -> None:
 def test_a_missing_permission_is_prompted_for_once_however_often_it_is_needed() -> None:
     gate = Gate("notes", Grants(), asks=True)
 
-    asked = 0
+    prompts = 0
     for _ in range(10_000):
         assert gate.decide("memory.query", "memory.read").allowed is None
-        asked += gate.begin_prompt("memory.read")
+        prompts += gate.begin_prompt("memory.read")
 
-    assert asked == 1
+    assert prompts == 1
 
 
 @pytest.mark.parametrize("response", [True, False])
@@ -557,9 +557,9 @@ def test_the_number_of_prompts_is_bounded() -> None:
     names = sorted(known)
     gate = Gate("notes", Grants(), asks=True, known=known)
 
-    asked = [name for name in names if gate.begin_prompt(name)]
+    prompts = [name for name in names if gate.begin_prompt(name)]
 
-    assert asked == names[:MAX_PROMPTS]
+    assert prompts == names[:MAX_PROMPTS]
     assert gate.decide("x", names[0]).allowed is None  # an open prompt still waits for a decision
     assert gate.decide("x", names[MAX_PROMPTS]).allowed is False
 
@@ -580,15 +580,15 @@ def test_without_a_prompt_a_missing_permission_is_denied() -> None:
 # -- the text of a prompt
 
 
-def asked(extension: str = "notes", method: str = "memory.query", on_behalf_of: tuple[str, ...] = ()) -> str:
+def prompt_text(extension: str = "notes", method: str = "memory.query", on_behalf_of: tuple[str, ...] = ()) -> str:
     return format_prompt(Decision(extension, method, "memory.read", None, "it needs consent", on_behalf_of))
 
 
 def test_a_prompt_names_the_extension_the_permission_and_the_purpose() -> None:
-    assert asked() == "`notes` wants `memory.read` to call `memory.query`: allow it?"
-    assert asked(on_behalf_of=("a", "b")).endswith(" on behalf of `a`, `b`: allow it?")
-    assert "`c`, `d`: " in asked(on_behalf_of=("a", "b", "c", "d"))
-    assert "`d` and 2 more:" in asked(on_behalf_of=("a", "b", "c", "d", "e", "f"))
+    assert prompt_text() == "`notes` wants `memory.read` to call `memory.query`: allow it?"
+    assert prompt_text(on_behalf_of=("a", "b")).endswith(" on behalf of `a`, `b`: allow it?")
+    assert "`c`, `d`: " in prompt_text(on_behalf_of=("a", "b", "c", "d"))
+    assert "`d` and 2 more:" in prompt_text(on_behalf_of=("a", "b", "c", "d", "e", "f"))
 
 
 @pytest.mark.parametrize(
@@ -607,21 +607,21 @@ def test_a_prompt_names_the_extension_the_permission_and_the_purpose() -> None:
     ],
 )
 def test_no_name_can_bring_control_characters_or_escapes_into_a_prompt(hostile: str, shown: str) -> None:
-    assert asked(hostile) == asked().replace("`notes`", f"`{shown}`")
+    assert prompt_text(hostile) == prompt_text().replace("`notes`", f"`{shown}`")
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=6))
 def test_a_prompt_is_one_short_printable_line(extension: str, method: str, behalf: list[str]) -> None:
-    text = asked(extension, method, tuple(behalf))
+    text = prompt_text(extension, method, tuple(behalf))
     assert text.isprintable()
     assert len(text) < 8 * (MAX_NAME_LENGTH + 10)
 
 
 def test_a_long_name_is_cut_and_shows_that_it_was() -> None:
-    assert f"`{'x' * MAX_NAME_LENGTH}…`" in asked("x" * (MAX_NAME_LENGTH + 1))
-    assert f"`{'x' * MAX_NAME_LENGTH}`" in asked("x" * MAX_NAME_LENGTH)
-    assert len(asked("x" * 1_000_000)) < 4 * MAX_NAME_LENGTH
-    assert "`…`" in asked("\x1b[0m" * MAX_NAME_LENGTH + "x")
+    assert f"`{'x' * MAX_NAME_LENGTH}…`" in prompt_text("x" * (MAX_NAME_LENGTH + 1))
+    assert f"`{'x' * MAX_NAME_LENGTH}`" in prompt_text("x" * MAX_NAME_LENGTH)
+    assert len(prompt_text("x" * 1_000_000)) < 4 * MAX_NAME_LENGTH
+    assert "`…`" in prompt_text("\x1b[0m" * MAX_NAME_LENGTH + "x")
 
 
 # -- invariants

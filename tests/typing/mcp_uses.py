@@ -47,7 +47,7 @@ async def streams(client: McpClient) -> None:
 
 async def responses(client: McpClient) -> None:
     @client.on(ToolsChanged)
-    def hear(event: ToolsChanged) -> None: ...
+    def receive(event: ToolsChanged) -> None: ...
 
     McpClient.connect_process(
         ["a"], sample=lambda requested: CreateMessageResult.from_text(str(requested.max_tokens), "m")

@@ -115,7 +115,7 @@ def appends() -> Values:
     return values
 
 
-class Answers:
+class Responses:
     """Brings responses from the store's thread to the loop: all that come together with one call."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Answers:
 
 
 async def append_all(store: SqliteStore, texts: Iterator[str], callers: int) -> list[float]:
-    responses = Answers()
+    responses = Responses()
     took: list[float] = []
 
     async def call() -> None:

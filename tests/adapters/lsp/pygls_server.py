@@ -141,7 +141,7 @@ def build() -> Counting:
         return "printed"
 
     @server.feature("own/told")
-    def told(ls: Counting, params: Any) -> None:
+    def on_told(ls: Counting, params: Any) -> None:
         ls.events.append(f"told {params.n}")
 
     @server.feature("own/events")

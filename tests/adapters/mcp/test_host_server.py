@@ -153,7 +153,7 @@ async def test_a_client_is_notified_when_the_tools_change(folder: Path) -> None:
     async with facing(folder) as (client, host):
 
         @client.on(ToolsChanged)
-        def hear(event: ToolsChanged) -> None:
+        def receive(event: ToolsChanged) -> None:
             changed.set()
 
         assert len(await client.list_tools()) == 4
@@ -171,7 +171,7 @@ async def test_a_client_is_notified_when_a_tool_changes_under_the_same_name(fold
     async with facing(folder, only=["growing"]) as (client, _):
 
         @client.on(ToolsChanged)
-        def hear(event: ToolsChanged) -> None:
+        def receive(event: ToolsChanged) -> None:
             changed.set()
 
         (before,) = await client.list_tools()

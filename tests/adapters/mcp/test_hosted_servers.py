@@ -239,7 +239,7 @@ async def test_a_server_that_ends_is_started_again_with_the_same_tools(tmp_path:
     async with hosting(tmp_path, grants={"changing": ["tools.register"]}) as host:
 
         @host.on(ExtensionRestarted)
-        def hear(event: ExtensionRestarted) -> None:
+        def receive(event: ExtensionRestarted) -> None:
             restarted.set()
 
         tools = Tools(host)

@@ -95,7 +95,7 @@ class Notes(ExtensionServer):
         )
 
     @handles(roder.EVENTS_HANDLE)
-    async def hear(self, received: roder.EventsHandleParams, ctx: Context) -> None:
+    async def receive(self, received: roder.EventsHandleParams, ctx: Context) -> None:
         self.heard.append(received.envelope.kind)
         event = roder.RoderExtensionEvent(
             extension_id="notes", event_kind="notes.heard", schema_version=1, payload=None

@@ -225,7 +225,7 @@ def test_a_configuration_that_lacks_a_value_is_a_problem(tmp_path: Path) -> None
     assert run_preflight(candidate, variables={}, program_folders=SYSTEM, config=ResolvedConfig()).problems == ()
 
 
-class Particulars(Struct):
+class ExtraSettings(Struct):
     """The additional settings of a foreign manifest."""
 
     setup: str | None = None
@@ -237,7 +237,7 @@ def test_a_missing_program_is_reported_with_the_setup_script_of_its_extension(ca
 
     plain = run_preflight(lacking, variables={}, program_folders=SYSTEM)
     scripted = run_preflight(
-        replace(lacking, extra=Particulars(setup="./bin/../setup.sh")), variables={}, program_folders=SYSTEM
+        replace(lacking, extra=ExtraSettings(setup="./bin/../setup.sh")), variables={}, program_folders=SYSTEM
     )
 
     usual = f"check `command` in {candidate.manifest_path}"
@@ -251,7 +251,7 @@ def test_the_setup_script_does_not_allow_a_command_that_is_not_allowed(candidate
     outside = replace(
         candidate,
         manifest=replace(candidate.manifest, command=("../outside",)),
-        extra=Particulars(setup="setup.sh"),
+        extra=ExtraSettings(setup="setup.sh"),
     )
 
     [problem] = run_preflight(outside, variables={}, program_folders=SYSTEM).problems
@@ -263,7 +263,7 @@ def test_programs_that_the_host_runs_for_its_commands_are_named(candidate: Candi
     commands = (PluginCommand("build", command="make", args=("all",)), PluginCommand("say", prompt="Say it."))
 
     found = run_preflight(
-        replace(candidate, extra=Particulars(host_commands=commands)), variables={}, program_folders=SYSTEM
+        replace(candidate, extra=ExtraSettings(host_commands=commands)), variables={}, program_folders=SYSTEM
     )
 
     assert found.programs == (("build", ("make", "all")),)
