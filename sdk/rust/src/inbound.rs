@@ -102,7 +102,7 @@ impl Peer {
             self.watch_deadline(deadline);
         }
         let peer = self.clone();
-        self.0.pool.submit(Box::new(move || peer.handle(&request, params.as_deref(), bytes)));
+        self.0.pool.submit(Box::new(move || peer.handle(&request, params, bytes)));
     }
 
     fn admit(&self, request: &Arc<Request>, bytes: usize) -> Result<(), (Id, RpcError)> {
@@ -216,7 +216,7 @@ impl Peer {
 
     // -- handling, in threads of the pool
 
-    fn handle(&self, request: &Arc<Request>, params: Option<&str>, bytes: usize) {
+    fn handle(&self, request: &Arc<Request>, params: Option<Box<str>>, bytes: usize) {
         let context = Context::new(self.clone(), Some(Arc::clone(request)));
         let outcome = if request.is_open() {
             catch_unwind(AssertUnwindSafe(|| self.run(request, params, &context)))
@@ -236,7 +236,7 @@ impl Peer {
         }
     }
 
-    fn run(&self, request: &Request, params: Option<&str>, context: &Context) -> crate::Result<String> {
+    fn run(&self, request: &Request, params: Option<Box<str>>, context: &Context) -> crate::Result<String> {
         let handler = self.0.methods.find(&request.method)?;
         let params = parse_params(params, self.means_no_params(&request.meta))?;
         handler(&params, context)
@@ -274,7 +274,7 @@ impl Peer {
             let meta = read_meta(params.as_deref());
             let run = || {
                 let Some(handler) = self.0.methods.find_notification(&method) else { return Ok(String::new()) };
-                handler(&parse_params(params.as_deref(), self.means_no_params(&meta))?, &context)
+                handler(&parse_params(params, self.means_no_params(&meta))?, &context)
             };
             let problem = match catch_unwind(AssertUnwindSafe(run)) {
                 Ok(Ok(_)) => None,

@@ -24,6 +24,18 @@ pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
     }
 }
 
+/// Returns a text without the spaces between its values.
+pub(crate) fn compact(text: &str) -> String {
+    let (mut is_string, mut is_escaped) = (false, false);
+    let is_kept = |character: &char| {
+        let was_string = is_string;
+        is_string ^= *character == '"' && !is_escaped;
+        is_escaped = was_string && *character == '\\' && !is_escaped;
+        was_string || !character.is_ascii_whitespace()
+    };
+    text.chars().filter(is_kept).collect()
+}
+
 /// Decodes a value to a type; the problem names the member that does not fit.
 pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Problem> {
     T::deserialize(At(value)).map_err(|Misfit(problem)| problem)
@@ -374,6 +386,12 @@ mod tests {
     fn duplicate_members_are_refused_with_their_pointer() {
         let problem = parse(r#"{"a": [{"b": 1, "b": 2}]}"#).unwrap_err();
         assert_eq!(problem, Problem::new("/a/0/b", "duplicate member"));
+    }
+
+    #[test]
+    fn a_compact_text_has_spaces_in_strings_only() {
+        let text = r#" { "b" : [ 1.0 , "x \" , \\" ] , "a" : null } "#;
+        assert_eq!(compact(text), r#"{"b":[1.0,"x \" , \\"],"a":null}"#);
     }
 
     #[test]

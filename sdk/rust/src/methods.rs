@@ -15,13 +15,17 @@ pub(crate) type Handler = Arc<dyn Fn(&Params, &Context) -> Result<String> + Send
 
 /// The params of a request or notification, without the metadata of the call.
 #[derive(Debug, Clone, Default)]
-pub struct Params(pub(crate) Option<Value>);
+pub struct Params {
+    pub(crate) value: Option<Value>,
+    /// As the remote peer has written them.
+    pub(crate) text: Option<Box<str>>,
+}
 
 impl Params {
     /// Returns the params as JSON, `None` if there are none.
     #[must_use]
     pub fn as_value(&self) -> Option<&Value> {
-        self.0.as_ref()
+        self.value.as_ref()
     }
 
     /// Decodes the params; absent ones are decoded as null, and as an empty object where null does not fit.
@@ -29,7 +33,7 @@ impl Params {
     /// # Errors
     /// They do not fit; the error names the member, and is the response if the handler returns it.
     pub fn decode<T: DeserializeOwned>(&self) -> std::result::Result<T, RpcError> {
-        let decoded = match &self.0 {
+        let decoded = match &self.value {
             Some(params) => json::decode(params),
             None => json::decode(&Value::Null).or_else(|_| json::decode(&Value::Object(serde_json::Map::new()))),
         };
@@ -53,13 +57,23 @@ impl Methods {
 
     /// Registers the handler of a method. Params that do not fit its type are rejected with their JSON pointer.
     #[must_use]
-    pub fn handle<P, R, F>(mut self, method: impl Into<String>, handler: F) -> Self
+    pub fn handle<P, R, F>(self, method: impl Into<String>, handler: F) -> Self
     where
         P: DeserializeOwned,
         R: Serialize,
         F: Fn(P, &Context) -> Result<R> + Send + Sync + 'static,
     {
-        let erased = move |params: &Params, ctx: &Context| encode(&handler(params.decode()?, ctx)?);
+        self.handle_params(method, move |params, ctx| handler(params.decode()?, ctx))
+    }
+
+    /// Registers the handler of a method that decodes the params itself.
+    #[must_use]
+    pub(crate) fn handle_params<R, F>(mut self, method: impl Into<String>, handler: F) -> Self
+    where
+        R: Serialize,
+        F: Fn(&Params, &Context) -> Result<R> + Send + Sync + 'static,
+    {
+        let erased = move |params: &Params, ctx: &Context| encode(&handler(params, ctx)?);
         self.requests.insert(method.into(), Arc::new(erased));
         self
     }
@@ -96,9 +110,9 @@ fn encode<T: Serialize>(value: &T) -> Result<String> {
 }
 
 /// Parses the params of a request, without `_meta.becket`.
-pub(crate) fn parse_params(text: Option<&str>, has_no_params: bool) -> std::result::Result<Params, RpcError> {
-    let Some(text) = text else { return Ok(Params(None)) };
-    let mut value = json::parse(text).map_err(|problem| RpcError::invalid_params([problem]))?;
+pub(crate) fn parse_params(text: Option<Box<str>>, has_no_params: bool) -> std::result::Result<Params, RpcError> {
+    let Some(text) = text else { return Ok(Params::default()) };
+    let mut value = json::parse(&text).map_err(|problem| RpcError::invalid_params([problem]))?;
     match &mut value {
         Value::Object(members) => {
             if let Some(Value::Object(meta)) = members.get_mut("_meta")
@@ -107,12 +121,12 @@ pub(crate) fn parse_params(text: Option<&str>, has_no_params: bool) -> std::resu
             {
                 members.remove("_meta");
                 if members.is_empty() && has_no_params {
-                    return Ok(Params(None));
+                    return Ok(Params::default());
                 }
             }
         }
         Value::Array(_) => {}
         _ => return Err(RpcError::invalid_params([Problem::new("", "expected an object or an array")])),
     }
-    Ok(Params(Some(value)))
+    Ok(Params { value: Some(value), text: Some(text) })
 }

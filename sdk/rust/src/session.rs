@@ -1,10 +1,14 @@
 //! One session of an extension with its host, from `initialize` to the end.
 
+use std::cell::LazyCell;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -15,6 +19,7 @@ use crate::contract::{
 };
 use crate::error::{Problem, Result, RpcError};
 use crate::extension::{EditorResponse, Extension, Served};
+use crate::json;
 use crate::log::write_stderr;
 use crate::methods::{Methods, Params};
 use crate::outputs::{CommandOutput, ProviderStream};
@@ -103,8 +108,11 @@ impl Session {
                 .handle(method::PROVIDER_STREAM, self.ready(|session, it, ctx| session.run_provider(&it, ctx, true)));
         }
         if !extension.hooks.is_empty() {
-            methods =
-                methods.handle(method::HOOK_HANDLE, self.ready(|session, event, ctx| session.handle_hook(&event, ctx)));
+            let session = Arc::clone(self);
+            methods = methods.handle_params(method::HOOK_HANDLE, move |params, ctx| {
+                session.check_ready()?;
+                session.handle_hook(params, ctx)
+            });
         }
         methods
     }
@@ -159,7 +167,7 @@ impl Session {
             let supported = json!({ "supported": [PROTOCOL_VERSION] });
             return Err(RpcError::new(code::INCOMPATIBLE, text).with_data(supported).into());
         }
-        let params: Initialize = Params(Some(params)).decode()?;
+        let params: Initialize = Params { value: Some(params), text: None }.decode()?;
         self.enter(Phase::New, Phase::Starting)?;
         ctx.peer().limit_features(&params.features);
         let own_id = if params.plugin_id == self.extension.id { String::new() } else { self.extension.id.clone() };
@@ -303,13 +311,15 @@ impl Session {
         Ok(result)
     }
 
-    fn handle_hook(&self, event: &HookEvent, ctx: &Context) -> Result<HookResult> {
+    fn handle_hook(&self, params: &Params, ctx: &Context) -> Result<HookResult> {
+        let event = params.decode()?;
+        let input = LazyCell::new(|| json::compact(tool_input_of(params)));
         let mut injected = Vec::new();
         for (subscription, handler) in &self.extension.hooks {
-            if !matches(subscription, event) {
+            if !matches(subscription, &event, &input) {
                 continue;
             }
-            match handler(event, ctx)? {
+            match handler(&event, ctx)? {
                 HookResult::Continue => {}
                 HookResult::Inject { content } => injected.push(content),
                 other => return Ok(other),
@@ -365,16 +375,27 @@ fn show(response: EditorResponse, category: &str, field: &str, ctx: &Context) ->
     Ok(Value::Null)
 }
 
-fn matches(subscription: &HookSubscription, event: &HookEvent) -> bool {
+/// Returns the tool's input as the host has written it: a decoded one has lost the order of its members.
+fn tool_input_of(params: &Params) -> &str {
+    #[derive(Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow)]
+        tool_input: Option<&'a RawValue>,
+    }
+    let event = params.text.as_deref().and_then(|text| serde_json::from_str::<Event<'_>>(text).ok());
+    event.and_then(|event| event.tool_input).map_or("null", RawValue::get)
+}
+
+fn matches(subscription: &HookSubscription, event: &HookEvent, text: &impl Deref<Target = String>) -> bool {
     if subscription.hook != event.kind {
         return false;
     }
     let Some(HookMatch { tool, input_contains, input_equals, .. }) = &subscription.r#match else { return true };
     let names = [&event.tool_name, &event.tool_runtime_name];
-    let input = event.tool_input.clone().unwrap_or_default();
+    let input = event.tool_input.as_ref().unwrap_or(&Value::Null);
     (tool.is_none() || names.contains(&tool))
-        && input_contains.as_ref().is_none_or(|text| input.to_string().contains(text))
-        && input_equals.as_ref().is_none_or(|value| *value == input)
+        && input_contains.as_ref().is_none_or(|part| text.contains(part))
+        && input_equals.as_ref().is_none_or(|value| value == input)
 }
 
 fn unknown(member: &str, what: &str, name: &str) -> RpcError {

@@ -202,6 +202,22 @@ fn a_provider_streams_events_only_where_they_are_wanted() {
 }
 
 #[test]
+fn a_hook_searches_the_input_in_the_order_of_its_text() {
+    let part = HookMatch::default().with_input_contains(r#""to":1.0,"from":"b""#);
+    let hook = HookSubscription::new(HookKind::BeforeToolCall).with_match(part);
+    let (mut remote, _) = serve(notes().hook(hook, |_, _| Ok(HookResult::Block { reason: "no".into() })));
+    remote.initialize(&FEATURES);
+    for (id, input, action) in
+        [(1, r#"{ "to": 1.0, "from": "b" }"#, "block"), (2, r#"{"from":"b","to":1.0}"#, "continue")]
+    {
+        remote.send_text(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"hook.handle","params":{{"kind":"before_tool_call","tool_input":{input}}}}}"#
+        ));
+        assert_eq!(remote.receive()["result"]["action"], action);
+    }
+}
+
+#[test]
 fn the_first_hook_that_matches_and_does_not_continue_counts() {
     let subscribe = |kind, matching: HookMatch| HookSubscription::new(kind).with_match(matching);
     let on_bash = HookMatch::default().with_tool("bash").with_input_contains("rm");
