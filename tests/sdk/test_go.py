@@ -149,6 +149,12 @@ def test_an_extension_passes_the_conformance_cases(conform: str) -> None:
     assert "0 fail, 0 not offered" in done.stdout + done.stderr
 
 
+def test_the_steps_for_an_author_name_the_program(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "becket", "new", "--language", "go", tmp_path / "my-greeter"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=PATIENCE, check=True)
+    assert "becket check -- ./build/my_greeter " in done.stderr
+
+
 @needs_go
 @pytest.mark.process
 @pytest.mark.parametrize("source", ["template", "README"])

@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from becket.cli.support.languages import LANGUAGES, PYTHON, build_language_files
+from becket.cli.support.languages import LANGUAGES, PYTHON, build_language_files, build_language_steps
 from becket.cli.support.options import FOLDER
 from becket.cli.support.output import json_option, print_json, print_line, print_message
 from becket.cli.support.templates import IGNORED, PROGRAM, README, TEMPLATES
@@ -66,7 +66,8 @@ def new(folder: Path, id: str | None, language: str, template: str | None, as_js
     elif template is not None:
         raise click.UsageError(f"--template is for extensions in Python: leave it out with --language {language}")
     else:
-        files, steps = build_language_files(language, build_names(id)), LANGUAGES[language].steps
+        names = build_names(id)
+        files, steps = build_language_files(language, names), build_language_steps(language, names)
         check_manifest(files[FILE_NAME], id)
     if folder.exists() and any(folder.iterdir()):
         raise click.UsageError(f"{folder} is not empty: nothing was written")
@@ -83,7 +84,8 @@ def new(folder: Path, id: str | None, language: str, template: str | None, as_js
         return
     for name in files:
         print_line(str(folder / name))
-    print_message("\n".join([f"cd {shlex.quote(str(folder))}", *(f"{line:<34}# {aim}" for line, aim in steps)]))
+    width = max(len(line) for line, _ in steps) + 4
+    print_message("\n".join([f"cd {shlex.quote(str(folder))}", *(f"{line:<{width}}# {aim}" for line, aim in steps)]))
 
 
 def build_files(id: str, template: str = "tool") -> dict[str, str]:

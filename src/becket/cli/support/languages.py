@@ -14,7 +14,15 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["LANGUAGES", "PYTHON", "ProjectLanguage", "build_language_files", "find_project_files", "kit_folder"]
+__all__ = [
+    "LANGUAGES",
+    "PYTHON",
+    "ProjectLanguage",
+    "build_language_files",
+    "build_language_steps",
+    "find_project_files",
+    "kit_folder",
+]
 
 PYTHON: Final = "python"
 TEMPLATE: Final = "template"
@@ -25,7 +33,7 @@ PLACEHOLDER: Final = re.compile(r"\{\{(id|quoted_id|module|name|command)\}\}")
 
 class ProjectLanguage(Struct, frozen=True, kw_only=True):
     """What a project gets of its kit: the files below `root` that match `files` and not `without`. `steps` are command
-    lines for the author, each with what it does."""
+    lines for the author, each with what it does; the same names as in templates are filled in."""
 
     files: tuple[str, ...]
     steps: tuple[tuple[str, str], ...]
@@ -50,6 +58,7 @@ LANGUAGES: Final[Mapping[str, ProjectLanguage]] = MappingProxyType(
             steps=(
                 ("go build -o build/ .", "build it; it needs Go 1.23 and no network"),
                 ("go test ./...", "run its test"),
+                ("becket check -- ./build/{{module}}", "check that it is a valid extension"),
                 ("becket run --yes --development", "run it in a host"),
             ),
         ),
@@ -88,13 +97,18 @@ def find_project_files(language: str) -> dict[str, Path]:
 
 def build_language_files(language: str, names: Mapping[str, str]) -> dict[str, str]:
     """Returns the files of a project: its template, with `{{id}}` and the other names filled in, and its kit."""
-
-    def fill(text: str) -> str:
-        return PLACEHOLDER.sub(lambda found: names[found[1]], text)
-
     files: dict[str, str] = {}
     for name, path in find_project_files(language).items():
         text = path.read_text(encoding="utf-8")
         is_of_kit = name.startswith(f"{KIT_FOLDER}/")
-        files[fill(name)] = text if is_of_kit else fill(text)
+        files[fill(name, names)] = text if is_of_kit else fill(text, names)
     return files
+
+
+def build_language_steps(language: str, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Returns what the author of a project does next: command lines, each with what it does."""
+    return tuple((fill(line, names), aim) for line, aim in LANGUAGES[language].steps)
+
+
+def fill(text: str, names: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda found: names[found[1]], text)
