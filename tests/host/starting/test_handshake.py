@@ -148,6 +148,12 @@ async def test_an_extension_that_declares_nothing_gets_no_further_requests(resul
         assert notes.about is None
 
 
+@pytest.mark.parametrize(("sent", "own_id"), [("notes", ""), ("other", "other"), (None, "")])
+async def test_an_extension_has_an_id_of_its_own_if_it_differs(sent: object, own_id: str) -> None:
+    async with played({**initialized(features=["ping"]), "id": sent}) as (notes, _):
+        assert (notes.id, notes.own_id) == ("notes", own_id)
+
+
 async def test_the_declarations_are_available() -> None:
     seen = {"kind": "ocr", "name": "Tess", "permissions": ["audio.input"], "params": {"any": 1}}
     result = initialized(tools=[ECHO], providers=[LOCAL], capabilities=[seen], hooks=True)

@@ -378,7 +378,7 @@ class ExtensionStartup:
             # If it announces no features, a method called `info` is its own.
             about = initialized.info if initialized.features else None
             kinds = tuple(dict.fromkeys(announced.hook for announced in initialized.capabilities.hooks))
-            own_id = initialized.id if initialized.features else ""
+            own_id = initialized.id if initialized.features and initialized.id != self._id else ""
             result = HandshakeResult(capabilities=initialized.capabilities, hooks=kinds, info=about, own_id=own_id)
         else:
             result = await run_dialect_handshake(
