@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.conformance.chosen import choose_cases
 
-from becket.conformance import CaseVerdict, ProcessLink, Role, list_suites, load_suite, run_cases, select_cases
+from becket.conformance import CaseVerdict, ProcessLink, Role, list_suites, load_suite, run_cases
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -38,7 +39,7 @@ def test_a_dialect_has_enough_cases(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", PROGRAMS)
 def test_an_extension_on_becket_fails_no_case(dialect: str) -> None:
     suite = load_suite(dialect)
-    cases = select_cases(suite.cases, Role.EXTENSION)
+    cases = choose_cases(dialect, Role.EXTENSION)
 
     results = run_cases(
         suite,

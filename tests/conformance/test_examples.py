@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.conformance.chosen import choose_cases
 from tests.conformance.results import EXAMPLES, ON_BECKET, PROGRAMS, WITHOUT_BECKET, Program
 
-from becket.conformance import CaseVerdict, ConformanceCase, load_suite, select_cases
+from becket.conformance import CaseVerdict, ConformanceCase
 
 PATIENCE = 20.0  # seconds for one message on a loaded machine
 SLOW_TO_START = ("examples/other_languages/java",)  # half a second of CPU time for each process
@@ -15,8 +16,8 @@ SLOW_TO_READ = ("examples/other_languages/shell/uptime.sh",)  # starts jq for ea
 OWN_FAMILIES = ("handshake", "shutdown", "lifecycle")  # the others test becket, which has tests of its own
 
 
-def choose_cases(program: Program) -> list[ConformanceCase]:
-    cases = select_cases(load_suite(program.dialect).cases, program.role)
+def cases_for(program: Program) -> list[ConformanceCase]:
+    cases = choose_cases(program.dialect, program.role)
     if program in ON_BECKET:
         return [case for case in cases if case.family in OWN_FAMILIES]
     if program.name in SLOW_TO_START:
@@ -34,7 +35,7 @@ def test_an_example_fails_no_case(program: Program) -> None:
     if missing := program.find_missing():
         pytest.skip(missing)
 
-    results = program.run(choose_cases(program), timeout=PATIENCE, workers=2)
+    results = program.run(cases_for(program), timeout=PATIENCE, workers=2)
 
     assert [f"{one.case.id}: {one.reason}" for one in results if one.verdict is CaseVerdict.FAIL] == []
     assert any(one.verdict in (CaseVerdict.PASS, CaseVerdict.TOLERATED) for one in results)

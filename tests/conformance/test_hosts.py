@@ -1,7 +1,4 @@
-"""becket's own hosts and clients against the cases for hosts of every foreign dialect, and the folders of the suite.
-
-Cases that share a process run here, and of the others the first of each family; `BECKET_ALL_MUTANTS=1` runs all of
-them, as `.ci/run` does."""
+"""becket's own hosts and clients against the cases for hosts of every foreign dialect, and the folders of the suite."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.mcp.servers import KIT, needs_kit
+from tests.conformance.chosen import choose_cases
 
 from becket.adapters.roder.manifest import manifest_checksum
 from becket.conformance import CaseVerdict, HostLink, Role, list_suites, load_suite, run_cases, select_cases
@@ -35,13 +33,6 @@ PROGRAMS = {
 }
 IDS = {"cigen": "cigen-provider-conform"}
 ONE_CALL = {"mcp": "MCPH-TL-002", "morphir": "MORH-RQ-003", "nexo": "NEXH-RQ-003", "synaps": "SYNH-RQ-002"}
-
-
-def choose_cases(dialect: str) -> list[str]:
-    cases = select_cases(load_suite(dialect).cases, Role.HOST)
-    first = {case.family: case.id for case in reversed(cases) if case.is_alone}
-    is_all = bool(os.environ.get("BECKET_ALL_MUTANTS"))
-    return [case.id for case in cases if is_all or not case.is_alone or case.id in first.values()]
 
 
 def failures_of(dialect: str, words: tuple[str, ...], ids: Iterable[str]) -> dict[str, str]:
@@ -67,7 +58,7 @@ def test_a_dialect_has_enough_cases_for_hosts(dialect: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", FOREIGN)
 def test_a_host_of_becket_passes_the_cases_of_a_foreign_dialect(dialect: str) -> None:
-    assert failures_of(dialect, PROGRAMS[dialect], choose_cases(dialect)) == {}
+    assert failures_of(dialect, PROGRAMS[dialect], [case.id for case in choose_cases(dialect, Role.HOST)]) == {}
 
 
 @pytest.mark.process
