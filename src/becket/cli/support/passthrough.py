@@ -37,8 +37,8 @@ class PassthroughCommand(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Returns the words of the usage line after the command's name."""
-        pieces = [piece for piece in super().collect_usage_pieces(ctx) if piece]  # an argument may have no name
-        return [*pieces, "-- CMD..." if self.needs_program else "[-- CMD...]"]
+        parts = [part for part in super().collect_usage_pieces(ctx) if part]  # an argument may have no name
+        return [*parts, "-- CMD..." if self.needs_program else "[-- CMD...]"]
 
 
 def wants_help(ctx: click.Context, words: list[str]) -> bool:
