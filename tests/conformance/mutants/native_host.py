@@ -315,7 +315,7 @@ def carry_out(order: Message) -> Message:
         case "command":
             params = {"command": order["name"], "args": order["args"], "request_id": "run-1"}
             result = call("command.invoke", params, 60.0, has_credit=True)
-            return {"result": result, "texts": [one["event"]["content"] for one in events if "event" in one]}
+            return {"result": result, "texts": [event["content"] for event in read_outputs("run-1")]}
         case "stream":
             params = {
                 "provider_id": order["provider"],
@@ -324,7 +324,7 @@ def carry_out(order: Message) -> Message:
                 "messages": [{"role": "user", "content": order["text"]}],
             }
             call("provider.stream", params, 60.0, has_credit=True)
-            return {"texts": [one["delta"] for one in events if "delta" in one]}
+            return {"texts": [one["delta"] for one in events if one.get("type") == "text"]}
         case _:
             others = dict.fromkeys(("tool_output", "message", "session_id", "transcript", "data"))
             tool = {"tool_name": order["tool"], "tool_runtime_name": order["tool"], "tool_input": order["input"]}
@@ -332,6 +332,12 @@ def carry_out(order: Message) -> Message:
                 return {"result": call("hook.handle", {"kind": "before_tool_call", **tool, **others}, 5.0)}
             except CallFailed:
                 return {"result": {"action": "block" if DEFECTS.has("fails closed") else "continue"}}
+
+
+def read_outputs(run: str) -> list[Message]:
+    """Returns the texts among the outputs of a run."""
+    outputs = [one["event"] for one in events if one.get("request_id") == run or DEFECTS.has("mixes runs")]
+    return [event for event in outputs if event["kind"] == "text"]
 
 
 def run_orders() -> None:
