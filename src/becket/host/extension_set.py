@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -409,12 +410,14 @@ class ExtensionSet:
         found = {id: self.candidates[id] for id in self.extensions}
         folders = {id: candidate.folder for id, candidate in found.items()}
         files = {id: candidate.files for id, candidate in found.items() if candidate.files is not None}
-        async for changed in watch_folders(folders, files=files, limits=self._settings.limits):
-            self._events.publish(ExtensionChanged(changed.extension, changed.paths))
-            if self._watch != "reload" or changed.digest is None:
-                continue
-            if not await self._consent.has_only_added_files(changed.extension):
-                self._tasks.start_soon(self._reload, changed.extension)
+        # Closed here when the host ends within the body of the loop; otherwise the collector would find it open.
+        async with aclosing(watch_folders(folders, files=files, limits=self._settings.limits)) as changes:
+            async for changed in changes:
+                self._events.publish(ExtensionChanged(changed.extension, changed.paths))
+                if self._watch != "reload" or changed.digest is None:
+                    continue
+                if not await self._consent.has_only_added_files(changed.extension):
+                    self._tasks.start_soon(self._reload, changed.extension)
 
     async def _reload(self, id: str) -> None:
         """Replaces the running files by changed ones, if they may run; further changes are one more reload."""
