@@ -58,3 +58,10 @@ def test_cases_are_selected_by_id_prefix_and_family() -> None:
 def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
     with pytest.raises(LookupError, match="native"):
         load_suite("klingon")
+
+
+@pytest.mark.parametrize("dialect", list_suites())
+def test_a_case_that_ends_its_host_has_a_process_of_its_own(dialect: str) -> None:
+    cases = select_cases(load_suite(dialect).cases, Role.HOST)
+
+    assert [case.id for case in cases if '"stop"' in case.script and not case.is_alone] == []
