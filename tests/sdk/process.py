@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from tests.sdk.example import PATIENCE
@@ -48,6 +48,19 @@ class ProcessTests:
             _, log = program.communicate(timeout=PATIENCE)
         assert (program.returncode, log.count(b"on_stop")) == (0, 1)
 
+    def test_an_extension_ends_without_a_host(self, command: list[str]) -> None:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False)
+        assert (done.returncode, done.stdout) == (0, b""), done.stderr
+
+    def test_stdin_and_stdout_may_be_files(self, command: list[str], tmp_path: Path) -> None:
+        requests, responses = tmp_path / "requests", tmp_path / "responses"
+        requests.write_bytes(encode(1, "initialize", PARAMS) + encode(2, "shutdown"))
+        with requests.open("rb") as stdin, responses.open("wb") as stdout:
+            done = subprocess.run(command, stdin=stdin, stdout=stdout, timeout=PATIENCE, check=False)
+        assert done.returncode == 0
+        with responses.open("rb") as frames:
+            assert [decode(frames)["id"], decode(frames)["id"], frames.read()] == [1, 2, b""]
+
     def test_an_extension_ends_when_its_host_is_killed(self, command: list[str], tmp_path: Path) -> None:
         script = tmp_path / "host.py"
         script.write_text(
@@ -81,15 +94,25 @@ def started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 def send(program: subprocess.Popen[bytes], id: int, method: str, params: dict[str, Any] | None = None) -> None:
     """Sends a request."""
     assert program.stdin is not None
-    body = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}).encode()
-    program.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    program.stdin.write(encode(id, method, params))
     program.stdin.flush()
 
 
 def receive(program: subprocess.Popen[bytes]) -> dict[str, Any]:
     """Returns the next message."""
     assert program.stdout is not None
-    size = int(program.stdout.readline().partition(b":")[2])
-    assert program.stdout.readline() == b"\r\n"
-    message: dict[str, Any] = json.loads(program.stdout.read(size))
+    return decode(program.stdout)
+
+
+def encode(id: int, method: str, params: dict[str, Any] | None = None) -> bytes:
+    """Returns the frame of a request."""
+    body = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}).encode()
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def decode(frames: IO[bytes]) -> dict[str, Any]:
+    """Returns the message of the next frame."""
+    size = int(frames.readline().partition(b":")[2])
+    assert frames.readline() == b"\r\n"
+    message: dict[str, Any] = json.loads(frames.read(size))
     return message

@@ -24,6 +24,7 @@ export interface Problem {
     pointer: string;
     message: string;
 }
+export declare const problem: (pointer: string, message: string) => Problem;
 /** Returns the error for params with these problems. */
 export declare const invalidParams: (problems: readonly Problem[]) => RpcError;
 /** Throws an error if params have problems. */

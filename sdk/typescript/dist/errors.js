@@ -20,6 +20,7 @@ export class RpcError extends CodedError {
  */
 export class CallError extends CodedError {
 }
+export const problem = (pointer, message) => ({ pointer, message });
 /** Returns the error for params with these problems. */
 export const invalidParams = (problems) => {
     const shown = problems.map(({ pointer, message }) => `${pointer || "/"}: ${message}`).join("; ");

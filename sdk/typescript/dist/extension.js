@@ -1,6 +1,6 @@
 /** An extension: what it declares, and how it serves the requests of a host. */
 import { FEATURES, INCOMPATIBLE, NOT_READY, PROTOCOL_VERSION } from "./contract.js";
-import { RpcError, checkParams, describe, invalidParams } from "./errors.js";
+import { RpcError, checkParams, describe, invalidParams, problem } from "./errors.js";
 import { createHostClient, writeLog } from "./host.js";
 import { encode, isArray, isEqual, membersOf } from "./json.js";
 import { createCommandOutput, createProviderStream } from "./outputs.js";
@@ -90,7 +90,8 @@ export const createExtension = ({ id, version, onStart, onStop, capabilities }) 
         }
         state = READY;
         // A host that announces no features knows nothing of the rest.
-        const more = peer.features.size ? { features: FEATURES, id } : undefined;
+        const ownId = id === params.plugin_id ? undefined : id;
+        const more = peer.features.size ? { features: FEATURES, id: ownId } : undefined;
         const declared = { tools, providers, capabilities, hooks: more && hooks };
         return { protocol_version: PROTOCOL_VERSION, capabilities: declared, ...more };
     };
@@ -207,5 +208,5 @@ const checkMembers = (properties, given) => {
         checkParams(findProblems({ type: "object", properties, required }, given));
 };
 const refuseName = (kind, key, name) => {
-    throw invalidParams([{ pointer: `/${key}`, message: `there is no ${kind} '${name.slice(0, 80)}' here` }]);
+    throw invalidParams([problem(`/${key}`, `there is no ${kind} '${name.slice(0, 80)}' here`)]);
 };

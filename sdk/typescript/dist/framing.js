@@ -6,9 +6,8 @@
  * A thread runs the source text of this function, so it refers to nothing outside of itself.
  */
 export const createFrameDecoder = (limit = 4_194_304) => {
-    const other = String.raw `(?!content-length:|content-type:.*charset=(?!"?utf-?8))[\w-]+:.*\r\n`;
-    const own = String.raw `content-length:[ \t]*(\d{1,10})[ \t]*\r\n`;
-    const header = new RegExp(`^(${other}){0,15}${own}(${other}){0,15}\r\n`, "i");
+    const others = /((?!content-length:|content-type:.*charset=(?!"?utf-?8))[\w-]+:.*\r\n){0,15}/.source;
+    const header = new RegExp(String.raw `^${others}content-length:[ \t]*(\d{1,10})[ \t]*\r\n${others}\r\n`, "i");
     let chunks = [];
     let size = 0; // bytes in `chunks`
     let length = -1; // of the body that is awaited; -1 while its header is

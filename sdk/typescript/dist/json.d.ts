@@ -1,5 +1,4 @@
 /** JSON texts and values: what `JSON.parse` does not tell, and what a value is. */
-import { isDeepStrictEqual } from "node:util";
 /** A value, and what its text tells besides. */
 export interface Parsed {
     value: unknown;
@@ -16,7 +15,7 @@ export declare const encode: {
     (value: any, replacer?: (number | string)[] | null, space?: string | number): string;
 };
 /** Returns whether two values are the same, whatever the order of their members. */
-export declare const isEqual: typeof isDeepStrictEqual;
+export { isDeepStrictEqual as isEqual } from "node:util";
 /** Returns whether a value is an array. */
 export declare const isArray: (value: unknown) => value is unknown[];
 /** Parses a text. Throws a SyntaxError if it is no JSON. */

@@ -1,9 +1,8 @@
 /** JSON texts and values: what `JSON.parse` does not tell, and what a value is. */
-import { isDeepStrictEqual } from "node:util";
 /** Returns the compact text of a value. */
 export const encode = JSON.stringify;
 /** Returns whether two values are the same, whatever the order of their members. */
-export const isEqual = isDeepStrictEqual;
+export { isDeepStrictEqual as isEqual } from "node:util";
 /** Returns whether a value is an array. */
 export const isArray = Array.isArray;
 /** Parses a text. Throws a SyntaxError if it is no JSON. */

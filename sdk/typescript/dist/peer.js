@@ -1,9 +1,11 @@
 /** A JSON-RPC peer: requests, responses, notifications and batches in both directions. It knows no stream. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { BUSY, CANCELLED, INTERNAL, INVALID_REQUEST, PARSE_ERROR, TIMEOUT, TOO_LARGE, UNKNOWN_METHOD, } from "./contract.js";
-import { CallError, RpcError, checkLimit, checkParams, describe } from "./errors.js";
+import { CallError, RpcError, checkLimit, checkParams, describe, problem } from "./errors.js";
 import { encode, isArray, isObject, membersOf, parseJson } from "./json.js";
 import { CALL_TIMEOUT, HIGH_QUEUE, MAX_BATCH, MAX_DEPTH, MAX_FRAME, MAX_ID_BYTES, MAX_QUEUE, MAX_REQUESTS, MAX_REQUEST_BYTES, MAX_TIMER, } from "./limits.js";
+/** Starts a timer that does not keep the process running. */
+const startTimer = (run, delay) => setTimeout(run, Math.min(delay, MAX_TIMER)).unref();
 const scopes = new AsyncLocalStorage();
 /** Returns a peer with these handlers. `log` gets what must not leave the process: errors of handlers. */
 export const createPeer = (transport, handlers, listeners, log) => {
@@ -46,7 +48,7 @@ export const createPeer = (transport, handlers, listeners, log) => {
             const onTimeout = () => {
                 abandon(TIMEOUT, `no response within ${timeout} ms`);
             };
-            const timer = setTimeout(onTimeout, Math.min(timeout, MAX_TIMER)).unref();
+            const timer = startTimer(onTimeout, timeout);
             const settle = (error, result) => {
                 clearTimeout(timer);
                 calls.delete(id);
@@ -130,8 +132,8 @@ export const createPeer = (transport, handlers, listeners, log) => {
         if (!handler)
             throw new RpcError(UNKNOWN_METHOD, `unknown method: ${method.slice(0, 80)}`);
         if (params && typeof params !== "object")
-            checkParams([{ pointer: "", message: "not an object or an array" }]);
-        checkParams(parsed.twice.map((pointer) => ({ pointer: pointer.slice(7), message: "occurs twice" })));
+            checkParams([problem("", "not an object or an array")]);
+        checkParams(parsed.twice.map((pointer) => problem(pointer.slice(7), "occurs twice")));
         const { meta, becket, rest } = splitMeta(params);
         const timeout = readCount(becket["timeout_ms"], Infinity);
         const depth = readCount(becket["depth"], 0);
@@ -188,7 +190,7 @@ export const createPeer = (transport, handlers, listeners, log) => {
             const onDeadline = () => {
                 abort(new RpcError(TIMEOUT, "the deadline has passed"));
             };
-            timer = setTimeout(onDeadline, Math.min(timeout, MAX_TIMER)).unref();
+            timer = startTimer(onDeadline, timeout);
             if (method !== "shutdown")
                 requests.set(parent, { abort, grant }); // which cancels the others
         });

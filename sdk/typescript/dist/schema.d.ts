@@ -1,6 +1,6 @@
 /** The part of JSON Schema that has types in TypeScript: these types, and a check that reports all problems. */
 import type { Json, JsonObject } from "./contract.js";
-import type { Problem } from "./errors.js";
+import { type Problem } from "./errors.js";
 /** The names of JSON types. */
 export type TypeName = "string" | "integer" | "number" | "boolean" | "null" | "array" | "object";
 /** A JSON Schema. The host checks all keywords; the kit checks those that are named here, which its types rely on. */

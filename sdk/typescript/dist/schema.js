@@ -1,4 +1,5 @@
 /** The part of JSON Schema that has types in TypeScript: these types, and a check that reports all problems. */
+import { problem } from "./errors.js";
 import { encode, isArray, isEqual, isObject, toPointer } from "./json.js";
 /** Returns the schema of an object with these properties. One without a default is required. */
 export const objectSchema = (properties) => ({
@@ -18,7 +19,7 @@ export const findProblems = (schema, value, pointer = "") => {
             ? `is none of ${encode(allowed)}`
             : "";
     if (message)
-        return [{ pointer, message }];
+        return [problem(pointer, message)];
     if (!isArray(value) && !isObject(value))
         return [];
     const missing = isArray(value) ? [] : required.filter((name) => !Object.hasOwn(value, name));
@@ -28,9 +29,9 @@ export const findProblems = (schema, value, pointer = "") => {
             const inner = isArray(value) ? schema.items : own;
             const at = pointer + toPointer(name);
             if (inner === false)
-                return [{ pointer: at, message: "is unknown" }];
+                return [problem(at, "is unknown")];
             return isObject(inner) ? findProblems(inner, member, at) : [];
         }),
-        ...missing.map((name) => ({ pointer: pointer + toPointer(name), message: "is missing" })),
+        ...missing.map((name) => problem(pointer + toPointer(name), "is missing")),
     ];
 };

@@ -12,9 +12,8 @@ export const serveStdio = (extension, usage) => {
         return;
     }
     const shared = new Int32Array(new SharedArrayBuffer(8));
-    const workerData = [shared, takeStdout()];
     const source = `(${String(runThread)})(require,${String(createFrameDecoder)})`;
-    const thread = new Worker(source, { eval: true, workerData });
+    const thread = new Worker(source, { eval: true, workerData: [shared, takeStdout()] });
     let waiting = [];
     const transport = {
         get queued() {
@@ -84,16 +83,32 @@ const takeStdout = () => {
  * It runs from its source text, so it refers to nothing outside of itself.
  */
 const runThread = (load, createDecoder) => {
-    const { parentPort, workerData } = load("node:worker_threads");
+    const { parentPort, workerData: [shared, wire] } = load("node:worker_threads");
+    const fs = load("node:fs");
     const { Socket } = load("node:net");
     const { isUtf8 } = load("node:buffer");
-    const [shared, wire] = workerData;
     const decode = createDecoder();
-    const stdout = new Socket({ fd: wire, readable: false });
-    const stdin = new Socket({ fd: 0, writable: false });
     const post = (...received) => {
         parentPort.postMessage(received);
     };
+    const finish = () => {
+        post("");
+        // For a handler that computes and does not stop. A thread cannot exit for its process.
+        setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
+    };
+    /** Opens a pipe or a socket, or else a file or /dev/null. */
+    const open = (options, openFile) => {
+        let stream;
+        try {
+            stream = new Socket(options);
+        }
+        catch {
+            stream = openFile("", options);
+        }
+        return stream.on("error", finish);
+    };
+    const stdout = open({ fd: wire, readable: false }, fs.createWriteStream);
+    const stdin = open({ fd: 0, writable: false }, fs.createReadStream);
     const write = (body) => {
         const size = Buffer.byteLength(body);
         stdout.write(`Content-Length: ${size}\r\n\r\n${body}`, () => {
@@ -110,15 +125,8 @@ const runThread = (load, createDecoder) => {
         write(response);
         return true;
     };
-    const finish = () => {
-        post("");
-        // For a handler that computes and does not stop. A thread cannot exit for its process.
-        setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
-    };
     parentPort.on("message", write);
-    stdout.on("error", finish);
-    stdin.on("end", finish).on("error", finish);
-    stdin.on("data", (chunk) => {
+    stdin.on("end", finish).on("data", (chunk) => {
         const bodies = [];
         let end;
         try {

@@ -29,6 +29,8 @@ export interface Problem {
   message: string;
 }
 
+export const problem = (pointer: string, message: string): Problem => ({ pointer, message });
+
 /** Returns the error for params with these problems. */
 export const invalidParams = (problems: readonly Problem[]): RpcError => {
   const shown = problems.map(({ pointer, message }) => `${pointer || "/"}: ${message}`).join("; ");

@@ -21,7 +21,7 @@ import type {
   ToolCall,
 } from "./contract.js";
 import { FEATURES, INCOMPATIBLE, NOT_READY, PROTOCOL_VERSION } from "./contract.js";
-import { RpcError, checkParams, describe, invalidParams } from "./errors.js";
+import { RpcError, checkParams, describe, invalidParams, problem } from "./errors.js";
 import { type HostClient, createHostClient, writeLog } from "./host.js";
 import { encode, isArray, isEqual, membersOf } from "./json.js";
 import { type CommandOutput, type ProviderStream, createCommandOutput, createProviderStream } from "./outputs.js";
@@ -204,7 +204,8 @@ export const createExtension = ({ id, version, onStart, onStop, capabilities }: 
     }
     state = READY;
     // A host that announces no features knows nothing of the rest.
-    const more = peer.features.size ? { features: FEATURES, id } : undefined;
+    const ownId = id === params.plugin_id ? undefined : id;
+    const more = peer.features.size ? { features: FEATURES, id: ownId } : undefined;
     const declared = { tools, providers, capabilities, hooks: more && hooks };
     return { protocol_version: PROTOCOL_VERSION, capabilities: declared, ...more };
   };
@@ -327,5 +328,5 @@ const checkMembers = (properties: Properties, given: unknown): void => {
 };
 
 const refuseName = (kind: string, key: string, name: string): never => {
-  throw invalidParams([{ pointer: `/${key}`, message: `there is no ${kind} '${name.slice(0, 80)}' here` }]);
+  throw invalidParams([problem(`/${key}`, `there is no ${kind} '${name.slice(0, 80)}' here`)]);
 };

@@ -1,7 +1,5 @@
 /** JSON texts and values: what `JSON.parse` does not tell, and what a value is. */
 
-import { isDeepStrictEqual } from "node:util";
-
 /** A value, and what its text tells besides. */
 export interface Parsed {
   value: unknown;
@@ -17,7 +15,7 @@ export interface Parsed {
 export const encode = JSON.stringify;
 
 /** Returns whether two values are the same, whatever the order of their members. */
-export const isEqual = isDeepStrictEqual;
+export { isDeepStrictEqual as isEqual } from "node:util";
 
 /** Returns whether a value is an array. */
 export const isArray: (value: unknown) => value is unknown[] = Array.isArray;

@@ -13,7 +13,7 @@ import {
   TOO_LARGE,
   UNKNOWN_METHOD,
 } from "./contract.js";
-import { CallError, RpcError, checkLimit, checkParams, describe } from "./errors.js";
+import { CallError, RpcError, checkLimit, checkParams, describe, problem } from "./errors.js";
 import { type Parsed, encode, isArray, isObject, membersOf, parseJson } from "./json.js";
 import {
   CALL_TIMEOUT,
@@ -105,6 +105,10 @@ interface Request {
   grant: (credit: number) => void;
 }
 
+/** Starts a timer that does not keep the process running. */
+const startTimer = (run: () => void, delay: number): NodeJS.Timeout =>
+  setTimeout(run, Math.min(delay, MAX_TIMER)).unref();
+
 const scopes = new AsyncLocalStorage<Scope>();
 
 /** Returns a peer with these handlers. `log` gets what must not leave the process: errors of handlers. */
@@ -158,7 +162,7 @@ export const createPeer = (
       const onTimeout = (): void => {
         abandon(TIMEOUT, `no response within ${timeout} ms`);
       };
-      const timer = setTimeout(onTimeout, Math.min(timeout, MAX_TIMER)).unref();
+      const timer = startTimer(onTimeout, timeout);
       const settle: Call["settle"] = (error, result) => {
         clearTimeout(timer);
         calls.delete(id);
@@ -234,8 +238,8 @@ export const createPeer = (
     const { id: parent, params } = parsed.value as Members; // the id as a value
     const handler = handlers.get(method);
     if (!handler) throw new RpcError(UNKNOWN_METHOD, `unknown method: ${method.slice(0, 80)}`);
-    if (params && typeof params !== "object") checkParams([{ pointer: "", message: "not an object or an array" }]);
-    checkParams(parsed.twice.map((pointer) => ({ pointer: pointer.slice(7), message: "occurs twice" })));
+    if (params && typeof params !== "object") checkParams([problem("", "not an object or an array")]);
+    checkParams(parsed.twice.map((pointer) => problem(pointer.slice(7), "occurs twice")));
     const { meta, becket, rest } = splitMeta(params);
     const timeout = readCount(becket["timeout_ms"], Infinity);
     const depth = readCount(becket["depth"], 0);
@@ -290,7 +294,7 @@ export const createPeer = (
       const onDeadline = (): void => {
         abort(new RpcError(TIMEOUT, "the deadline has passed"));
       };
-      timer = setTimeout(onDeadline, Math.min(timeout, MAX_TIMER)).unref();
+      timer = startTimer(onDeadline, timeout);
       if (method !== "shutdown") requests.set(parent, { abort, grant }); // which cancels the others
     });
     running++;

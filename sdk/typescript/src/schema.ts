@@ -1,7 +1,7 @@
 /** The part of JSON Schema that has types in TypeScript: these types, and a check that reports all problems. */
 
 import type { Json, JsonObject } from "./contract.js";
-import type { Problem } from "./errors.js";
+import { type Problem, problem } from "./errors.js";
 import { encode, isArray, isEqual, isObject, toPointer } from "./json.js";
 
 /** The names of JSON types. */
@@ -71,7 +71,7 @@ export const findProblems = (schema: Schema, value: unknown, pointer = ""): Prob
     : allowed && !allowed.some((each) => isEqual(each, value))
       ? `is none of ${encode(allowed)}`
       : "";
-  if (message) return [{ pointer, message }];
+  if (message) return [problem(pointer, message)];
   if (!isArray(value) && !isObject(value)) return [];
   const missing = isArray(value) ? [] : required.filter((name) => !Object.hasOwn(value, name));
   return [
@@ -79,9 +79,9 @@ export const findProblems = (schema: Schema, value: unknown, pointer = ""): Prob
       const own = Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties;
       const inner = isArray(value) ? schema.items : own;
       const at = pointer + toPointer(name);
-      if (inner === false) return [{ pointer: at, message: "is unknown" }];
+      if (inner === false) return [problem(at, "is unknown")];
       return isObject(inner) ? findProblems(inner, member, at) : [];
     }),
-    ...missing.map((name) => ({ pointer: pointer + toPointer(name), message: "is missing" })),
+    ...missing.map((name) => problem(pointer + toPointer(name), "is missing")),
   ];
 };

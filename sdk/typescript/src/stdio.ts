@@ -1,6 +1,8 @@
 /** Serves an extension over stdin and stdout: keeps other output off the wire, and ends when the host is gone. */
 
+import type { EventEmitter } from "node:events";
 import { closeSync, constants, openSync } from "node:fs";
+import type { Socket } from "node:net";
 import { type MessagePort, Worker } from "node:worker_threads";
 
 import { EXIT_PROTOCOL_ERROR, EXIT_STOPPED, EXIT_STOP_TIMEOUT, EXIT_USAGE } from "./exit-codes.js";
@@ -15,7 +17,17 @@ interface Servable {
 }
 
 /** What the thread gets: the number of bytes that wait to be written, and whether this is awaited; and the wire. */
-type ThreadData = [shared: Int32Array, wire: number];
+interface Thread {
+  parentPort: MessagePort;
+  workerData: [shared: Int32Array, wire: number];
+}
+
+/** A descriptor, and which way it is not used. */
+interface Fd {
+  fd: number;
+  readable?: false;
+  writable?: false;
+}
 
 /** What the thread sends: why there will be no more bodies ("" at the end of stdin), and those that have arrived. */
 type Received = [end: string | undefined, ...bodies: (string | undefined)[]];
@@ -28,9 +40,8 @@ export const serveStdio = (extension: Servable, usage: string): void => {
     return;
   }
   const shared = new Int32Array(new SharedArrayBuffer(8));
-  const workerData: ThreadData = [shared, takeStdout()];
   const source = `(${String(runThread)})(require,${String(createFrameDecoder)})`;
-  const thread = new Worker(source, { eval: true, workerData });
+  const thread = new Worker(source, { eval: true, workerData: [shared, takeStdout()] satisfies Thread["workerData"] });
   let waiting: (() => void)[] = [];
   const transport: Transport = {
     get queued() {
@@ -97,17 +108,32 @@ const takeStdout = (): number => {
  * It runs from its source text, so it refers to nothing outside of itself.
  */
 const runThread = (load: NodeJS.Require, createDecoder: typeof createFrameDecoder): void => {
-  const { parentPort, workerData } = load("node:worker_threads") as { parentPort: MessagePort; workerData: ThreadData };
+  const { parentPort, workerData: [shared, wire] } = load("node:worker_threads") as Thread;
+  const fs = load("node:fs") as typeof import("node:fs");
   const { Socket } = load("node:net") as typeof import("node:net");
   const { isUtf8 } = load("node:buffer") as typeof import("node:buffer");
-  const [shared, wire] = workerData;
   const decode = createDecoder();
-  const stdout = new Socket({ fd: wire, readable: false });
-  const stdin = new Socket({ fd: 0, writable: false });
-
   const post = (...received: Received): void => {
     parentPort.postMessage(received);
   };
+  const finish = (): void => {
+    post("");
+    // For a handler that computes and does not stop. A thread cannot exit for its process.
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
+  };
+  /** Opens a pipe or a socket, or else a file or /dev/null. */
+  const open = <S extends EventEmitter>(options: Fd, openFile: (path: string, options: Fd) => S): S | Socket => {
+    let stream;
+    try {
+      stream = new Socket(options);
+    } catch {
+      stream = openFile("", options);
+    }
+    return stream.on("error", finish);
+  };
+  const stdout: NodeJS.WritableStream = open({ fd: wire, readable: false }, fs.createWriteStream);
+  const stdin: NodeJS.ReadableStream = open({ fd: 0, writable: false }, fs.createReadStream);
+
   const write = (body: string): void => {
     const size = Buffer.byteLength(body);
     stdout.write(`Content-Length: ${size}\r\n\r\n${body}`, () => {
@@ -122,16 +148,9 @@ const runThread = (load: NodeJS.Require, createDecoder: typeof createFrameDecode
     write(response);
     return true;
   };
-  const finish = (): void => {
-    post("");
-    // For a handler that computes and does not stop. A thread cannot exit for its process.
-    setTimeout(() => process.kill(process.pid, "SIGKILL"), 3_000);
-  };
 
   parentPort.on("message", write);
-  stdout.on("error", finish);
-  stdin.on("end", finish).on("error", finish);
-  stdin.on("data", (chunk: Uint8Array) => {
+  stdin.on("end", finish).on("data", (chunk: Uint8Array) => {
     const bodies: (string | undefined)[] = [];
     let end: string | undefined;
     try {

@@ -38,6 +38,11 @@ test("the handshake declares what was registered", async () => {
   assert.deepEqual(old["result"], { protocol_version: 1, capabilities: { tools: [], providers: [] } });
 });
 
+test("an extension sends its id only where the host has given it another", async () => {
+  const { result } = await new Link(createExtension({ id: "it", version: "1.0.0" })).initialize();
+  assert.deepEqual(Object.keys(result as object), ["protocol_version", "capabilities", "features"]);
+});
+
 test("another version of the contract is refused with those that are supported", async () => {
   const link = new Link(createExtension({ id: "own", version: "1.0.0" }));
   const { error } = (await link.ask("initialize", { extension_protocol_version: 2 })) as Failure;
