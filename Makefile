@@ -147,7 +147,25 @@ language-servers: .venv-lsp/.ready ## Installs the language servers for the test
 
 # -- use
 
-demo: $(TEST_READY) ## Runs the demonstration
+# The demonstration runs the examples in other languages that can be built here. The first builds take a minute or two.
+has = $(if $(shell command -v $(1) 2>/dev/null),$(2))
+GO_EXAMPLE := sdk/go/example/build/example
+RUST_EXAMPLE := sdk/rust/example/build/bin/rust-example
+JAVA_EXAMPLE := examples/other_languages/java/target/dependency# the libraries, which are copied last
+BUILT_EXAMPLES := $(call has,go,$(GO_EXAMPLE)) $(call has,cargo,$(RUST_EXAMPLE)) $(call has,mvn,$(JAVA_EXAMPLE))
+build_example = @echo "Building $@"; output="$$( { $(1); } 2>&1)" && touch $@ \
+	|| echo "$@ could not be built: $${output%%$$'\n'*}" >&2
+
+$(GO_EXAMPLE): $(wildcard sdk/go/*.go sdk/go/example/*.go)
+	$(call build_example,cd sdk/go/example && go build -o build/ .)
+
+$(RUST_EXAMPLE): $(wildcard sdk/rust/Cargo.* sdk/rust/src/*.rs sdk/rust/example/Cargo.* sdk/rust/example/src/*.rs)
+	$(call build_example,$(INSTALL_RUST_EXAMPLE))
+
+$(JAVA_EXAMPLE): examples/other_languages/java/pom.xml $(wildcard examples/other_languages/java/src/main/java/*.java) schemas/becket.schema.json
+	$(call build_example,cd examples/other_languages/java && mvn --batch-mode --quiet package)
+
+demo: $(TEST_READY) $(BUILT_EXAMPLES) ## Runs the demonstration
 	$(BIN)/python examples/demo.py $(ARGS)
 
 test: tests ## Runs all tests on one Python
@@ -224,10 +242,11 @@ sdk-test-go:
 # One target folder for all crates of the kit; a host copies the folder of the example, so that it has the program alone.
 CARGO := cd sdk/rust && CARGO_TARGET_DIR="$(CURDIR)/sdk/rust/target" cargo
 EXAMPLE_CRATE := --manifest-path example/Cargo.toml --locked
+INSTALL_RUST_EXAMPLE = $(CARGO) install --quiet --locked --debug --no-track --force --path example --root example/build
 
 sdk-ready-rust:
 	$(CARGO) build --quiet --locked --examples
-	$(CARGO) install --quiet --locked --debug --no-track --force --path example --root example/build
+	$(INSTALL_RUST_EXAMPLE)
 
 sdk-test-rust: $(TEST_READY)
 	$(CARGO) fmt --check && cargo fmt --check --manifest-path example/Cargo.toml
@@ -303,5 +322,5 @@ cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage report --include='$(PURE_FILES)' --fail-under=100
 
 clean: ## Removes all that make has made
-	rm -rf .venv .venv-* .node_cache .schema_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build sdk/*/target sdk/*/build sdk/*/example/build sdk/typescript/node_modules
+	rm -rf .venv .venv-* .node_cache .schema_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build sdk/*/target sdk/*/build sdk/*/example/build sdk/typescript/node_modules examples/other_languages/java/target
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,45 @@ def test_the_demo_explains_each_section(lines: list[str]) -> None:
         "cigen | cigen-provider-make: plans job:build",
     ):
         assert sight in text
+
+
+@pytest.mark.parametrize("language", ["typescript", "go", "rust", "java", "python", "shell"])
+def test_the_demo_calls_an_extension_in_each_language_or_says_why_not(lines: list[str], language: str) -> None:
+    (line,) = [line for line in lines if line.split(" | ")[0].strip() == language]
+    assert " responds: " in line or " is skipped: " in line
+
+
+def test_the_demo_skips_the_languages_that_are_not_installed(tmp_path: Path) -> None:
+    program = (
+        "import asyncio; from demo_languages import show_languages; from demo_screen import Screen; "
+        "asyncio.run(show_languages(Screen(coloured=False)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PATH": str(tmp_path), "PYTHONPATH": str(EXAMPLES)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert len(re.findall(r"is skipped: [\w ]+ not installed", done.stdout)) == 6
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_a_failed_build_of_an_example_is_reported_in_one_line_and_skipped(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho 'no network' >&2\necho 'more' >&2\nexit 1\n", encoding="utf-8")
+    go.chmod(0o755)
+    done = subprocess.run(
+        ["make", "--what-if", "sdk/go/example/main.go", "sdk/go/example/build/example"],
+        cwd=EXAMPLES.parent,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stderr == "sdk/go/example/build/example could not be built: no network\n"
 
 
 def test_no_line_is_too_wide_to_read(lines: list[str]) -> None:
