@@ -108,6 +108,7 @@ PIECES = ['"n":1', '"n":', '"', "}", "}}", ",", "]", '"_meta":{}', '"id":1', '"p
 @example(mark="{", pieces=['"n":1', "}", " "])
 @example(mark="{", pieces=['"n":1', "}", ",", '"id":1', "}"])
 @example(mark=MARK, pieces=["}", "}"])
+@example(mark=MARK, pieces=['"n":1', "}", " ", "}"])
 @given(mark=st.sampled_from([MARK, "{"]), pieces=st.lists(st.sampled_from(PIECES), max_size=6))
 def test_a_direct_handler_gets_what_the_parser_reads(mark: str, pieces: list[str]) -> None:
     """The codec takes all between a known beginning and the last brace for the params, if it is one JSON value."""

@@ -73,7 +73,7 @@ PARAMS_OPENERS = b"{["  # first bytes of params
 CHECK_EVERY = 16  # messages between two reads of the clock, if they are quick
 SLOW = 0.00006  # seconds for each of them: slower ones are checked one by one
 FIRST_MEMBER = b'{"'  # what an object with members begins with, as becket writes it
-CLOSING_BRACE = END[0]
+CLOSING_BRACES = 2 * END  # of params that are an object, and of the frame
 MAX_DIRECT_HANDLERS = 4  # each is a comparison for every frame; events of other calls are routed like all notifications
 
 MAX_CACHED_METHODS = 1_024  # encoded method names; beyond this many they are encoded anew
@@ -96,7 +96,7 @@ DirectRoute = tuple[bytes, bytes, int, DirectHandler]
 class DirectHandlers:
     """Handlers of events, found by the beginning of the frame up to the first name in the params.
 
-    A frame that begins so, ends with a brace, and has one JSON value in between holds nothing but this event."""
+    A frame that begins so, ends with two braces, and has one JSON value in between holds nothing but this event."""
 
     __slots__ = ("_routes", "last")
 
@@ -184,7 +184,7 @@ class JsonCodec:
                 if route is not None and frame.__class__ is bytes:
                     if not frame.startswith(route[0]):
                         route = direct_handlers.find(frame)
-                    if route is not None and frame[-1] == CLOSING_BRACE:
+                    if route is not None and frame.endswith(CLOSING_BRACES):
                         _, opener, start, handle = route
                         params = opener + frame[start:-1]
                         if len(params) <= deep and handle(params):
