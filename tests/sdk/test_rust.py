@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.sdk.builds import is_current
 from tests.sdk.example import PATIENCE, ExampleTests
 from tests.sdk.process import ProcessTests
 
@@ -20,7 +21,8 @@ CONFORM = KIT / "target" / "debug" / "examples" / "conform"
 def find_missing() -> str:
     if shutil.which("cargo") is None:
         return "cargo is not installed"
-    return "" if PROGRAM.exists() and CONFORM.exists() else "the example is not built: run `make sdk-ready-rust`"
+    is_built = is_current(CONFORM, KIT / "src", KIT / "examples") and is_current(PROGRAM, KIT / "src", EXAMPLE / "src")
+    return "" if is_built else "the example is not built of its sources: run `make sdk-ready-rust`"
 
 
 pytestmark = [

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.sdk.builds import is_current
 from tests.sdk.example import PATIENCE, ExampleTests
 from tests.sdk.process import ProcessTests
 
@@ -23,7 +24,8 @@ pytestmark = [
 
 
 built = pytest.mark.skipif(
-    not CONFORM.exists(), reason="the tests of the kit are not built: run `make sdk-test-typescript`"
+    not is_current(CONFORM, KIT / "src", KIT / "test"),
+    reason="the tests of the kit are not built of its sources: run `make sdk-test-typescript`",
 )
 
 
