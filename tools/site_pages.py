@@ -26,6 +26,7 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting-vulnerabilities.md",
 }
+BUILT_FOLDERS = {"__pycache__", "build", "node_modules", "target"}
 LANGUAGES = {
     ".java": "java",
     ".js": "js",
@@ -112,8 +113,11 @@ def linked_paths(pages: Iterable[Path]) -> set[str]:
 
 
 def is_shown(path: Path) -> bool:
-    is_hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(ROOT).parts)
-    return not is_hidden and (
+    """Returns whether a path is text of the repository: not hidden, and not built by a compiler or an installation."""
+    parts = path.relative_to(ROOT).parts
+    is_hidden = any(part.startswith(".") for part in parts)
+    is_built = any(part in BUILT_FOLDERS for part in (parts if path.is_dir() else parts[:-1]))
+    return not (is_hidden or is_built) and (
         path.is_dir() or path.suffix in {*LANGUAGES, "", ".md", ".txt", ".yaml", ".yml", ".jsonl"}
     )
 
