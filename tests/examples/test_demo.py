@@ -67,7 +67,7 @@ def test_the_demo_explains_each_section(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("language", ["typescript", "go", "rust", "java", "python", "shell"])
-def test_the_demo_calls_an_extension_in_each_language_or_says_why_not(lines: list[str], language: str) -> None:
+def test_the_demo_calls_an_extension_in_each_language_or_reports_why_not(lines: list[str], language: str) -> None:
     (line,) = [line for line in lines if line.split(" | ")[0].strip() == language]
     assert " responds: " in line or " is skipped: " in line
 
