@@ -238,6 +238,7 @@ def test_comments_and_docstrings_outside_the_package_use_the_words_of_the_field(
     problems = [
         f"{file.relative_to(TESTS.parent)}: {line}: {problem}"
         for file in sorted((TESTS.parent / folder).rglob("*.py"))
+        if "results" not in file.parts  # of benchmarks, with a copy of the sources
         for line in comments_and_docstrings(file.read_text(encoding="utf-8"))
         for problem in prose_problems(line)
     ]
