@@ -158,7 +158,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """Returns the params with this encoded `CallMeta`. Params by position stay unchanged."""
         # `find`, as `in` raises and drops an exception before it searches for bytes.
         if params is not None and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0:
-            return b"".join((META_PREFIX, meta, b"},", params[1:]))
+            return begin_params(meta) + params[1:]
         if params is None or params == b"{}":
             if "no_params" in features:
                 mark = b'"no_params":true' if params is None else b'"no_params":false'
@@ -227,6 +227,16 @@ META_KEY = b'"_meta"'
 EMPTY_OBJECT = Raw(b"{}")
 decode_call_meta = msgspec.json.Decoder(CallMeta).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def begin_params(meta: bytes) -> bytes:
+    """Returns how params with this encoded `CallMeta` begin, up to the first member of their own."""
+    return META_PREFIX + meta + b"},"
+
+
+def encode_parent(id: bytes) -> bytes:
+    """Returns the encoded `CallMeta` of an event: the id of the request that it belongs to."""
+    return b'{"parent":%b}' % id
 
 
 class MetaReader:

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from becket.conversion.decode import get_result_decoder
 from becket.dialects import ProgressFormat
-from becket.dialects.dialect import META_PREFIX
+from becket.dialects.dialect import begin_params, encode_parent
 from becket.errors import JSON_ERRORS, BadReply
 from becket.jsonrpc.calls import OutboundCall
 from becket.jsonrpc.codec import DirectHandler, DirectHandlers
@@ -155,7 +155,7 @@ class EventRouter:
             or (self._has_handler is not None and self._has_handler(method))
         ):
             return
-        mark = b"" if owner is None else b'%b{"parent":%b}},' % (META_PREFIX, owner)
+        mark = b"" if owner is None else begin_params(encode_parent(owner))
         handler = receiver.put_direct or validating(receiver.put if owner is None else receiver.put_credited)
         self._direct.setdefault(method, {})[owner] = handler
         self._direct_handlers.add(method, mark, handler)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects.dialect import META_KEY, META_PREFIX, MetaReader
+from becket.dialects.dialect import META_KEY, MetaReader, begin_params, encode_parent
 from becket.errors import (
     JSON_ERRORS,
     Busy,
@@ -447,9 +447,9 @@ class Inbound:
         connection = link.connection
         if link.progress is not None and method == link.progress.method:  # its params name the request
             return connection.encode_notification(method, params)
-        meta = b'{"parent":%b}' % request.id
+        meta = encode_parent(request.id)
         frame = connection.encode_notification(method, link.dialect.insert_meta(params, meta, link.features))
-        connection.cache_event_prefixes(request, method, b"%b%b}," % (META_PREFIX, meta))
+        connection.cache_event_prefixes(request, method, begin_params(meta))
         return frame
 
     async def _send_event_with_credit(self, request: InboundRequest, method: str, params: bytes | None) -> None:

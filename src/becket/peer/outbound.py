@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
-from becket.dialects.dialect import META_KEY, META_PREFIX
+from becket.dialects.dialect import META_KEY, begin_params
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
 from becket.jsonrpc.calls import CLOSED, NULL_FUTURE, OPEN, OutboundCall
 from becket.jsonrpc.codec import FIRST_MEMBER
@@ -179,7 +179,7 @@ class Outbound:
             return params
         if current is None:
             self._usual_timeout, self._usual_features = call.timeout, features
-            self._usual_prefix = META_PREFIX + meta + b"},"
+            self._usual_prefix = begin_params(meta)
         return link.dialect.insert_meta(params, meta, features)
 
     def _bind_to_request(self, call: OutboundCall, current: CurrentRequest | None) -> bytes | None:
