@@ -1,9 +1,9 @@
-"""The report of pytest is read, and a run that never reported counts as a failure."""
+"""The report of pytest is read, a run without one counts as a failure, and rounds of several runs add up."""
 
 from __future__ import annotations
 
 import pytest
-from tests.proofs.load import read_report
+from tests.proofs.load import count_rounds, read_report
 
 FAILURES = """
 FAILED tests/host/test_a.py::test_one[asyncio] - TimeoutError
@@ -22,3 +22,14 @@ ERROR tests/host/test_b.py::test_two
 )
 def test_a_report_gives_passed_and_failed_tests(text: str, passed: int, failed: tuple[str, ...]) -> None:
     assert read_report(text) == (passed, failed)
+
+
+def test_only_rounds_without_a_failure_and_with_enough_load_count() -> None:
+    rows = [
+        "| 2026-11-16 | 4 | 10,520 | 0 | 9.1 |",
+        "| 2026-11-17 | 8 | 21,039 | 1 | 9.4 |",
+        "| 2026-11-18 | 16 | 42,080 | 0 | 3.0 |",
+        "| 2026-11-19 | 5 | 13,150 | 0 | 8.0 |",
+    ]
+
+    assert count_rounds(rows) == 9
