@@ -120,7 +120,8 @@ def conform(
         write_junit(junit, run, expected)
     if page is not None:
         write_page(page, run)
-    with_conversation = () if not verbose else tuple(CaseVerdict) if ids else SHOWN
+    chosen = tuple(CaseVerdict) if ids else SHOWN
+    with_conversation = chosen if verbose else ()
     return report(run, expected, verbose=verbose, with_conversation=with_conversation, as_json=as_json)
 
 
