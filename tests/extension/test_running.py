@@ -221,6 +221,44 @@ def test_a_second_signal_ends_the_program_at_once(runtime: str) -> None:
         assert process.wait(60) == -signal.SIGTERM
 
 
+def wait_until_asleep(pid: int) -> None:
+    """Waits until the main thread of a process waits for something. Bounded by the test's own limit."""
+    while Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2][0] != "S":
+        pass
+
+
+RECEIVE_SIGNALS_IN_A_THREAD = """
+import signal, threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+"""
+REPORT_THE_FIRST_READ = """
+from becket.peer.transport.fd import FdTransport
+def read(transport, *arguments, original=FdTransport.read_before_start):
+    print("reading", file=sys.stderr, flush=True)
+    return original(transport, *arguments)
+FdTransport.read_before_start = read
+"""
+
+
+def test_a_signal_that_another_thread_receives_ends_the_program(runtime: str) -> None:
+    with started(program(runtime, before=RECEIVE_SIGNALS_IN_A_THREAD), HELLO) as (process, _, stderr):
+        receive(process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == EXIT_STOPPED
+        assert stderr.read().splitlines() == [b"started", b"stopped"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_signal_that_another_thread_receives_ends_a_program_that_waits_for_its_host(runtime: str) -> None:
+    before = RECEIVE_SIGNALS_IN_A_THREAD + REPORT_THE_FIRST_READ
+    with started(program(runtime, before=before)) as (process, _, stderr):
+        assert stderr.readline() == b"reading\n"
+        wait_until_asleep(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == EXIT_STOPPED
+
+
 @pytest.mark.parametrize("how", ["eof", "shutdown", "signal"])
 def test_a_shutdown_that_takes_too_long_is_cut_short(runtime: str, how: str) -> None:
     stuck = program(

@@ -20,7 +20,7 @@ from becket.peer.watchdog import EXIT_STOP_TIMEOUT, end_program, watch_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from signal import SIG_DFL, SIGINT, SIGTERM, signal as set_handler
+    from signal import SIG_DFL, SIGINT, SIGTERM, set_wakeup_fd, signal as set_handler
 
     from becket.dialects import Dialect
     from becket.extension.server import ExtensionServer
@@ -36,6 +36,7 @@ else:
         SIG_DFL,
         SIGINT,
         SIGTERM,
+        set_wakeup_fd,
         signal as set_handler,
     )
 
@@ -84,7 +85,7 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     install_log_handler_with_logging()
     trigger = ShutdownTrigger()
     watch_for_shutdown(trigger, transport)
-    wire = (chosen, None) if chosen is not None else detect_dialect(transport)
+    wire = (chosen, None) if chosen is not None else detect_dialect(transport, trigger.signal_fd)
     if loop is None and extension.__becket__.is_blocking:
         lost, refusal = serve_blocking(extension, transport, wire, trigger)
     else:
@@ -95,10 +96,10 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     return EXIT_PROTOCOL_ERROR if lost.reason is DisconnectReason.REMOTE_VIOLATION else EXIT_STOPPED
 
 
-def detect_dialect(transport: FdTransport) -> WireChoice:
+def detect_dialect(transport: FdTransport, signal_fd: int) -> WireChoice:
     """Waits for the first frame, and returns the dialect that it belongs to."""
     detector = AutoDetect()
-    while data := transport.read_before_start():
+    while data := transport.read_before_start(signal_fd):
         frames = detector.feed(data)
         if not frames and detector.error is None:
             continue
@@ -125,6 +126,8 @@ def serve_blocking(
     with serving as peer:
         # In a thread: the thread that a signal interrupts may be reading, and must go on.
         trigger.set_stop(lambda: start_new_thread(end, ()), peer)
+        if trigger.signal_fd >= 0:
+            peer.add_reader(trigger.signal_fd, trigger.receive_signals)
         return peer.serve(), serving.refusal_reason
 
 
@@ -143,8 +146,12 @@ def serve_async(
         async with serving as peer:
             workers = serving.workers
             trigger.set_stop(lambda: workers.call_soon(lambda: workers.spawn(end)), peer)
+            if loop == "asyncio" and trigger.signal_fd >= 0:
+                asyncio.get_running_loop().add_reader(trigger.signal_fd, trigger.receive_signals)
             return await peer.wait_closed(), serving.refusal_reason
 
+    if loop != "asyncio" and trigger.signal_fd >= 0:
+        set_wakeup_fd(-1)  # trio and uvloop set their own
     if loop == "trio":
         import trio
 
@@ -168,6 +175,7 @@ class ShutdownTrigger:
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] = lambda: os._exit(EXIT_STOPPED)
+        self.signal_fd = -1  # readable when a signal has arrived; -1 outside the main thread
         self._is_ending = False
         self._observe: Callable[[], Callable[[], bool]] = lambda: lambda: False
 
@@ -175,6 +183,10 @@ class ShutdownTrigger:
         """Sets the function that begins shutdown, once the extension serves."""
         self.stop = end
         self._observe = peer.observe_handlers
+
+    def receive_signals(self) -> None:
+        """Makes `signal_fd` wait for the next signal. The handler of the last one has run before."""
+        os.read(self.signal_fd, 4096)
 
     def begin_to_end(self) -> None:
         """Limits the rest of the program to `STOP_GRACE` seconds."""
@@ -209,11 +221,16 @@ def watch_for_shutdown(trigger: ShutdownTrigger, transport: FdTransport) -> None
         set_handler(number, SIG_DFL)
         end()
 
-    for number in (SIGTERM, SIGINT):
-        try:
+    try:
+        for number in (SIGTERM, SIGINT):
             set_handler(number, on_signal)
-        except ValueError:
-            break  # only the main thread may set a handler
+    except ValueError:
+        pass  # only the main thread may set a handler
+    else:
+        # Python runs a handler once the main thread's wait has returned, and a signal just before the wait, or one that
+        # another thread receives, does not interrupt it. So that no signal is missed, each wait includes this pipe.
+        trigger.signal_fd, write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        set_wakeup_fd(write_fd, warn_on_full_buffer=False)
     # During shutdown the limit is STOP_GRACE, unless the host has exited.
     watch_host(transport.read_fd, trigger.observe, on_host_gone=end)
 

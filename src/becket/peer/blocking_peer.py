@@ -397,6 +397,10 @@ class BlockingPeer:
         self._starts_reader_on_use = False
         self.listen()
 
+    def add_reader(self, fd: int, function: Callable[[], object]) -> None:
+        """Calls a function in the thread that reads whenever this descriptor can be read, too."""
+        self.call_locked(self._loop.add_reader, fd, function)
+
     def serve(self) -> ConnectionLost:
         """Serves the other peer in this thread until the link has ended; returns why."""
         return self.wait_closed()

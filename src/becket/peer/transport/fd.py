@@ -79,17 +79,19 @@ class FdTransport:
 
     # -- reading
 
-    def read_before_start(self) -> bytes:
+    def read_before_start(self, signal_fd: int = -1) -> bytes:
         """Waits for input before there is a loop and returns it; it is delivered again after `start`. Empty at the
-        end."""
+        end. `signal_fd` is readable when a signal has arrived, whose handler is to run meanwhile."""
         if self._read_fd < 0:
             return b""
-        if self._read_polls:
-            import select
+        import select
 
-            poll = select.poll()
-            poll.register(self._read_fd, select.POLLIN)
-            poll.poll()
+        poll = select.poll()
+        poll.register(self._read_fd, select.POLLIN)
+        if signal_fd >= 0:
+            poll.register(signal_fd, select.POLLIN)
+        while [fd for fd, _ in poll.poll()] == [signal_fd]:
+            os.read(signal_fd, 4096)
         data = os.read(self._read_fd, self.read_size)
         self._early += data
         return data
