@@ -29,7 +29,7 @@ async def test_the_timeout_of_a_call_is_sent_with_it() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: peer.call("x", {"a": 1}, timeout=2.5))
         called = await script.receive()
-        assert 2000 < meta_of(called)["timeout_ms"] <= 2500
+        assert meta_of(called)["timeout_ms"] == 2500
         assert called["params"]["a"] == 1
         script.send(response(called))
 
@@ -67,7 +67,7 @@ async def test_a_handler_can_read_the_remaining_time() -> None:
             return [ctx.remaining(), ctx.deadline < inf]
 
         [left_over, has_deadline] = await left.call("remaining", timeout=5.0)
-        assert 0 < left_over <= 5.0
+        assert 0 < left_over <= 5.001  # differences of a clock are rounded
         assert has_deadline
 
         @right.handle("endless")

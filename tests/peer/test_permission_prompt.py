@@ -446,4 +446,4 @@ async def test_a_nested_call_ends_with_its_parent_call() -> None:
 
         with anyio.fail_after(60):
             await left.call("outer", {}, timeout=20)
-    assert remaining[0] <= 20
+    assert remaining[0] <= 20.001  # differences of a clock are rounded

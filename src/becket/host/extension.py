@@ -349,9 +349,7 @@ class Extension:
             await connection.tool_inputs.check(own_name, given)
             params = client.attach_meta(ToolCall(tool.name, given), meta)
             seconds = connection.timeouts.tool if isinstance(timeout, Unset) else timeout
-            return await connection.revocable_calls.call(
-                TOOL_CALL.name, TOOLS_PERMISSION, partial(client.call, TOOL_CALL, params, timeout=seconds)
-            )
+            return await connection.revocable_calls.call(client, TOOL_CALL, params, TOOLS_PERMISSION, seconds)
 
         return await self._source.call(call, repeat=repeat)
 
@@ -385,9 +383,7 @@ class Extension:
             seconds = connection.timeouts.complete if isinstance(timeout, Unset) else timeout
             try:
                 result = await connection.revocable_calls.call(
-                    PROVIDER_COMPLETE.name,
-                    PROVIDERS_PERMISSION,
-                    partial(connection.client.call, PROVIDER_COMPLETE, request, timeout=seconds),
+                    connection.client, PROVIDER_COMPLETE, request, PROVIDERS_PERMISSION, seconds
                 )
                 check_complete_result(self.id, result)
             except BecketError as error:
@@ -611,9 +607,7 @@ async def send_hook(event: HookEvent, connection: ExtensionConnection) -> HookOu
     client.check_supported(HOOK_HANDLE)
     try:
         result: Any = await connection.revocable_calls.call(
-            HOOK_HANDLE.name,
-            HOOKS[event.kind].permission,
-            partial(client.call, HOOK_HANDLE, event, returns=Raw, timeout=connection.timeouts.hook),
+            client, HOOK_HANDLE, event, HOOKS[event.kind].permission, connection.timeouts.hook, returns=Raw
         )
     except (NotSupported, PermissionDenied):
         raise

@@ -73,6 +73,7 @@ class OutboundCall(Struct, eq=False):  # tracked by the collector: its error ref
     error: BecketError | None = None
     stream: StreamControl | None = None
     chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it is made
+    group: str = ""  # the calls that end together, if they are ended: see `Link.end_calls`
 
 
 class RequestState(Enum):

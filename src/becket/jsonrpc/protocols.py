@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
+from becket.errors import BecketError
 from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.calls import InboundRequest, OutboundCall
 from becket.jsonrpc.codec import DirectHandlers
@@ -112,6 +113,10 @@ class StreamControl(Protocol):
 
     def return_credit(self) -> None:
         """Returns the credit of one event."""
+        ...
+
+    def close_with(self, error: BecketError, /) -> None:
+        """Ends it with this error, and cancels the call at the other peer."""
         ...
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
+    from becket.jsonrpc.calls import OutboundCall
     from becket.peer.protocols import LoopFuture
 
 __all__ = ["CallSlots"]
@@ -18,11 +19,11 @@ __all__ = ["CallSlots"]
 class SlotWaiter:
     """A caller that waits for a slot."""
 
-    __slots__ = ("deadline", "has_slot", "waiter")
+    __slots__ = ("call", "has_slot", "waiter")
 
-    def __init__(self, waiter: LoopFuture, deadline: float) -> None:
+    def __init__(self, waiter: LoopFuture, call: OutboundCall) -> None:
         self.waiter = waiter
-        self.deadline = deadline
+        self.call = call
         self.has_slot = False
 
 
@@ -42,9 +43,9 @@ class CallSlots:
     def is_full(self) -> bool:
         return len(self._calls) >= self.limit
 
-    async def wait(self, deadline: float) -> None:
+    async def wait(self, call: OutboundCall) -> None:
         """Waits for a slot. On return the caller has one unless `is_full`, and must take it at once."""
-        place = SlotWaiter(self._create_future(), deadline)
+        place = SlotWaiter(self._create_future(), call)
         self.waiters.append(place)
         try:
             await place.waiter
@@ -69,10 +70,17 @@ class CallSlots:
 
     def expire(self, now: float) -> float:
         """Wakes the waiters whose deadline has passed, without a slot, and returns the next deadline."""
-        for place in [place for place in self.waiters if place.deadline <= now]:
+        self._wake([place for place in self.waiters if place.call.deadline <= now])
+        return min((place.call.deadline for place in self.waiters), default=inf)
+
+    def wake_failed(self) -> None:
+        """Wakes the waiters whose call has an error already, without a slot."""
+        self._wake([place for place in self.waiters if place.call.error is not None])
+
+    def _wake(self, places: list[SlotWaiter]) -> None:
+        for place in places:
             self.waiters.remove(place)
             wake(place.waiter)
-        return min((place.deadline for place in self.waiters), default=inf)
 
     def close(self) -> None:
         """Wakes all waiters: the link has ended."""

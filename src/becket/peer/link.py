@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from becket._loggers import peer_logger
 from becket.dialects import Dialect
-from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
+from becket.errors import BadFrame, BecketError, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.calls import OutboundCall
 from becket.jsonrpc.connection import Connection, build_connection_lost
@@ -96,6 +96,7 @@ class Link:
         "progress",
         "time",
         "transport",
+        "unsent_calls",
         "wakes_at",
     )
 
@@ -122,6 +123,7 @@ class Link:
         loop.workers = self.limits.workers
         self.call_slots = CallSlots(connection.calls, self.limits.outbound_calls, loop.create_future)
         self._slot_waiters = self.call_slots.waiters
+        self.unsent_calls: list[OutboundCall] = []  # those that wait for a slot, or for room in the send queue
         self.long_lived_streams: set[LongLivedStream] = set()
         self.event_router = EventRouter(dialect.progress, connection.direct_handlers, is_marked=bool(dialect.features))
         connection.should_yield = self._flush_and_check_turn
@@ -475,6 +477,23 @@ class Link:
         """Cancels a call whose response is no longer wanted: notifies the other peer and frees the slot."""
         self.send(self.connection.cancel_call(call))
         self.call_slots.grant_free_slots()
+
+    def end_calls(self, group: str, build_error: Callable[[], BecketError]) -> None:
+        """Ends the calls and streams of a group, each with an error of its own, and cancels them at the other peer."""
+        for call in [call for call in self.connection.calls.values() if call.group == group]:
+            if call.stream is not None:
+                call.stream.close_with(build_error())
+            else:
+                self.abandon_call(call)
+                call.error = build_error()
+                wake(call.future)
+        for stream in [stream for stream in self.long_lived_streams if stream.group == group]:
+            stream.close_with(build_error())
+        for call in self.unsent_calls:
+            if call.group == group:
+                call.error = build_error()
+        self.call_slots.wake_failed()
+        self.write_queue_drained()
 
     # -- time
 

@@ -115,6 +115,7 @@ class Outbound:
         returns: Any,
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
+        group: str = "",
     ) -> Any:
         """Calls a method and returns its result; see `Peer.call`."""
         link = self.link
@@ -145,7 +146,7 @@ class Outbound:
         # Functions in slots are called through a name: as methods they cost three times as much.
         create_waiter, time = self._create_future, self._time
         waiter = create_waiter()
-        call = OutboundCall(method, waiter, time() + timeout, timeout)
+        call = OutboundCall(method, waiter, time() + timeout, timeout, group=group)
         current = CURRENT_REQUEST.get()
         if current is not None or link.features:
             encoded = self._add_meta(call, current, encoded)
@@ -471,8 +472,11 @@ class Outbound:
         link = self.link
         limits = link.limits
         link.call_slots.grant_free_slots()  # slots freed within this chunk are for the callers that wait already
+        link.unsent_calls.append(call)
         try:
             while link.close_reason is None:
+                if call.error is not None:
+                    raise call.error
                 if link.queued and link.queued + size > limits.send_queue:
                     if link.loop.time() >= call.deadline:
                         raise NotSent("bytes that the other peer has not read", limits.send_queue)
@@ -482,12 +486,14 @@ class Outbound:
                     if link.loop.time() >= call.deadline:
                         raise NotSent("calls in flight", limits.outbound_calls)
                     link.wake_at(call.deadline)
-                    await link.call_slots.wait(call.deadline)
+                    await link.call_slots.wait(call)
                 else:
                     return
         except BaseException:
             link.call_slots.grant_free_slots()  # it may have had a slot, and found no room then
             raise
+        finally:
+            link.unsent_calls.remove(call)
 
 
 async def wait_drained(link: Link) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from becket._deprecated import RenamedMember
 from becket.dialects import PLAIN, Dialect, find_dialect
-from becket.errors import ConnectionLost, NotSupported, StartFailed
+from becket.errors import BecketError, ConnectionLost, NotSupported, StartFailed
 from becket.framing.framing import FramingFactory
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
@@ -276,6 +276,16 @@ class Peer:
             LocalProtocolError: the params cannot be encoded, or are too large for a frame.
         """
         return self._outbound.call(method, params, timeout, returns, on, on_progress)
+
+    def call_in_group(
+        self, group: str, method: str | Method[Any, Any], params: object, returns: Any, timeout: float | Unset | None
+    ) -> Coroutine[Any, Any, Any]:
+        """Makes a call that `end_calls` can end together with the others of its group; otherwise like `call`."""
+        return self._outbound.call(method, params, timeout, returns, None, None, group)
+
+    def end_calls(self, group: str, build_error: Callable[[], BecketError]) -> None:
+        """Ends the calls and streams of a group, each with an error of its own, and cancels them at the other peer."""
+        self._link.end_calls(group, build_error)
 
     @overload
     def stream(

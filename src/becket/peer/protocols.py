@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
-from becket.errors import ConnectionLost
+from becket.errors import BecketError, ConnectionLost
 from becket.jsonrpc.calls import InboundRequest
 from becket.jsonrpc.messages import NotificationMessage
 from becket.peer.transport.rate import Account, Charge, Ledger
@@ -238,6 +238,15 @@ class InboundHandler(Protocol):
 
 class LongLivedStream(Protocol):
     """A stream that outlives its call, whose response only acknowledged it."""
+
+    @property
+    def group(self) -> str:
+        """That of its call."""
+        ...
+
+    def close_with(self, error: BecketError, /) -> None:
+        """Ends it with this error, and cancels it at the other peer."""
+        ...
 
     def expire(self, now: float, /) -> float:
         """Ends it if its deadline has passed; returns the deadline."""

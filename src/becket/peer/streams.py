@@ -94,6 +94,7 @@ class CallStream(Generic[E, R]):
     ) -> None:
         self.dropped = 0
         self.skipped = 0
+        self.group = ""  # as that of an `OutboundCall`, if it is set before the stream is opened
         self._outbound = outbound
         self._link: Link = outbound.link
         self._method = method
@@ -137,7 +138,7 @@ class CallStream(Generic[E, R]):
         self._last_event = link.loop.time()
         self._opened = self._last_event
         self._until = min(self._opened + self._timeout, latest_deadline())
-        call = self._call = OutboundCall(self._method, self, stream=self)
+        call = self._call = OutboundCall(self._method, self, stream=self, group=self.group)
         call.deadline = self.renew_deadline()
         call.timeout = min(self._timeout, self._idle)
         for method, reader in self._readers.items():

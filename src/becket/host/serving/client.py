@@ -5,7 +5,7 @@ Methods that the dialect does not define are refused before anything is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
 
 from msgspec import Struct
@@ -76,22 +76,34 @@ class ContractClient:
         if self.mapping is not None:
             self.mapping.get_method(method.name)
 
-    async def call(
-        self, method: Method[P, R], params: P, *, returns: Any = None, timeout: float | Unset | None = UNSET
-    ) -> R:
+    def call(
+        self,
+        method: Method[P, R],
+        params: P,
+        *,
+        returns: Any = None,
+        timeout: float | Unset | None = UNSET,
+        group: str = "",
+    ) -> Coroutine[Any, Any, R]:
         """Makes a call and returns its result; `returns` is the type of the contract's result, if that differs.
+
+        `Peer.end_calls` can end it with the others of its `group`.
 
         Raises:
             NotSupported: the dialect does not define it. Nothing was sent.
             RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
         """
-        if self.mapping is None:
-            wanted = method.result if returns is None else returns
-            result: R = await self.peer.call(method.name, params, returns=wanted, timeout=timeout)
-            return result
-        method_mapping = self.mapping.get_method(method.name)
+        if self.mapping is not None:
+            return self._call_mapped(self.mapping, method, params, timeout, group)
+        wanted = method.result if returns is None else returns
+        return self.peer.call_in_group(group, method.name, params, wanted, timeout)
+
+    async def _call_mapped(
+        self, mapping: ContractMapping, method: Method[P, R], params: P, timeout: float | Unset | None, group: str
+    ) -> R:
+        method_mapping = mapping.get_method(method.name)
         request = method_mapping.encode_request(params, self.link_state)
-        response = await self.send_request(request, timeout)
+        response = await self.send_request(request, timeout, group)
         read: R = method_mapping.decode_result(response, request, self.link_state)
         return read
 
@@ -108,16 +120,20 @@ class ContractClient:
             raise NotSupported("`meta` of a tool's call", f"the dialect `{name}` has no field for it")
         return call
 
-    async def send_request(self, request: WireRequest, timeout: float | Unset | None = UNSET) -> Any:
+    def send_request(
+        self, request: WireRequest, timeout: float | Unset | None = UNSET, group: str = ""
+    ) -> Coroutine[Any, Any, Any]:
         """Sends a request in the dialect's messages; of a stream, only the result matters."""
         if isinstance(request.method, Stream):
-            return await self._run_stream(request, timeout)
-        return await self.peer.call(request.method, request.params, timeout=timeout)
+            return self._run_stream(request, timeout, group)
+        return self.peer.call_in_group(group, request.method, request.params, Any, timeout)
 
-    async def _run_stream(self, request: WireRequest, timeout: float | Unset | None) -> Any:
+    async def _run_stream(self, request: WireRequest, timeout: float | Unset | None, group: str) -> Any:
         method: Any = request.method
         options: StreamOptions = {} if isinstance(timeout, Unset) else {"timeout": timeout}
-        async with self.peer.stream(method, request.params, **options) as stream:
+        opened = self.peer.stream(method, request.params, **options)
+        opened.group = group
+        async with opened as stream:
             return await stream.result()
 
     def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> MappedStream[E, R]:

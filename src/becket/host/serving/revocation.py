@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-import anyio
 
 from becket.errors import BecketError, NotPermitted, PermissionDenied
 from becket.peer.loops.async_loops import current_loop
@@ -13,11 +11,16 @@ from becket.peer.policies import decide_with_policies
 from becket.permissions.gate import Gate
 
 if TYPE_CHECKING:
+    from becket.host.serving.client import ContractClient
+    from becket.methods.descriptors import Method
+    from becket.peer.outbound import Unset
+    from becket.peer.peer import Peer
     from becket.peer.protocols import Loop
 
 __all__ = ["Revocable", "RevocableCalls"]
 
-T = TypeVar("T")
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 class Revocable(Protocol):
@@ -33,8 +36,7 @@ class RevocableCalls:
         self._gate = gate
         self._loop = loop
         self._by_permission: dict[str, set[Revocable]] = {}
-        # `anyio.CancelScope` detects the event loop each time, which takes a third of a scope's time.
-        self._create_scope = type(anyio.CancelScope())
+        self._peer: Peer | None = None
         self._unsubscribe = gate.subscribe(self._on_revoked)
 
     async def check(self, method: str, permission: str | None) -> None:
@@ -73,24 +75,29 @@ class RevocableCalls:
         if permission in self._by_permission:
             self._by_permission[permission].discard(one)
 
-    async def call(self, method: str, permission: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def call(
+        self,
+        client: ContractClient,
+        method: Method[P, R],
+        params: P,
+        permission: str,
+        timeout: float | Unset | None,
+        returns: Any = None,
+    ) -> R:
         """Makes a call that needs a permission of the extension, and returns its result.
 
         Raises:
             NotPermitted: the extension does not hold it, or lost it before the response arrived.
         """
         if self._gate.consults():
-            await self._consult(method, permission)
+            await self._consult(method.name, permission)
         else:
-            self._check_now(method, permission)
-        scoped = RevocableCall(self._create_scope())
-        self.add(permission, scoped)
-        try:
-            with scoped.scope:
-                return await call()
-        finally:
-            self.remove(permission, scoped)
-        raise scoped.error or self._build_error(permission)
+            self._check_now(method.name, permission)
+        return await client.call(method, params, returns=returns, timeout=timeout, group=permission)
+
+    def end_calls_of(self, peer: Peer) -> None:
+        """Ends the calls of this link, too, whose permission is revoked from now on."""
+        self._peer = peer
 
     def _on_revoked(self, permission: str) -> None:
         self._loop.call_from_thread(lambda: self._end(permission))  # revocations come from any thread
@@ -100,6 +107,8 @@ class RevocableCalls:
             return  # it was granted again in the meantime
         for one in self._by_permission.pop(permission, set()):
             one.end(self._build_error(permission))
+        if self._peer is not None:
+            self._peer.end_calls(permission, partial(self._build_error, permission))
 
     def _build_error(self, permission: str, method: str = "") -> NotPermitted:
         return NotPermitted(permission, method=method, extension=self._gate.extension)
@@ -107,17 +116,3 @@ class RevocableCalls:
     def close(self) -> None:
         """Unsubscribes from revocations."""
         self._unsubscribe()
-
-
-class RevocableCall:
-    """A pending call; leaving its scope cancels it at the other peer."""
-
-    __slots__ = ("error", "scope")
-
-    def __init__(self, scope: anyio.CancelScope) -> None:
-        self.scope = scope
-        self.error: BecketError | None = None
-
-    def end(self, error: BecketError) -> None:
-        self.error = error
-        self.scope.cancel()

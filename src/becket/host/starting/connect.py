@@ -295,6 +295,7 @@ class ExtensionStartup:
                     "budget": self._options.get("budget"),
                 },
             )
+        permitted.end_calls_of(peer)
         if (on_link := self._options.get("on_link")) is not None:
             on_link(peer)
         record_event(self._audit, self._build_start_record())
