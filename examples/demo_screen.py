@@ -26,7 +26,7 @@ class Screen:
         print(f"\n{self.paint('title', f'{self._sections}. {title}')}\n   {promise}\n", flush=True)
 
     def line(self, who: str, text: str, colour: str = "child") -> None:
-        print(f"   {self.paint(who if who in COLOURS else colour, f'{who:>7}')} | {text}", flush=True)
+        print(f"   {self.paint(who if who in COLOURS else colour, f'{who:>10}')} | {text}", flush=True)
 
     def check(self, happened: bool, sentence: str) -> None:
         if not happened:
