@@ -6,7 +6,7 @@ one ends, or a single connection. Notifications and streams are in `serving`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
@@ -106,7 +106,9 @@ class ConnectionSource(Protocol):
     def current(self) -> ExtensionConnection | None: ...
     def add_initializer(self, initialize: Callable[[ExtensionConnection], object], /) -> None: ...
     def acquire(self) -> AbstractAsyncContextManager[ExtensionConnection]: ...
-    async def call(self, action: Callable[[ExtensionConnection], Awaitable[T]], *, repeat: bool = False) -> T: ...
+    def call(
+        self, action: Callable[[ExtensionConnection], Awaitable[T]], *, repeat: bool = False
+    ) -> Coroutine[Any, Any, T]: ...
     async def replace_failed(self, connection: ExtensionConnection | None, error: BecketError, /) -> bool: ...
     async def start(self) -> ExtensionConnection: ...
     async def stop(self, reason: str = "") -> None: ...
@@ -329,7 +331,7 @@ class Extension:
         """
         return format_tool_result(await self.call_tool_json(name, input, timeout=timeout, meta=meta, repeat=repeat))
 
-    async def call_tool_json(
+    def call_tool_json(
         self,
         name: str,
         input: Mapping[str, Any] | None = None,
@@ -337,7 +339,7 @@ class Extension:
         timeout: float | Unset | None = UNSET,
         meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
-    ) -> Any:
+    ) -> Coroutine[Any, Any, Any]:
         """Runs a tool and returns its result unchanged; otherwise like `call_tool`."""
 
         async def call(connection: ExtensionConnection) -> Any:
@@ -351,7 +353,7 @@ class Extension:
             seconds = connection.timeouts.tool if isinstance(timeout, Unset) else timeout
             return await connection.revocable_calls.call(client, TOOL_CALL, params, TOOLS_PERMISSION, seconds)
 
-        return await self._source.call(call, repeat=repeat)
+        return self._source.call(call, repeat=repeat)
 
     # -- providers
 

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from signal import Signals
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
@@ -637,14 +636,12 @@ class Host:
         """Runs a tool and returns its result as JSON, or the text that a hook has replaced it by; otherwise like
         `call_tool`."""
         tool = self.tools.get(name)
-        call_own = partial(
-            self._extensions.extensions[tool.extension].call_tool_json, timeout=timeout, meta=meta, repeat=repeat
-        )
+        extension = self._extensions.extensions[tool.extension]
         if not hooks or not self.hooks.has_tool_hooks:
-            return await call_own(tool.tool.name, input)
+            return await extension.call_tool_json(tool.tool.name, input, timeout=timeout, meta=meta, repeat=repeat)
 
         async def call(tool: RegisteredTool, input: Any) -> Any:
-            return await call_own(tool.tool.name, input)
+            return await extension.call_tool_json(tool.tool.name, input, timeout=timeout, meta=meta, repeat=repeat)
 
         outcome = await run_tool(tool, dict(input or {}), call, self.run_hooks, limits=self._options.limits)
         return outcome.unwrap()

@@ -314,7 +314,8 @@ def tools(unknown: FindingLevel) -> Case:
                 Observed.UNMARKED,
                 SKIPPED,
                 "no tool is marked as read-only, so none was called",
-                "--call-tools calls all of them; `read_only` in its declaration marks one (Python: `@tool(read_only=True)`)",
+                "--call-tools calls all of them; `read_only` in its declaration marks one "
+                "(Python: `@tool(read_only=True)`)",
             ),
             Verdict(
                 Observed.ODDITY,
