@@ -23,7 +23,6 @@ ESCAPED_COLON, ESCAPED_COLON_UPPER = rb"\u003a", rb"\u003A"
 
 LARGE = 65_536  # bytes; larger texts are not copied for the check, since allocating would cost more than the check
 
-find_colon = re.compile(COLON).search
 encode = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
 
@@ -51,8 +50,9 @@ def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -
 
 def has_two_colons(raw: Raw | bytes) -> bool:
     """Returns whether there is a second member, without copying the text."""
-    first = find_colon(raw)
-    return first is not None and find_colon(raw, first.end()) is not None
+    find = re.compile(COLON).search  # not at import, where few programs need it
+    first = find(raw)
+    return first is not None and find(raw, first.end()) is not None
 
 
 def count_required(annotation: Any) -> int:
