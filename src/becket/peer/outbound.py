@@ -148,7 +148,9 @@ class Outbound:
         waiter = create_waiter()
         call = OutboundCall(method, waiter, time() + timeout, timeout, group=group)
         current = CURRENT_REQUEST.get()
-        if current is not None or link.features:
+        if current is not None:
+            current = self._bind_to_request(call, current)
+        if link.features:
             encoded = self._add_meta(call, current, encoded)
         window = self._call_slots
         if len(self._calls) >= window.limit or window.waiters or self._transport.queued:
@@ -169,13 +171,13 @@ class Outbound:
             raise BadReply(method=method, problem=str(error)) from error
 
     def _add_meta(self, call: OutboundCall, current: CurrentRequest | None, params: bytes | None) -> bytes | None:
-        """Binds a call to the request that it is made within, and returns its params with the metadata."""
+        """Returns the params of a call with its metadata."""
         link = self.link
         features = link.features
         is_usual = current is None and call.timeout == self._usual_timeout and features is self._usual_features
         if is_usual and params and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0:
             return self._usual_prefix + params[1:]
-        meta = self._bind_to_request(call, current)
+        meta = self._encode_meta(call.timeout, current, None)
         if meta is None:
             return params
         if current is None:
@@ -183,14 +185,13 @@ class Outbound:
             self._usual_prefix = begin_params(meta)
         return link.dialect.insert_meta(params, meta, features)
 
-    def _bind_to_request(self, call: OutboundCall, current: CurrentRequest | None) -> bytes | None:
-        """Binds a call to the request that it is made within, and returns its metadata, or None."""
-        if current is not None and current.request.state is CLOSED:
-            current = None  # a task may outlive the request whose handler started it
-        if current is not None:
-            inherit_chain(call, current, self.link)
-            inherit_deadline(call, current, self.link)
-        return self._encode_meta(call.timeout, current, None) if self.link.features else None
+    def _bind_to_request(self, call: OutboundCall, current: CurrentRequest) -> CurrentRequest | None:
+        """Binds a call to the request that it is made within, and returns that, or None if it has ended."""
+        if current.request.state is CLOSED:
+            return None  # a task may outlive the request whose handler started it
+        inherit_chain(call, current, self.link)
+        inherit_deadline(call, current, self.link)
+        return current
 
     async def open_call(
         self,
@@ -400,7 +401,13 @@ class Outbound:
         link = self.link
         requests = [member for member in members if isinstance(member, BatchCall)]
         shared = OutboundCall("", NULL_FUTURE, link.loop.time() + timeout, timeout)  # what all its calls have in common
-        meta = self._bind_to_request(shared, CURRENT_REQUEST.get()) if requests else None
+        meta = None
+        if requests:
+            current = CURRENT_REQUEST.get()
+            if current is not None:
+                current = self._bind_to_request(shared, current)
+            if link.features:
+                meta = self._encode_meta(shared.timeout, current, None)
         deadline, timeout, chain = shared.deadline, shared.timeout, shared.chain
         calls = [
             OutboundCall(member.method, link.loop.create_future(), deadline, timeout, chain=chain)
