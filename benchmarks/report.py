@@ -209,9 +209,10 @@ def product_table(results: Results) -> str:
         "",
         "An extension of a host uses `native` behind a gate. N1 to N3 are W1 to W3 there, beside `plain`; N4 is the",
         "processor time of the host for `host.call_tool` without the validation of the input, in calls of the peer on",
-        "the same link; N5 is a tool call through a host to an extension, beside client and server of the MCP SDK,",
-        "both with a coroutine. N6, the start of 200 extensions, is under Faults, and N7, appends in batches, under",
-        "Store.",
+        "the same link; N5 is a tool call through a host to an extension, beside client and server of the MCP SDK, all",
+        "with a coroutine: `mcp-tools` declares its tool with a decorator and typed arguments, as an extension does,",
+        "and `mcp` is a low-level server, without any check of the arguments. N6, the start of 200 extensions, is",
+        "under Faults, and N7, appends in batches, under Store.",
         "",
     ]
     rows = [[verdict.goal.name, *goal_row(verdict)] for verdict in verdicts]

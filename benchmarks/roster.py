@@ -208,5 +208,15 @@ ENTRANTS_BY_NAME = {
         ),
         Entrant("pygls", "pygls", Kind.PEER, "pygls/host.py", "pygls/child.py", speed=0.03, packages=("pygls",)),
         Entrant("mcp", "mcp SDK", Kind.PEER, "mcp/host.py", "mcp/child.py", speed=0.03, packages=("mcp",)),
+        Entrant(
+            "mcp-tools",
+            "mcp SDK, a tool with its decorator",
+            Kind.PEER,
+            "mcp/host.py",
+            "mcp/tool_child.py",
+            ("W1", "W2"),
+            speed=0.03,
+            packages=("mcp",),
+        ),
     )
 }
