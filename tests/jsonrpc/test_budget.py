@@ -235,6 +235,16 @@ def test_a_result_that_does_not_fit_beside_unfinished_batches_is_an_error_of_its
     assert connection.budget.used == 0
 
 
+def test_a_batch_that_has_ended_gives_back_no_more_than_its_own_bytes() -> None:
+    connection = link(limits=SMALL)
+    hold(connection, 1)
+    held = connection.budget.used
+    for result in (b"1", json.dumps("a" * 600).encode()):
+        for one in receive_batch(connection, 10, 11):
+            connection.respond(one, result if one.id == b"10" else b"2")
+        assert connection.budget.used == held
+
+
 def test_a_batch_that_cannot_be_sent_any_more_holds_nothing() -> None:
     connection = link(limits=SMALL)
     requests = receive_batch(connection, 1, 2, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import uuid
 from collections.abc import Callable
 from datetime import datetime
@@ -17,7 +18,7 @@ from hypothesis import given, strategies as st
 from msgspec import Raw, Struct
 
 from becket.errors import LocalProtocolError, Meaning
-from becket.jsonrpc.codec import JsonCodec, normalize_id
+from becket.jsonrpc.codec import MAX_CACHED_METHODS, JsonCodec, normalize_id
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import Batch, Failure, Invalid, Malformed, Message, NotificationMessage, Request, Success
 from becket.limits import Limits
@@ -743,10 +744,18 @@ def test_encoded_messages_are_read_the_same_by_the_json_module(method: str, para
 
 @pytest.mark.parametrize("params", [b"null", b"1", b'"a"', b"true", b""])
 def test_params_that_are_neither_an_object_nor_an_array_are_not_sent(params: bytes) -> None:
-    with pytest.raises(LocalProtocolError):
+    problem = f"^the params of m are neither an object nor an array: {re.escape(repr(params)[1:])}$"
+    with pytest.raises(LocalProtocolError, match=problem):
         CODEC.encode_request(b"1", "m", params)
-    with pytest.raises(LocalProtocolError):
+    with pytest.raises(LocalProtocolError, match=problem):
         CODEC.encode_notification("m", params)
+
+
+def test_a_method_without_a_name_is_not_sent() -> None:
+    with pytest.raises(LocalProtocolError, match=r"^a method without a name$"):
+        CODEC.encode_request(b"1", "", b"[]")
+    with pytest.raises(LocalProtocolError, match=r"^a method without a name$"):
+        CODEC.encode_notification("", None)
 
 
 def test_a_method_without_json_is_not_sent() -> None:
@@ -758,3 +767,4 @@ def test_thousands_of_different_methods_are_sent_without_growing_the_cache() -> 
     codec = JsonCodec()
     for n in range(3_000):
         assert codec.encode_notification(f"m{n}", None) == b'{"jsonrpc":"2.0","method":"m%d"}' % n
+        assert len(codec.method_fragments) == len(codec.notification_prefixes) <= MAX_CACHED_METHODS

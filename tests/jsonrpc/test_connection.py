@@ -923,6 +923,9 @@ def test_responses_too_large_together_become_errors_each() -> None:
     connection.respond(first, big)
     (responses,) = read(connection.respond(second, big))
     assert codes(responses) == [(1, TOO_LARGE), (2, TOO_LARGE)]
+    size = 2 * len(connection.codec.encode_success(b"1", big))
+    problem = f"the response has {size} bytes, the limit is 400"
+    assert [response["error"]["message"] for response in responses] == [problem, problem]
 
 
 def test_errors_too_large_together_become_one() -> None:

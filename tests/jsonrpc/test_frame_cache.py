@@ -8,7 +8,7 @@ from becket.errors import LocalProtocolError
 from becket.framing import ContentLength
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.connection import Connection
-from becket.jsonrpc.frame_cache import MAX_CACHED_METHODS, MAX_CACHED_SIZES, NotificationPrefixes
+from becket.jsonrpc.frame_cache import MAX_CACHED_METHODS, MAX_CACHED_SIZES, FramePrefixes, NotificationPrefixes
 from becket.limits import Limits
 
 
@@ -44,11 +44,20 @@ def test_more_methods_and_sizes_than_the_cache_holds_are_encoded_correctly() -> 
 def test_the_number_of_cached_prefixes_is_bounded() -> None:
     beginnings = {f"m{number}": b"start" for number in range(1_000)}
     prefixes = NotificationPrefixes(lambda size: b"%d" % size, beginnings)
+    sizes = FramePrefixes(lambda size: b"%d" % size, b"start")
+    most_methods = most_sizes = 0
     for number in range(1_000):
-        assert prefixes[f"m{number}"][number] == b"%d" % (len(b"start") + number) + b"start"
-        prefixes["m0"][number]
-    assert len(prefixes) <= MAX_CACHED_METHODS
-    assert all(len(sizes) <= MAX_CACHED_SIZES for sizes in prefixes.values())
+        expected = b"%d" % (len(b"start") + number) + b"start"
+        assert prefixes[f"m{number}"][number] == sizes[number] == expected
+        most_methods, most_sizes = max(most_methods, len(prefixes)), max(most_sizes, len(sizes))
+    assert (most_methods, most_sizes) == (MAX_CACHED_METHODS, MAX_CACHED_SIZES)
+
+
+def test_a_framing_that_must_see_the_whole_body_has_no_prefix() -> None:
+    prefixes = FramePrefixes(lambda _: None, b"start")
+    with pytest.raises(KeyError, match="17"):
+        prefixes[17]
+    assert prefixes == {}
 
 
 def test_a_notification_that_is_too_large_is_refused_each_time() -> None:
