@@ -585,6 +585,15 @@ def test_the_digits_of_a_number_are_a_limit_of_the_link(digits: int) -> None:
     assert isinstance(decode(request(f"[{'7' * digits}]"), digits=digits), Request)
 
 
+@pytest.mark.parametrize("space", ["", " "])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_the_digits_of_an_id_are_limited_whatever_the_params(sign: str, space: str) -> None:
+    form = '{"jsonrpc":"2.0",%s"id":%s,"method":"m","params":[1]}'
+    assert isinstance(decode(form % (space, sign + "7" * 128)), Request)
+    for digits in (129, 150, 200):
+        assert meaning_of(form % (space, sign + "7" * digits))[1] is Meaning.TOO_LARGE
+
+
 @pytest.mark.parametrize("digits", [4_000, 5_000, 1_000_000])
 def test_a_number_of_thousands_of_digits_is_refused_unread_wherever_it_comes(digits: int) -> None:
     number = "9" * digits

@@ -152,7 +152,8 @@ class JsonCodec:
         self.notification_prefixes: dict[str, bytes] = {}  # everything before the params of a notification
         self._guard = LimitChecker(limits)
         self._parser: MessageParser | None = None
-        self._max_fast_head = min(limits.method_bytes, limits.id_bytes)  # without the params: longer ones are measured
+        # Without the params: longer ones are measured, also the digits of an id.
+        self._max_fast_head = min(limits.method_bytes, limits.id_bytes, REQUEST_OVERHEAD + limits.digits)
         self._block = CHECK_EVERY
 
     # -- in
