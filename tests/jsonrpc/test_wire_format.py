@@ -202,6 +202,11 @@ def test_a_method_with_an_id_of_its_own_is_called_under_it_unless_that_is_in_use
     assert receive(connection, success(0, {})) == [shutdown]
 
 
+def test_the_first_call_has_the_id_of_its_method_too() -> None:
+    connection = link(WireFormat(first_id=0, fixed_ids={"shutdown": 9}))
+    assert [call(connection, method).id for method in ("shutdown", "m", "m")] == [b"9", b"0", b"1"]
+
+
 def test_links_that_share_their_ids_never_use_one_twice() -> None:
     ids = IdCounter()
     before, after = link(ERROR_FIRST, ids=ids), link(ERROR_FIRST, ids=ids)

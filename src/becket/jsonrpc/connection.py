@@ -255,7 +255,7 @@ class Connection:
         """
         ids = self._ids
         number = ids.last + 1
-        if number > self._largest_id:
+        if number >= self._largest_id:  # the first number may be 0
             number = self._choose_call_number(number, call.method)
         else:
             ids.last = number
