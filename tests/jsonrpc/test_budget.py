@@ -12,7 +12,7 @@ from tests.jsonrpc.links import LOST, codes, failure, frame, link, read, receive
 from becket.errors import ERROR_CODES, Busy, Meaning, RpcError
 from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_enough
 from becket.jsonrpc.calls import InboundRequest
-from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.connection import SMALL_RESPONSE, Connection
 from becket.limits import Limits
 
 TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]
@@ -128,7 +128,8 @@ def test_a_request_that_does_not_fit_is_busy() -> None:
     hold(connection, 2)
     with pytest.raises(Busy) as caught:
         hold(connection, 3)
-    assert caught.value.limit == 2_000
+    assert str(caught.value) == "busy: bytes held for you, the limit is 2000"
+    assert (caught.value.what, caught.value.limit) == ("bytes held for you", 2_000)
 
 
 @pytest.mark.parametrize("ended", ["answer", "refuse", "forget"])
@@ -153,6 +154,25 @@ def test_a_request_that_is_closed_twice_is_given_back_once() -> None:
     held = connection.budget.used
     connection.respond(first, b"1")
     assert connection.budget.used == held == second.held > 0
+
+
+def test_a_request_that_got_an_early_response_counts_until_its_handler_ends() -> None:
+    connection = link(limits=SMALL)
+    served = hold(connection, 1)
+    held = connection.budget.used
+    connection.respond_early(served, b"1")
+    assert connection.budget.used == served.held == held > 600
+    connection.drop_request(served)
+    assert connection.budget.used == 0
+
+
+@pytest.mark.parametrize(("more", "is_counted"), [(0, False), (1, True)])
+def test_params_count_from_the_first_size_at_which_all_requests_would_exceed_half(more: int, is_counted: bool) -> None:
+    connection = link()
+    size = small_enough(connection.budget.limit, Limits().inbound_requests) + more
+    served = hold(connection, 1, ["a" * (size - len('[""]'))])
+    assert len(served.params or b"") == size
+    assert (connection.budget.used > 0) is is_counted
 
 
 def test_the_budget_is_never_less_than_two_frames() -> None:
@@ -231,6 +251,9 @@ def test_a_result_that_does_not_fit_beside_unfinished_batches_is_an_error_of_its
     responded = [read(connection.respond(last, b"1"))[0] for last in slow]
     assert [responses[0].get("result") for responses in responded[:2]] == ["a" * 700] * 2
     assert [codes([responses[0]]) for responses in responded[2:]] == [[(30, TOO_LARGE)], [(40, TOO_LARGE)]]
+    size = len(connection.codec.encode_success(b"30", result))
+    problem = f"the result has {size} bytes, the limit is 2000 bytes held for you: call it outside a batch"
+    assert [responses[0]["error"]["message"] for responses in responded[2:]] == [problem] * 2
     assert [responses[1] for responses in responded] == [success(id, 1) for id in (11, 21, 31, 41)]
     assert connection.budget.used == 0
 
@@ -253,6 +276,35 @@ def test_a_batch_that_cannot_be_sent_any_more_holds_nothing() -> None:
     assert connection.budget.used == 0
     (responses,) = read(connection.respond(requests[2], b"1"))
     assert codes(responses) == [(1, TOO_LARGE), (2, TOO_LARGE), (3, TOO_LARGE)]
+
+
+def test_a_batch_that_cannot_be_sent_any_more_gives_back_its_own_bytes_alone() -> None:
+    connection = link(limits=SMALL)
+    other = hold(connection, 9)
+    for one in receive_batch(connection, 1, 2, 3, 4):
+        connection.respond(one, json.dumps("a" * 600).encode())
+    assert connection.budget.used == other.held > 0
+
+
+def test_a_batch_that_is_sent_gives_back_all_its_responses() -> None:
+    connection = link(limits=SMALL)
+    first, second, last = receive_batch(connection, 1, 2, 3)
+    result = json.dumps("a" * 300).encode()
+    connection.respond(first, result)
+    connection.respond(second, result)
+    assert connection.budget.used > 600
+    (responses,) = read(connection.respond(last, b"1"))
+    assert [response["result"] for response in responses] == ["a" * 300, "a" * 300, 1]
+    assert connection.budget.used == 0
+
+
+@pytest.mark.parametrize(("more", "used"), [(0, 0), (1, SMALL_RESPONSE + 1)])
+def test_a_response_no_larger_than_the_error_in_its_place_is_not_counted(more: int, used: int) -> None:
+    connection = link(limits=SMALL)
+    first, _ = receive_batch(connection, 1, 2)
+    text = "a" * (SMALL_RESPONSE + more - len(connection.codec.encode_success(b"1", b'""')))
+    connection.respond(first, json.dumps(text).encode())
+    assert connection.budget.used == used
 
 
 def test_a_batch_of_notifications_and_errors_holds_nothing() -> None:

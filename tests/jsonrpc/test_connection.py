@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 from typing import Any, get_args
 
@@ -41,10 +42,12 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.framing import ContentLength, JsonLines, SkippedFrame
-from becket.jsonrpc.calls import CancelResponse, InboundRequest, OutboundCall
-from becket.jsonrpc.connection import CancelRequested, EventBuffer, build_connection_lost
+from becket.framing import ContentLength, FramingFactory, JsonLines, SkippedFrame
+from becket.jsonrpc.calls import RESPONDED, CancellationFormat, CancelResponse, InboundRequest, OutboundCall
+from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.connection import CancelRequested, Connection, EventBuffer, build_connection_lost
 from becket.jsonrpc.messages import Failure, NotificationMessage
+from becket.limits import Limits
 
 INVALID = ERROR_CODES[Meaning.INVALID_REQUEST]
 TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]
@@ -300,6 +303,52 @@ def test_abandoning_an_older_call_does_not_abandon_the_call_that_reuses_its_id(m
     assert list(connection.calls.values()) == [newer]
 
 
+@pytest.mark.parametrize("is_sent", [True, False])
+@pytest.mark.parametrize("method", ["echo", "initialize"])
+def test_a_cancellation_is_sent_if_the_peer_supports_it_and_the_method_is_not_excluded(
+    method: str, is_sent: bool
+) -> None:
+    limits = Limits()
+    cancellation = CancellationFormat("cancel", excluded_methods=frozenset({"initialize"}))
+    connection = Connection(ContentLength(limits), JsonCodec(limits), limits=limits, cancellation=cancellation)
+    connection.can_send_cancel = is_sent
+    sent = read(connection.cancel_call(call(connection, method)))
+    assert sent == ([notification("cancel", params={"id": 1})] if is_sent and method == "echo" else [])
+    assert connection.calls == {}
+
+
+def test_the_chain_of_an_abandoned_call_is_found_until_its_late_response() -> None:
+    connection = link()
+    opened = OutboundCall("echo", Waiter(), chain=("gate",))
+    connection.open_call(opened, None)
+    assert (connection.find_call(b"1"), connection.find_abandoned(b"1")) == (opened, None)
+    connection.cancel_call(opened)
+    assert (connection.find_call(b"1"), connection.find_abandoned(b"1")) == (None, ("gate",))
+    assert connection.find_abandoned(b'"1"') is None
+    receive(connection, success(1))
+    assert connection.find_abandoned(b"1") is None
+
+
+@pytest.mark.parametrize("id", [b"01", b'"1"', b"-1", b"1.0", b" 1", b"2", b""])
+def test_a_call_is_found_by_the_text_of_its_id_alone(id: bytes) -> None:
+    connection = link()
+    opened = call(connection)
+    assert connection.find_call(b"1") is opened
+    assert connection.find_call(id) is None
+
+
+# -- time
+
+
+def test_the_time_of_the_last_bytes_is_zero_until_it_is_stated() -> None:
+    connection = link()
+    assert connection.last_received == 0.0
+    connection.receive(b"", 5.0)
+    assert connection.last_received == 5.0
+    connection.receive(b"")
+    assert connection.last_received == 0.0
+
+
 # -- deadlines
 
 
@@ -432,6 +481,22 @@ def test_an_error_whose_data_json_cannot_encode_preserves_its_number(error: RpcE
     assert "data" not in answer["error"]
 
 
+def test_a_request_that_got_an_early_response_is_open_under_no_id_until_its_handler_ends() -> None:
+    connection = link()
+    served = receive_request(connection, 5)
+    served.deadline, served.credit = 3.0, 7
+    assert read(connection.respond_early(served, b'{"a":1}')) == [success(5, {"a": 1})]
+    assert served.state is RESPONDED
+    assert served.credit is None
+    assert list(connection.requests.values()) == [served]
+    assert connection.next_deadline() == inf
+    assert receive(connection, notification("$/cancelRequest", params={"id": 5})) == []
+
+    other = receive_request(connection, 5)
+    assert connection.respond(served, b"2") == b""
+    assert list(connection.requests.values()) == [other]
+
+
 # -- ids in flight
 
 
@@ -467,6 +532,14 @@ def test_the_null_id_names_nothing_so_many_may_be_in_flight() -> None:
     assert receive(connection, notification("$/cancelRequest", params={"id": None})) == []
 
 
+def test_requests_under_the_null_id_expire_like_others() -> None:
+    connection = link()
+    first, second = receive_request(connection, None), receive_request(connection, None)
+    first.deadline, second.deadline = 3.0, 5.0
+    assert list(connection.requests.values()) == [first, second]
+    assert connection.find_expired_requests(4.0) == [first]
+
+
 def test_an_id_is_free_again_once_it_got_a_response() -> None:
     connection = link()
     connection.respond(receive_request(connection, 5), b"1")
@@ -490,6 +563,20 @@ def test_a_refusal_never_responds_to_an_open_request_of_the_same_id(text: str) -
     assert receive(connection, text) == []
     assert [id for id, _ in codes(sent_messages(connection))] == [None]
     assert read(connection.respond(served, b"1")) == [success(5, 1)]
+
+
+def test_the_error_for_an_id_in_flight_quotes_it_even_if_it_is_not_text() -> None:
+    connection = link()
+    for _ in range(2):
+        connection.on_request(b'"\xff"', "echo", None)
+    (response,) = sent_messages(connection)
+    assert response["error"]["message"] == 'invalid request: duplicate id in flight: "\ufffd"'
+
+
+def test_an_error_of_the_link_that_is_too_large_for_a_frame_becomes_a_shorter_one() -> None:
+    connection = link(limits={"frame": 200})
+    receive(connection, request("x" * 120), request("x" * 120))
+    assert codes(sent_messages(connection)) == [(None, TOO_LARGE)]
 
 
 # -- the concurrency limit
@@ -518,6 +605,13 @@ def test_while_closing_requests_are_rejected_and_responses_still_arrive() -> Non
     connection.begin_closing()
     assert receive(connection, request(1), success(1)) == [opened]
     assert codes(sent_messages(connection)) == [(1, ERROR_CODES[Meaning.NOT_READY])]
+
+
+def test_a_link_is_closing_from_the_moment_it_begins_to() -> None:
+    connection = link()
+    assert connection.is_closing is False
+    connection.begin_closing()
+    assert connection.is_closing is True
 
 
 # -- pings
@@ -660,6 +754,19 @@ def test_each_rule_has_its_own_end_for_a_cancelled_request() -> None:
     assert read(connection.respond(receive_request(connection), b'"stopped"')) == [success(1, "stopped")]
 
 
+@pytest.mark.parametrize("rule", get_args(CancelResponse))
+@pytest.mark.parametrize("is_error", [True, False])
+def test_a_cancelled_request_gets_a_response_unless_the_rule_forbids_it(rule: CancelResponse, is_error: bool) -> None:
+    connection = link(rule=rule)
+    served, other = receive_request(connection, 5), receive_request(connection, 6)
+    receive(connection, notification("$/cancelRequest", params={"id": 5}))
+    assert served.is_response_suppressed is (rule == "never answered")
+    for one in (served, other):
+        sent = connection.reject(one, RpcError(5)) if is_error else connection.respond(one, b"1")
+        assert bool(sent) is (one is other or rule != "never answered")
+    assert connection.requests == {}
+
+
 def test_a_request_is_cancelled_once() -> None:
     connection = link()
     receive_request(connection, 5)
@@ -755,6 +862,23 @@ def test_a_bad_message_gets_a_response_and_the_link_lives(text: str, answer: obj
     assert receive_request(connection, 5).id == b"5"
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "invalid request: an empty batch"),
+        ("5", "invalid request: neither an object nor a batch"),
+        ('{"jsonrpc":"2.0","id":5}', "invalid request: neither method, result nor error"),
+        ('{"jsonrpc":"2.0","id":1,"method":"m"}', "invalid request: duplicate id in flight: 1"),
+        ('{"jsonrpc":"2.0","id":2,"method":"m"}', "busy: requests in flight, the limit is 1"),
+    ],
+)
+def test_an_error_response_describes_the_problem(text: str, message: str) -> None:
+    connection = link(limits={"inbound_requests": 1})
+    receive_request(connection, 1)
+    receive(connection, text)
+    assert [response["error"]["message"] for response in sent_messages(connection)] == [message]
+
+
 def test_bad_json_ends_the_link_if_the_dialect_requires_it() -> None:
     connection = link(bad_json_is_fatal=True)
     assert receive(connection, "{", "[") == []
@@ -767,6 +891,23 @@ def test_a_message_that_is_json_does_not_end_the_link_even_there() -> None:
     receive(connection, "1")
     assert connection.violation is None
     assert codes(sent_messages(connection)) == [(None, -32600)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "text"),
+    [
+        ({"bad_json_is_fatal": True}, "{", "not JSON: "),
+        (
+            {"limits": {"stray_replies": 0}},
+            success(9),
+            "1 responses in a minute to no pending call, the last to id '9'",
+        ),
+    ],
+)
+def test_a_violation_describes_the_problem(options: dict[str, Any], message: object, text: str) -> None:
+    connection = link(**options)
+    receive(connection, message)
+    assert str(connection.violation).startswith(text)
 
 
 def test_an_error_that_belongs_to_no_call_is_an_event() -> None:
@@ -807,6 +948,55 @@ def test_an_oversize_line_gets_a_response_and_the_next_one_served() -> None:
     assert b'"code":1004' in connection.data_to_send()
 
 
+@pytest.mark.parametrize(("framing", "what"), [(ContentLength, "frame"), (JsonLines, "line")])
+def test_a_response_above_the_frame_limit_fails_its_call_alone(framing: FramingFactory, what: str) -> None:
+    connection = link(framing, limits={"frame": 200}, skips_oversize=True)
+    remote = framing(Limits())
+    first, second = call(connection), call(connection)
+    bodies = [json.dumps(success(id, "x" * size)).encode() for id, size in ((1, 300), (2, 0), (1, 300))]
+    assert connection.receive(b"".join(map(remote.encode, bodies))) == [first, second]
+    assert isinstance(first.error, BadReply)
+    assert first.error.problem == f"{what} too large: {len(bodies[0])} bytes, the limit is 200"
+    assert second.error is None
+    assert (connection.stray_responses, connection.violation, connection.data_to_send()) == (1, None, b"")
+
+
+@pytest.mark.parametrize("id", [5, None])
+def test_an_oversize_request_gets_an_error_under_its_own_id_and_a_notification_none(id: int | None) -> None:
+    connection = link(JsonLines, limits={"frame": 200}, skips_oversize=True)
+    message = notification("m", params=["x" * 200]) if id is None else request(id, params=["x" * 200])
+    body = json.dumps(message).encode()
+    (event,) = connection.receive(body + b"\n")
+    assert isinstance(event, SkippedFrame)
+    problem = f"line too large: {len(body)} bytes, the limit is 200"
+    assert str(event.error) == problem
+    sent = [json.loads(line) for line in connection.data_to_send().splitlines()]
+    assert sent == ([] if id is None else [failure(id, TOO_LARGE, f"too large: {problem}")])
+    assert connection.violation is None
+
+
+class UnscannedLines:
+    """A framing without `scan_oversize`."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._lines = JsonLines(limits)
+        self.error: BadFrame | None = None
+        self.frames = self.pending = 0
+        self.feed, self.end = self._lines.feed, self._lines.end
+        self.prefix, self.encode = self._lines.prefix, self._lines.encode
+
+
+def test_a_framing_that_cannot_scan_oversize_frames_reports_them_as_lines_without_a_sender() -> None:
+    connection = link(UnscannedLines, limits={"frame": 200}, skips_oversize=True)
+    opened = call(connection)
+    body = json.dumps(success(1, "x" * 300)).encode()
+    (event,) = connection.receive(body + b"\n")
+    assert isinstance(event, SkippedFrame)
+    problem = f"too large: line too large: {len(body)} bytes, the limit is 200"
+    assert json.loads(connection.data_to_send()) == failure(None, TOO_LARGE, problem)
+    assert list(connection.calls.values()) == [opened]
+
+
 def test_stray_text_is_an_event_and_gets_no_response() -> None:
     connection = link(lambda limits: JsonLines(limits, skip_stray=True))
     events = connection.receive(b'> npm run start\n{"jsonrpc":"2.0","method":"m"}\n')
@@ -827,6 +1017,38 @@ def test_a_batch_gets_a_response_in_one_frame_when_the_last_response_is_there() 
     assert connection.respond(second, b"2") == b""
     assert read(connection.reject(first, RpcError(5, "no"))) == [[success("b", 2), failure(1, 5, "no")]]
     assert connection.requests == {}
+
+
+@pytest.mark.parametrize("members", [{}, {"params": {}}, {"params": [1]}])
+def test_requests_of_a_batch_get_their_responses_together_with_and_without_params(members: dict[str, object]) -> None:
+    connection = link()
+    first, second = receive(connection, [request(1, **members), request(2, **members)])
+    assert isinstance(first, InboundRequest)
+    assert isinstance(second, InboundRequest)
+    assert connection.respond(first, b"1") == b""
+    assert read(connection.respond(second, b"2")) == [[success(1, 1), success(2, 2)]]
+
+
+def test_while_closing_the_requests_of_a_batch_are_rejected_in_one_frame() -> None:
+    connection = link()
+    connection.begin_closing()
+    assert receive(connection, [request(1), request(2)]) == []
+    not_ready = ERROR_CODES[Meaning.NOT_READY]
+    assert sent_messages(connection) == [[failure(id, not_ready, "not ready: shutting down") for id in (1, 2)]]
+
+
+def test_a_link_that_ends_within_a_batch_delivers_no_further_member() -> None:
+    class Closer(EventBuffer):
+        def on_request(self, request: InboundRequest) -> None:
+            super().on_request(request)
+            connection.close(LOST)
+
+    connection = link()
+    receiver = Closer()
+    connection.set_receiver(receiver)
+    receive(connection, [request(1), request(2), notification("tick"), request(3, params={})])
+    assert [event.id for event in receiver.events if isinstance(event, InboundRequest)] == [b"1"]
+    assert (len(receiver.events), receiver.outgoing, connection.requests) == (1, [], {})
 
 
 def test_a_batch_of_notifications_gets_no_response() -> None:
@@ -928,6 +1150,23 @@ def test_responses_too_large_together_become_errors_each() -> None:
     assert [response["error"]["message"] for response in responses] == [problem, problem]
 
 
+def test_responses_of_the_link_itself_preserve_their_ids_if_a_batch_is_too_large() -> None:
+    connection = link(ping="$/ping", limits={"frame": 600, "inbound_requests": 1})
+    (served,) = receive(connection, [request(1), request(2, "$/ping"), request(3)])
+    assert isinstance(served, InboundRequest)
+    (responses,) = read(connection.respond(served, b'"' + b"x" * 500 + b'"'))
+    assert codes(responses) == [(2, TOO_LARGE), (3, TOO_LARGE), (1, TOO_LARGE)]
+
+
+def test_a_response_as_large_as_a_frame_is_too_large_in_a_batch() -> None:
+    connection = link(limits={"frame": 400})
+    (served,) = receive(connection, [request(1)])
+    assert isinstance(served, InboundRequest)
+    overhead = len(connection.codec.encode_success(b"1", b'""'))
+    (responses,) = read(connection.respond(served, b'"' + b"x" * (400 - overhead) + b'"'))
+    assert codes(responses) == [(1, TOO_LARGE)]
+
+
 def test_errors_too_large_together_become_one() -> None:
     connection = link(limits={"frame": 400})
     connection.receive(frame([1] * 10))
@@ -972,7 +1211,7 @@ def test_a_batch_of_notifications_waits_for_nothing() -> None:
 
 
 def test_an_empty_batch_is_not_sent() -> None:
-    with pytest.raises(LocalProtocolError):
+    with pytest.raises(LocalProtocolError, match=r"^an empty batch$"):
         link().open_batch([], [])
 
 

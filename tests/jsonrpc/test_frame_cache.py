@@ -6,7 +6,8 @@ import pytest
 
 from becket.errors import LocalProtocolError
 from becket.framing import ContentLength
-from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.calls import InboundRequest
+from becket.jsonrpc.codec import END, JsonCodec
 from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.frame_cache import MAX_CACHED_METHODS, MAX_CACHED_SIZES, FramePrefixes, NotificationPrefixes
 from becket.limits import Limits
@@ -66,3 +67,13 @@ def test_a_notification_that_is_too_large_is_refused_each_time() -> None:
         with pytest.raises(LocalProtocolError, match="frame too large"):
             connection.encode_notification("tick", b'{"a":"%b"}' % (b"x" * 100))
     assert connection.encode_notification("tick", b"{}") == expected("tick", b"{}")
+
+
+def test_the_events_of_a_request_begin_with_its_cached_prefix() -> None:
+    connection = connect()
+    (served,) = connection.receive(ContentLength().encode(b'{"jsonrpc":"2.0","id":1,"method":"m"}'))
+    assert isinstance(served, InboundRequest)
+    connection.encode_notification("tick", None)
+    connection.cache_event_prefixes(served, "tick", b'{"parent":1,')
+    rest = b'"n":2}'
+    assert served.event_prefixes["tick"][len(rest) + len(END)] + rest + END == expected("tick", b'{"parent":1,"n":2}')

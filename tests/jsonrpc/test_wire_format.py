@@ -7,12 +7,23 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
-from tests.jsonrpc.links import call, failure, notification, receive, receive_request, request, sent_messages, success
+from tests.jsonrpc.links import (
+    Waiter,
+    call,
+    failure,
+    notification,
+    receive,
+    receive_request,
+    request,
+    sent_messages,
+    success,
+)
 
 from becket.errors import LocalProtocolError, Meaning, MethodNotFound, RemoteError, RpcError
 from becket.framing import ContentLength, JsonLines, SkippedFrame
 from becket.framing.framing import FramingFactory
 from becket.jsonrpc.calls import IdCounter, OutboundCall
+from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.messages import Failure, Invalid, Malformed, NotificationMessage, Request, Success
 from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, WireFormatCodec, accepts_no_id
@@ -207,6 +218,13 @@ def test_the_first_call_has_the_id_of_its_method_too() -> None:
     assert [call(connection, method).id for method in ("shutdown", "m", "m")] == [b"9", b"0", b"1"]
 
 
+def test_a_call_in_a_batch_has_the_id_of_its_method() -> None:
+    connection = Connection(ContentLength(), JsonCodec(), wire_format=WireFormat(fixed_ids={"shutdown": 9}))
+    calls = [OutboundCall(method, Waiter()) for method in ("m", "shutdown", "m")]
+    connection.open_batch([(made, None) for made in calls], [])
+    assert [made.id for made in calls] == [b"1", b"9", b"2"]
+
+
 def test_links_that_share_their_ids_never_use_one_twice() -> None:
     ids = IdCounter()
     before, after = link(ERROR_FIRST, ids=ids), link(ERROR_FIRST, ids=ids)
@@ -224,6 +242,15 @@ def test_ids_with_a_prefix_are_strings_in_a_row() -> None:
     ]
 
 
+@pytest.mark.parametrize("id", ["lib:1", "app:01", "app:", "app:x", "app:-1", 1])
+def test_an_id_with_another_prefix_is_not_an_issued_id(id: object) -> None:
+    connection = link(WireFormat(id_prefix="app:"))
+    made = call(connection)
+    assert receive(connection, success(id)) == []
+    assert list(connection.calls.values()) == [made]
+    assert connection.stray_responses == 1
+
+
 def test_a_call_is_settled_by_a_plain_result() -> None:
     connection = link(ERROR_FIRST)
     made = call(connection)
@@ -238,7 +265,10 @@ def test_an_invalid_message_is_counted_and_gets_no_response() -> None:
     assert connection.invalid_messages == 6
     assert connection.violation is None
     assert len(events) == 3  # the first, the second and the fourth
-    assert all(isinstance(event, SkippedFrame) for event in events)
+    texts = [str(event.error) for event in events if isinstance(event, SkippedFrame)]
+    assert texts[0].startswith("not JSON: ")
+    assert texts[0].endswith(" (1 so far)")
+    assert texts[1:] == ["not an object (2 so far)", "neither a request nor a response (4 so far)"]
 
 
 def test_a_frame_that_was_skipped_gets_no_response_either() -> None:
@@ -293,6 +323,13 @@ def test_the_meaning_of_an_error_may_depend_on_its_text() -> None:
     receive(connection, failure(1, -32602, "denied: a"), failure(2, -32602, "bad"))
     errors = [made.error for made in calls]
     assert [error.meaning for error in errors if isinstance(error, RemoteError)] == [Meaning.PERMISSION_DENIED, None]
+
+
+def test_the_meaning_of_an_error_may_depend_on_its_number() -> None:
+    connection = link(WireFormat(classify_error=lambda code, message: Meaning.BUSY if code == 429 else None))
+    calls = [call(connection), call(connection)]
+    receive(connection, failure(1, 429), failure(2, -32602))
+    assert [made.error.meaning for made in calls if isinstance(made.error, RemoteError)] == [Meaning.BUSY, None]
 
 
 def test_a_number_of_two_meanings_is_read_as_the_first() -> None:
