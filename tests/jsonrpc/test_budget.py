@@ -80,6 +80,13 @@ def test_each_value_counts_beside_the_text(params: Any, values: int) -> None:
     assert measure_params(text) == len(text) + values * 64
 
 
+def test_only_in_large_params_are_commas_and_brackets_in_strings_excluded() -> None:
+    """Up to 512 they are counted as if they were values: looking for strings would cost more than it saves."""
+    for commas, values in ((510, 512), (511, 2)):
+        text = b'["%b"]' % (b"," * commas)
+        assert measure_params(text) == len(text) + values * 64
+
+
 @pytest.mark.parametrize(
     ("text", "width"),
     [("a", 1), ("é", 2), ("中", 2), ("😀", 4)],
