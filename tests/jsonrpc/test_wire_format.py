@@ -26,7 +26,7 @@ from becket.jsonrpc.calls import IdCounter, OutboundCall
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.messages import Failure, Invalid, Malformed, NotificationMessage, Request, Success
-from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, WireFormatCodec, accepts_no_id
+from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, WireFormatCodec, accepts_no_id, is_unsigned_id
 from becket.limits import Limits
 
 ERROR_FIRST = WireFormat(unknown_error="it failed")
@@ -68,9 +68,9 @@ def test_the_wire_format_orders_the_members_of_a_request(
 
 def test_params_that_are_neither_an_object_nor_an_array_are_not_sent() -> None:
     codec = WireFormatCodec()
-    with pytest.raises(LocalProtocolError):
+    with pytest.raises(LocalProtocolError, match=r"^the params of m are neither an object nor an array: '1'$"):
         codec.encode_request(b"1", "m", b"1")
-    with pytest.raises(LocalProtocolError):
+    with pytest.raises(LocalProtocolError, match=r"^the params of m are neither an object nor an array: '1'$"):
         codec.encode_notification("m", b"1")
 
 
@@ -90,7 +90,7 @@ def test_an_error_is_an_object_or_its_text_alone() -> None:
 
 
 def test_a_batch_is_refused() -> None:
-    with pytest.raises(LocalProtocolError):
+    with pytest.raises(LocalProtocolError, match=r"^the other peer does not support batches$"):
         link(None).open_batch([], [("m", None)])
 
 
@@ -115,28 +115,36 @@ def test_the_id_and_the_method_alone_determine_the_kind_of_a_message(frame: str,
     assert decode(frame) == message
 
 
+def test_a_response_without_a_result_has_the_result_null() -> None:
+    assert WireFormatCodec().decode(b'{"id":1}') == Success(b"1", Raw(b"null"))
+
+
 @pytest.mark.parametrize(
-    "frame",
+    ("frame", "problem"),
     [
-        '{"id":"1","method":"m"}',
-        '{"id":-1,"method":"m"}',
-        '{"id":1.5,"method":"m"}',
-        '{"id":true,"method":"m"}',
-        '{"id":[],"result":1}',
-        '{"id":null,"result":1}',
-        '{"result":1}',
-        "{}",
-        '[{"id":1,"method":"m"}]',
-        "5",
+        ('{"id":"1","method":"m"}', "a request with an id that is not accepted: m"),
+        ('{"id":-1,"method":"m"}', "a request with an id that is not accepted: m"),
+        ('{"id":1.5,"method":"m"}', "a request with an id that is not accepted: m"),
+        ('{"id":true,"method":"m"}', "a request with an id that is not accepted: m"),
+        ('{"id":[],"result":1}', "a response without a readable id"),
+        ('{"id":null,"result":1}', "neither a request nor a response"),
+        ('{"result":1}', "neither a request nor a response"),
+        ("{}", "neither a request nor a response"),
+        ('[{"id":1,"method":"m"}]', "not an object"),
+        ("[1e999]", "not an object"),
+        ("1e999", "not an object"),
+        ("5", "not an object"),
     ],
 )
-def test_everything_else_is_not_a_message(frame: str) -> None:
-    assert decode(frame)[:3] == (Invalid, b"null", Meaning.INVALID_REQUEST)
+def test_everything_else_is_not_a_message(frame: str, problem: str) -> None:
+    assert decode(frame) == (Invalid, b"null", Meaning.INVALID_REQUEST, problem)
 
 
 @pytest.mark.parametrize("frame", ["[1", "[1]]", "nul", ""])
 def test_invalid_json_is_distinguished(frame: str) -> None:
-    assert decode(frame)[:3] == (Invalid, b"null", Meaning.PARSE_ERROR)
+    kind, id, meaning, problem = decode(frame)
+    assert (kind, id, meaning) == (Invalid, b"null", Meaning.PARSE_ERROR)
+    assert problem.startswith("not JSON: ")
 
 
 def test_a_peer_accepts_the_requests_that_its_wire_format_declares() -> None:
@@ -147,6 +155,9 @@ def test_a_peer_accepts_the_requests_that_its_wire_format_declares() -> None:
     assert decode(theirs, app)[0] is Invalid
     assert decode(theirs, WireFormat(accepts_id=accepts_no_id))[0] is Invalid
     assert decode('{"jsonrpc":"2.0","method":"m","params":{}}', app) == (NotificationMessage, "m", {})
+    others = WireFormat(accepts_id=lambda id: not is_unsigned_id(id))
+    assert decode(ours, others) == (Request, b'"app:1"', "m", {})
+    assert decode(theirs, others)[0] is Invalid
 
 
 @pytest.mark.parametrize(
@@ -190,6 +201,7 @@ def test_an_error_that_is_a_text_is_its_message() -> None:
 def test_the_data_of_an_error_is_cut_at_its_limit() -> None:
     frame = '{"id":1,"error":{"code":1,"message":"no","data":"%s"}}' % ("x" * 100)
     assert decode(frame, error_data=10)[4] == '"xxxxxxxxx...'
+    assert decode(frame, error_data=102)[4] == "x" * 100
 
 
 def test_a_response_that_is_too_deep_fails_its_call() -> None:

@@ -56,7 +56,7 @@ def remove_escapes(window: bytes) -> bytes:
     return window.replace(b"\\\\", b"").replace(b'\\"', b"") if BACKSLASH in window else window
 
 
-State = Literal["start", "first name", "name", "colon", "value", "comma", "done"]
+State = Literal["start", "name", "colon", "value", "comma", "done"]
 """The next token at the top level; at its end only white space."""
 
 
@@ -176,8 +176,8 @@ class MessageScanner:
         match self._state, byte:
             case "start", b"{":
                 self._depth = 1
-                self._state = "first name"
-            case (("first name" | "name"), b'"'):
+                self._state = "name"
+            case "name", b'"':
                 self._token, self._most, self._is_in_string = bytearray(byte), NAME_BYTES + 1, True
             case "colon", b":":
                 self._state = "value"
@@ -194,10 +194,10 @@ class MessageScanner:
                 return position + self._is_in_string
             case "comma", b",":
                 self._state = "name"
-            case (("comma" | "first name"), b"}"):
+            case "comma", b"}":
                 self._depth = 0
                 self._state = "done"
-            case _:
+            case _:  # also an object without members, which is no message
                 self.is_readable = False
         return position + 1
 
