@@ -227,6 +227,21 @@ def test_a_message_of_too_many_members_is_refused_before_each_is_checked() -> No
     assert meaning_of('{"jsonrpc":"2.0","id":1,"method":"m",' + many + "}") == (b"null", Meaning.TOO_LARGE)
 
 
+@pytest.mark.parametrize("separator", [",", ", "])  # the second is not decoded by the fast path
+def test_values_are_counted_in_short_frames_too(separator: str) -> None:
+    def of_values(count: int) -> str:
+        return request("[" + separator.join(["1"] * count) + "]")
+
+    assert isinstance(decode(of_values(6), nodes=10), Request)  # with an array, and the members of the envelope
+    assert meaning_of(of_values(7), nodes=10)[1] is Meaning.TOO_LARGE
+
+
+def test_negative_ids_are_accepted() -> None:
+    message = decode('{"jsonrpc":"2.0","id":-5,"method":"m","params":{}}')
+    assert isinstance(message, Request)
+    assert message.id == b"-5"
+
+
 # -- what is no JSON
 
 

@@ -51,6 +51,13 @@ def test_a_frame_in_which_all_numbers_are_short_is_not_split() -> None:
 # -- values
 
 
+@pytest.mark.parametrize("limit", [1, 5, 10, 100, 1_000, 10_000])
+def test_values_of_few_bytes_are_counted_in_frames_of_any_size(limit: int) -> None:
+    right, wrong = (b"[" + b",".join([b"[]"] * count) + b"]" for count in (limit // 2, limit // 2 + 1))
+    assert find_problem(right, nodes=limit) is None
+    assert find_problem(wrong, nodes=limit) == f"more than {limit} values"
+
+
 @pytest.mark.parametrize(
     ("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'["",', b"]"), (b'[",[{",[', b"]]")]
 )
@@ -102,7 +109,6 @@ def test_strings_are_cut_out_only_if_some_contain_brackets() -> None:
         (b"}" * 20, {"depth": 4, "nodes": 5}),
         (b"[[{{", {"depth": 4}),
         (b"[[{{" + b" " * 20, {"depth": 4, "nodes": 5}),
-        (b"," * 10, {"nodes": 5}),
         (b"[," + b'""' * 20, {"nodes": 2}),
         (b'",,,"' + b'"' * 7, {"nodes": 2}),
         (b"-" * MAX_SLOW_NUMBERS + b'""' * 30, {"nodes": 10}),

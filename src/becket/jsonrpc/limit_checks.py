@@ -25,9 +25,9 @@ class LimitChecker:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._stride = max(1, (limits.digits + 1) // 2)
-        self._dense = min(2 * limits.nodes, MIN_SLOW_FRAME)
-        # A level takes two bytes and a digit one: smaller values cannot reach the limits. One level is the envelope.
-        self.safe_bytes = min(2 * limits.depth - 2, limits.digits)
+        self._dense = min(limits.nodes, MIN_SLOW_FRAME)
+        # A level takes two bytes, a digit and a value one: smaller params cannot reach the limits beside the envelope.
+        self.safe_bytes = min(2 * limits.depth - 2, limits.digits, limits.nodes - ENVELOPE_NODES)
 
     def find_problem(self, frame: Frame) -> str | None:
         """Returns which limit a frame exceeds, None if it exceeds none."""
@@ -146,6 +146,8 @@ NON_STRUCTURAL = bytes(byte for byte in range(256) if byte not in b"[{,-")
 ESCAPE, QUOTE = b'\\"'
 NON_BRACKETS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 BRACES_TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
+
+ENVELOPE_NODES = len("{,,,")  # of a request
 
 DIGITS = b"0123456789"
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
