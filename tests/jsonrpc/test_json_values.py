@@ -34,6 +34,17 @@ def test_a_pydantic_model_is_encoded_as_pydantic_writes_it() -> None:
     assert encode_json({"books": [value, None]}) == b'{"books":[%b,null]}' % text
 
 
+def test_a_pydantic_model_with_nan_is_refused() -> None:
+    pydantic = pytest.importorskip("pydantic", reason="the extra `pydantic` is not installed")
+    size: Any = pydantic.create_model("Size", metres=(float, ...), of=(Any, None))
+    assert encode_json(size(metres=1.5)) == b'{"metres":1.5,"of":null}'
+    for value in (size(metres=math.nan), [size(metres=math.inf)], size(metres=1, of=size(metres=-math.inf))):
+        with pytest.raises(Unencodable):
+            encode_json(value)
+    raw = Raw(b"null")
+    assert encode_json({"size": size(metres=1.5), "raw": raw}) == b'{"size":{"metres":1.5,"of":null},"raw":null}'
+
+
 # -- reasons
 
 

@@ -7,7 +7,7 @@ import re
 from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from becket.errors import Unencodable
 
@@ -75,7 +75,11 @@ def check_finite(value: object) -> None:
             return
     except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits, for example, have no MessagePack form
         pass
-    check_finite_recursive(msgspec.to_builtins(value, enc_hook=lambda raw: None))  # Raw is JSON already
+    check_finite_recursive(msgspec.to_builtins(value, enc_hook=to_json_values))
+
+
+def to_json_values(value: Any) -> object:
+    return None if isinstance(value, Raw) else write_other(value)  # Raw is JSON already
 
 
 NOT_FINITE = rb"\xcb[\x7f\xff][\xf0-\xff]"  # compiled when it is needed
