@@ -154,7 +154,6 @@ def deliver(inbox: MessageCollector, *texts: str, limits: Limits = DEFAULT_LIMIT
     [
         '{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}',
         '{"jsonrpc":"2.0","id":1234,"method":"tick","params":{"a":1}}',
-        '{"jsonrpc":"2.0","id":-5,"method":"tick","params":{}}',
         '{"jsonrpc": "2.0", "id": 12, "method": "tick", "params": {"a": 1}}',
         '{"jsonrpc":"2.0","method":"m","params":[1]}',
         '{"jsonrpc":"2.0","method":"tick","params":{"a":1}}',

@@ -160,6 +160,12 @@ def test_a_peer_accepts_the_requests_that_its_wire_format_declares() -> None:
     assert decode(theirs, others)[0] is Invalid
 
 
+@pytest.mark.parametrize("params", ["", ',"params":{}', ',"params":{"a":1}', ',"params": {"a": 1}'])
+def test_a_request_with_a_negative_id_is_refused_where_ids_are_unsigned(params: str) -> None:
+    kind, id, meaning, _ = decode('{"jsonrpc":"2.0","id":-5,"method":"m"' + params + "}")
+    assert (kind, id, meaning) == (Invalid, b"null", Meaning.INVALID_REQUEST)
+
+
 @pytest.mark.parametrize(
     ("members", "by_error", "by_result"),
     [
