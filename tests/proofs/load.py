@@ -19,7 +19,7 @@ __all__ = ["count_rounds", "prove_tests_hold_under_load", "read_report"]
 
 ROUNDS = 20  # in all, without a failure
 BUSY = 8  # processes that want a core, for each core
-SPINNERS = 4  # for each core, that never wait
+SPINNERS = 1  # for each core, that never wait
 SAMPLE = 5.0  # seconds between two looks at the load
 ROOT = Path(__file__).parents[2]
 SPIN = [sys.executable, "-c", "while True: pass"]

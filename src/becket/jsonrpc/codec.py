@@ -234,7 +234,7 @@ class JsonCodec:
                     else:
                         inbox.on_notification(method, params)
                 else:
-                    text = b"%d" % id if id.__class__ is int and id >= 0 else b""
+                    text = b"%d" % id if isinstance(id, int) and id >= 0 else b""
                     head = len(method) + len(text) + REQUEST_OVERHEAD
                     if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
                         self._parse(frame, inbox)
