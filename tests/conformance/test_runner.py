@@ -10,6 +10,7 @@ import pytest
 from tests.conformance.mutants.mutants import program
 
 from becket.conformance import CaseVerdict, HostLink, ProcessLink, Role, load_suite, run_cases, select_cases
+from becket.conformance.runner import Offers, Worker
 
 pytestmark = pytest.mark.process
 
@@ -103,3 +104,17 @@ def test_a_host_that_starts_slowly_has_more_time_for_its_first_message() -> None
     assert run_host(["NEXH-HS-001"], CountedHostLinks(["sh", "-c", command]), timeout=0.1) == {
         "NEXH-HS-001": CaseVerdict.PASS
     }
+
+
+def test_a_run_that_is_stopped_while_a_program_starts_does_not_wait_for_it() -> None:
+    suite = load_suite("native")
+    (case,) = select_cases(suite.cases, Role.EXTENSION, ["N-FR-001"])
+    silent = program("native", Role.EXTENSION, {"ignore": ['{"method": "becket.conform/no_such_method"}']})
+
+    def open_link() -> ProcessLink:
+        link = ProcessLink(silent)
+        worker.stop()
+        return link
+
+    worker = Worker(suite, suite.setups[Role.EXTENSION], open_link, Offers(frozenset()), timeout=3600)
+    assert worker.run(case).verdict is CaseVerdict.FAIL

@@ -103,9 +103,8 @@ def run_cases(
 
     crew = [Worker(suite, setup, open_link, found, timeout) for _ in range(max(1, min(workers, len(cases))))]
     with ThreadPoolExecutor(len(crew)) as pool:
-        running = [pool.submit(work, worker) for worker in crew]
         try:
-            for one in running:
+            for one in [pool.submit(work, worker) for worker in crew]:
                 one.result()
         except BaseException:
             for worker in crew:
@@ -151,6 +150,8 @@ class Worker:
         session = self._session or Session(self._open_link(), open_codec(self._suite), self._setup, self._timeout)
         is_new = session is not self._session
         self._session = session
+        if self.is_stopped:  # while the process was started
+            session.kill()
         is_finished = False
         try:
             session.begin(conversation)
