@@ -133,6 +133,36 @@ os._exit(0)
     assert done.stdout == b"refused\n"
 
 
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("connect", ["Peer.connect_process(['cat'])", "connect_extension(['cat'], id='x')"])
+def test_the_first_peer_of_a_loop_without_descriptors_fails_to_start(connect: str, backend: str) -> None:
+    code = f"""
+import anyio, os, resource
+from becket import Peer, StartFailed
+from becket.host import connect_extension
+from becket.peer.transport import child_process, child_transport
+
+async def run():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    held = []
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    try:
+        async with {connect}:
+            pass
+    except StartFailed as error:
+        print("refused", flush=True)
+    os._exit(0)
+
+anyio.run(run, backend={backend!r})
+"""
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, timeout=100, check=True)
+    assert done.stdout == b"refused\n"
+
+
 async def test_a_fork_of_the_host_that_exits_does_not_end_the_children() -> None:
     then = """import atexit, os
     if os.fork() == 0:

@@ -113,7 +113,10 @@ class Peer:
         label = name or os.path.basename(arguments[0])
 
         async def connect() -> Peer:
-            its_loop = loop or await current_loop()
+            try:
+                its_loop = loop or await current_loop()
+            except OSError as error:  # as above
+                raise StartFailed(arguments[0], f"the event loop cannot be used: {error}") from error
             try:
                 child, pipes = open_child(
                     arguments,

@@ -23,7 +23,7 @@ from becket.dialects import Dialect, find_dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext
 from becket.dialects.mapping import LinkState
-from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
+from becket.errors import BadCapabilities, HandshakeFailed, RemoteError, StartFailed
 from becket.host.extension import Extension
 from becket.host.extension_connection import ExtensionConnection, SingleConnection
 from becket.host.logs import ExtensionLog
@@ -263,7 +263,10 @@ class ExtensionStartup:
 
     async def run(self) -> ExtensionConnection:
         """Starts the extension and returns the connection to it."""
-        loop = await current_loop()  # of the link, which ends it
+        try:
+            loop = await current_loop()  # of the link, which ends it
+        except OSError as error:  # no descriptor left to import it
+            raise StartFailed(self._id, f"the event loop cannot be used: {error}") from error
         permitted = RevocableCalls(self._gate, loop)
         ends: list[Callable[[], object]] = [permitted.close]
         try:
