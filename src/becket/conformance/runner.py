@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -24,6 +24,7 @@ __all__ = ["HANDSHAKE_FAILED", "CaseResult", "CaseVerdict", "Offers", "find_offe
 
 WORKERS: Final = 6  # a case waits most of its time
 HANDSHAKE_FAILED: Final = "the handshake failed"
+SIGNAL_INTERVAL: Final = 0.2  # seconds; a signal that arrives right before a wait for a thread does not end that wait
 STEP_TIMEOUT: Final = 5.0  # seconds for one expected message
 
 
@@ -104,8 +105,11 @@ def run_cases(
     crew = [Worker(suite, setup, open_link, found, timeout) for _ in range(max(1, min(workers, len(cases))))]
     with ThreadPoolExecutor(len(crew)) as pool:
         try:
-            for one in [pool.submit(work, worker) for worker in crew]:
-                one.result()
+            running = {pool.submit(work, worker) for worker in crew}
+            while running:
+                done, running = wait(running, SIGNAL_INTERVAL, FIRST_EXCEPTION)
+                for one in done:
+                    one.result()
         except BaseException:
             for worker in crew:
                 worker.stop()
