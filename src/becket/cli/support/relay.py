@@ -37,6 +37,7 @@ READ_SIZE = 64 * 1024
 MAX_PIPE_READS = 1024 * 1024 // READ_SIZE + 1  # enough to drain the largest pipe after the child has exited
 LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # the largest frame limit of all dialects
 FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNAL_INTERVAL_MS = 200  # a signal that arrives right before a wait does not end it
 
 
 def relay(command: Sequence[str], file: BinaryIO) -> int:
@@ -109,7 +110,7 @@ def relay_output(child: int, pid: int, recording: TranscriptWriter) -> None:
         poll.register(child, select.POLLIN)
         poll.register(exit.fd, select.POLLIN)
         while True:
-            ready = {fd for fd, _ in poll.poll()}
+            ready = {fd for fd, _ in poll.poll(SIGNAL_INTERVAL_MS)}
             rounds = MAX_PIPE_READS if exit.fd in ready else 1
             if not relay_available(child, rounds, recording) or exit.fd in ready:
                 break
