@@ -12,9 +12,11 @@ from pathlib import Path
 
 import anyio
 
+from becket import Limits
 from becket.host import Host
 
 NOBODY = 65534
+PATIENT = Limits(query_seconds=60.0)  # on a busy machine the smallest query may take longer than the usual second
 IDS = ["journal", "make", "validator", "weather", "workshop"]
 
 
@@ -35,7 +37,7 @@ async def observe(root: Path, data: Path, hosts: int) -> list[dict[str, list[str
     seen: list[dict[str, list[str]]] = []
     with anyio.fail_after(100):
         for _ in range(hosts):
-            async with Host([root], data=data, ask=agree) as host:
+            async with Host([root], data=data, ask=agree, limits=PATIENT) as host:
                 for id in IDS:
                     await host.ready(id)
                 seen.append(find_written(data))
