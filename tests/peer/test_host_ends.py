@@ -105,10 +105,25 @@ async def test_a_child_on_becket_ends_by_itself_when_its_host_is_killed(code: st
         await all_gone(family)
 
 
+USE_ALL_DESCRIPTORS = """
+import os, resource
+
+held = []
+
+def use_all_descriptors():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+"""
+
+
 @pytest.mark.parametrize("connect", ["asyncio.run(run())", "blocking.connect_process(['cat'])"])
 def test_the_first_child_of_a_program_without_descriptors_fails_to_start(connect: str) -> None:
-    code = f"""
-import asyncio, os, resource
+    code = f"""{USE_ALL_DESCRIPTORS}
+import asyncio
 from becket import Peer, StartFailed, blocking
 
 async def run():
@@ -116,13 +131,7 @@ async def run():
 
 loop = asyncio.new_event_loop()
 asyncio.run = loop.run_until_complete
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-held = []
-try:
-    while True:
-        held.append(os.open(os.devnull, os.O_RDONLY))
-except OSError:
-    pass
+use_all_descriptors()
 try:
     {connect}
 except StartFailed as error:
@@ -136,20 +145,14 @@ os._exit(0)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("connect", ["Peer.connect_process(['cat'])", "connect_extension(['cat'], id='x')"])
 def test_the_first_peer_of_a_loop_without_descriptors_fails_to_start(connect: str, backend: str) -> None:
-    code = f"""
-import anyio, os, resource
+    code = f"""{USE_ALL_DESCRIPTORS}
+import anyio
 from becket import Peer, StartFailed
 from becket.host import connect_extension
 from becket.peer.transport import child_process, child_transport
 
 async def run():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    held = []
-    try:
-        while True:
-            held.append(os.open(os.devnull, os.O_RDONLY))
-    except OSError:
-        pass
+    use_all_descriptors()
     try:
         async with {connect}:
             pass

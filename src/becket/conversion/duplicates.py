@@ -50,7 +50,7 @@ def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -
 
 def has_two_colons(raw: Raw | bytes) -> bool:
     """Returns whether there is a second member, without copying the text."""
-    find = re.compile(COLON).search  # not at import, where few programs need it
+    find = re.compile(COLON).search  # at first use: few programs have such texts
     first = find(raw)
     return first is not None and find(raw, first.end()) is not None
 

@@ -18,7 +18,7 @@ from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Registry
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
-from becket.peer.loops.async_loops import current_loop
+from becket.peer.loops.async_loops import current_loop, loop_for_start
 from becket.peer.outbound import UNSET, BatchCall, BatchNotify, Outbound, Unset, resolve_timeout, wait_drained
 from becket.peer.permission_prompt import AskCallback
 from becket.peer.transport.stream import StreamTransport
@@ -113,10 +113,7 @@ class Peer:
         label = name or os.path.basename(arguments[0])
 
         async def connect() -> Peer:
-            try:
-                its_loop = loop or await current_loop()
-            except OSError as error:  # as above
-                raise StartFailed(arguments[0], f"the event loop cannot be used: {error}") from error
+            its_loop = loop or await loop_for_start(arguments[0])
             try:
                 child, pipes = open_child(
                     arguments,

@@ -23,7 +23,7 @@ from becket.dialects import Dialect, find_dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext
 from becket.dialects.mapping import LinkState
-from becket.errors import BadCapabilities, HandshakeFailed, RemoteError, StartFailed
+from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
 from becket.host.extension import Extension
 from becket.host.extension_connection import ExtensionConnection, SingleConnection
 from becket.host.logs import ExtensionLog
@@ -44,7 +44,7 @@ from becket.json_schema.validator import SchemaMode, is_ready, preload
 from becket.jsonrpc.budget import SharedBudget
 from becket.limits import Limits
 from becket.methods.registry import Registry
-from becket.peer.loops.async_loops import current_loop
+from becket.peer.loops.async_loops import loop_for_start
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer, PeerConnector
 from becket.peer.permission_prompt import AskCallback
@@ -263,10 +263,7 @@ class ExtensionStartup:
 
     async def run(self) -> ExtensionConnection:
         """Starts the extension and returns the connection to it."""
-        try:
-            loop = await current_loop()  # of the link, which ends it
-        except OSError as error:  # no descriptor left to import it
-            raise StartFailed(self._id, f"the event loop cannot be used: {error}") from error
+        loop = await loop_for_start(self._id)  # of the link, which ends it
         permitted = RevocableCalls(self._gate, loop)
         ends: list[Callable[[], object]] = [permitted.close]
         try:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from becket.errors import StartFailed
+
 if TYPE_CHECKING:
     from becket.peer.protocols import Loop
 
-__all__ = ["current_loop", "loop_time"]
+__all__ = ["current_loop", "loop_for_start", "loop_time"]
 
 
 async def current_loop() -> Loop:
@@ -26,6 +28,18 @@ async def current_loop() -> Loop:
     from becket.peer.loops.asyncio_loop import AsyncioLoop
 
     return AsyncioLoop()
+
+
+async def loop_for_start(program: str) -> Loop:
+    """Returns the running event loop for the link to a program that is to be started.
+
+    Raises:
+        StartFailed: there is no descriptor left to import it, or to use it.
+    """
+    try:
+        return await current_loop()
+    except OSError as error:
+        raise StartFailed(program, f"the event loop cannot be used: {error}") from error
 
 
 def loop_time() -> float:
