@@ -6,8 +6,8 @@ from typing import Any
 
 import anyio
 import pytest
-from msgspec import Raw, Struct
-from tests.peer.scripted import notification, response, scripted, settled
+from msgspec import Raw, Struct, field, to_builtins
+from tests.peer.scripted import notification, request, response, scripted, settled
 
 from becket import Context
 from becket.conversion.decode import get_result_decoder
@@ -172,13 +172,47 @@ async def test_events_without_a_mark_are_for_every_call_that_subscribed() -> Non
             assert [event async for event in run] == [Tick(1)]
 
 
-@pytest.mark.parametrize("params", [None, {}, {"_meta": {"mine": 1}}, [1, 2], {"a": {"b": 1}}])
+class Sparse(Struct, frozen=True, omit_defaults=True):
+    n: int = 0
+
+
+class ByPosition(Struct, frozen=True, array_like=True):
+    n: int
+
+
+class WithMeta(Struct, frozen=True):
+    meta: Any = field(name="_meta")
+
+
+class TaggedByMeta(Struct, frozen=True, tag="x", tag_field="_meta"):
+    n: int
+
+
+EVENT_PARAMS = [
+    None,
+    {},
+    {"_meta": {"mine": 1}},
+    [1, 2],
+    {"a": {"b": 1}},
+    Tick(1),
+    Tock("_meta"),
+    Sparse(),
+    Sparse(1),
+    ByPosition(1),
+    WithMeta({"mine": 1}),
+    WithMeta(3),
+    TaggedByMeta(1),
+]
+
+
+@pytest.mark.parametrize("params", EVENT_PARAMS, ids=repr)
 async def test_the_mark_of_an_event_is_removed_before_delivery(params: Any) -> None:
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle("tell")
         async def tell(_: Any, ctx: Context) -> None:
-            await ctx.notify("told", params)
+            for _ in range(3):
+                await ctx.notify("told", params)
 
         seen: list[object] = []
 
@@ -188,7 +222,22 @@ async def test_the_mark_of_an_event_is_removed_before_delivery(params: Any) -> N
 
         await left.call("tell", {})
         await settled()
-    assert seen == [params]
+    assert seen == [to_builtins(params)] * 3
+
+
+@pytest.mark.parametrize("params", [{"_meta": {"mine": 1}}, WithMeta({"mine": 1})], ids=repr)
+async def test_metadata_of_an_event_and_its_mark_are_one_member(params: Any) -> None:
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("tell")
+        async def tell(_: Any, ctx: Context) -> None:
+            for _ in range(3):
+                await ctx.notify("told", params)
+
+        script.send(request(1, "tell", {}))
+        for _ in range(3):
+            told = await script.receive()
+            assert told["params"] == {"_meta": {"mine": 1, "becket": {"parent": 1}}}
 
 
 async def test_a_mark_under_another_name_is_recognised() -> None:

@@ -156,8 +156,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     def insert_meta(self, params: bytes | None, meta: bytes, features: AbstractSet[str]) -> bytes:
         """Returns the params with this encoded `CallMeta`. Params by position stay unchanged."""
-        # `find`, as `in` raises and drops an exception before it searches for bytes.
-        if params is not None and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0:
+        if params is not None and can_take_meta(params):
             return begin_params(meta) + params[1:]
         if params is None or params == b"{}":
             if "no_params" in features:
@@ -232,6 +231,31 @@ decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 def begin_params(meta: bytes) -> bytes:
     """Returns how params with this encoded `CallMeta` begin, up to the first member of their own."""
     return META_PREFIX + meta + b"},"
+
+
+def can_take_meta(params: bytes) -> bool:
+    """Returns whether `_meta` can be written before the members of encoded params: they have some, and none like it."""
+    # `find`, as `in` raises and drops an exception before it searches for bytes.
+    return params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0
+
+
+class TypesThatTakeMeta(dict[type, bool]):
+    """Whether values of a type can take `_meta`, as long as they have a member: a Struct's type shows it, and the
+    stream of its events need not be searched."""
+
+    def __missing__(self, kind: type) -> bool:
+        if len(self) >= MAX_TYPES:
+            self.clear()
+        takes = self[kind] = issubclass(kind, Struct) and self._has_free_members(kind)
+        return takes
+
+    def _has_free_members(self, kind: type[Struct]) -> bool:
+        config = kind.__struct_config__
+        return not config.array_like and "_meta" not in (*kind.__struct_encode_fields__, config.tag_field)
+
+
+MAX_TYPES = 256
+TAKES_META = TypesThatTakeMeta()
 
 
 def encode_parent(id: bytes) -> bytes:

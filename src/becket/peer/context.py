@@ -119,7 +119,7 @@ class Context(BaseContext):
         encoded = None if params is None else encode_json(params)
         link = self._inbound.link
         if link.features:
-            return self._inbound.send_event(self._request, method, encoded)
+            return self._inbound.send_event(self._request, method, encoded, type(params))
         return wait_drained(link) if link.send_event(link.connection.encode_notification(method, encoded)) else READY
 
     @overload

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects.dialect import META_KEY, MetaReader, begin_params, encode_parent
+from becket.dialects.dialect import TAKES_META, MetaReader, begin_params, can_take_meta, encode_parent
 from becket.errors import (
     JSON_ERRORS,
     Busy,
@@ -32,7 +32,7 @@ from becket.errors import (
     RpcError,
 )
 from becket.jsonrpc.calls import CLOSED, OPEN, RESPONDED, InboundRequest
-from becket.jsonrpc.codec import END, FIRST_MEMBER, normalize_id
+from becket.jsonrpc.codec import END, normalize_id
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
 from becket.methods.dispatch import (
@@ -415,9 +415,10 @@ class Inbound:
     # -- events of a request
 
     def send_event(
-        self, request: InboundRequest | None, method: str, params: bytes | None
+        self, request: InboundRequest | None, method: str, params: bytes | None, kind: type = bytes
     ) -> Coroutine[Any, Any, None]:
-        """Sends a notification that belongs to a request, at once if the caller's credit allows it.
+        """Sends a notification that belongs to a request, at once if the caller's credit allows it. `kind` is the type
+        that the params were encoded from.
 
         The returned awaitable waits for credit, and while the caller does not read."""
         link = self.link
@@ -432,8 +433,7 @@ class Inbound:
             if (
                 prefixes is not None
                 and params is not None
-                and params.startswith(FIRST_MEMBER)
-                and params.find(META_KEY) < 0
+                and (params != b"{}" if TAKES_META[kind] else can_take_meta(params))
                 and link.close_reason is None
             ):
                 frame = prefixes[len(params)] + params[1:] + END

@@ -12,10 +12,9 @@ from msgspec import Raw, Struct
 
 from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
-from becket.dialects.dialect import META_KEY, begin_params
+from becket.dialects.dialect import begin_params, can_take_meta
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
 from becket.jsonrpc.calls import CLOSED, NULL_FUTURE, OPEN, OutboundCall
-from becket.jsonrpc.codec import FIRST_MEMBER
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
@@ -175,7 +174,7 @@ class Outbound:
         link = self.link
         features = link.features
         is_usual = current is None and call.timeout == self._usual_timeout and features is self._usual_features
-        if is_usual and params and params.startswith(FIRST_MEMBER) and params.find(META_KEY) < 0:
+        if is_usual and params and can_take_meta(params):
             return self._usual_prefix + params[1:]
         meta = self._encode_meta(call.timeout, current, None)
         if meta is None:
