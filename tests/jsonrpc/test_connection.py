@@ -32,6 +32,7 @@ from becket.errors import (
     BadMessage,
     BadReply,
     Busy,
+    CallTimeout,
     ConnectionLost,
     DisconnectReason,
     FrameTooLarge,
@@ -115,6 +116,27 @@ def test_an_error_is_the_event_of_its_call_with_number_meaning_text_and_data() -
     assert isinstance(error, RemoteError)
     assert (error.method, error.code, error.message, error.data) == ("echo", -32601, "no such method", [1])
     assert error.meaning is Meaning.UNKNOWN_METHOD
+
+
+def test_the_other_peer_may_be_the_first_to_notice_that_the_time_of_a_call_is_over() -> None:
+    connection = link()
+    early, late = call(connection), call(connection)
+    early.deadline = late.deadline = 5.0
+    early.timeout = late.timeout = 2.0
+    receive(connection, failure(1, ERROR_CODES[Meaning.TIMEOUT]), now=4.9)
+    receive(connection, failure(2, ERROR_CODES[Meaning.TIMEOUT]), now=5.0)
+    assert isinstance(early.error, RemoteError)  # a timeout of its own
+    assert early.error.meaning is Meaning.TIMEOUT
+    assert isinstance(late.error, CallTimeout)
+    assert (late.error.method, late.error.seconds) == ("echo", 2.0)
+
+
+def test_another_error_at_the_deadline_of_a_call_stays_what_it_is() -> None:
+    connection = link()
+    opened = call(connection)
+    opened.deadline = 5.0
+    receive(connection, failure(1, -32601), now=6.0)
+    assert isinstance(opened.error, RemoteError)
 
 
 @pytest.mark.parametrize("code", [0, -32099, 7, 2**40])

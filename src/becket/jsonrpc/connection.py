@@ -25,6 +25,7 @@ from becket.errors import (
     BadReply,
     BecketError,
     Busy,
+    CallTimeout,
     ConnectionLost,
     DisconnectReason,
     FrameTooLarge,
@@ -71,6 +72,7 @@ __all__ = ["CancelRequested", "Connection", "ConnectionEvent", "EventBuffer", "b
 
 MAX_ID = 2**31 - 1  # some programs never respond to larger ones
 MINUTE = 60.0
+DEADLINE_PRECISION = 0.001  # seconds: deadlines are sent in milliseconds
 SMALL_RESPONSE = 256  # bytes: as large as the error that would take its place, and bounded by the number of batches
 
 
@@ -534,7 +536,7 @@ class Connection:
                 if id == NULL_ID:
                     self._on_unmatched_error(message)
                 elif call := self._pop_call(id):
-                    self._fail_call(call, self._build_remote_error(call, message))
+                    self._fail_call(call, self._build_error(call, message))
             case Malformed(id, problem, is_response):
                 if call := self.find_call(id):
                     del self.calls[call.number]
@@ -626,7 +628,7 @@ class Connection:
             self._batches.remove(batch)
             for call in filter(self._is_open, batch):
                 del self.calls[call.number]
-                self._fail_call(call, self._build_remote_error(call, message))
+                self._fail_call(call, self._build_error(call, message))
             return
         self._on_stray_response(NULL_ID)
         self.receiver.on_anomaly(message)
@@ -648,15 +650,16 @@ class Connection:
         call.error = error
         self.receiver.on_response(call)
 
-    def _build_remote_error(self, call: OutboundCall, failure: Failure) -> RemoteError:
+    def _build_error(self, call: OutboundCall, failure: Failure) -> RemoteError | CallTimeout:
         code, message = failure.code, failure.message
-        return RemoteError(
-            method=call.method,
-            code=code,
-            message=message,
-            data=failure.data,
-            meaning=self._meanings.get(code) if self._classify_error is None else self._classify_error(code, message),
-        )
+        meaning = self._meanings.get(code) if self._classify_error is None else self._classify_error(code, message)
+        if meaning is Meaning.TIMEOUT and self._has_expired(call):  # the other peer has noticed it first
+            return CallTimeout(call.method, call.timeout)
+        return RemoteError(method=call.method, code=code, message=message, data=failure.data, meaning=meaning)
+
+    def _has_expired(self, call: OutboundCall) -> bool:
+        deadline = call.deadline if call.stream is None else call.stream.renew_deadline()
+        return self.last_received >= deadline - DEADLINE_PRECISION
 
     def _on_stray_response(self, id: bytes) -> None:
         number = self._parse_call_number(id)
