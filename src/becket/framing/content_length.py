@@ -62,15 +62,19 @@ class ContentLength:
         self._scanner = scanner
 
     def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
+        width, size = self._width, len(chunk)
+        if not self.pending and self._lengths.get(chunk[:width]) == size - width and self.error is None:
+            self.frames += 1
+            return [chunk[width:]]  # one message at a time: a chunk is one frame
         found: list[Frame | SkippedFrame] = []
         if self.error is not None:
             return found
-        size = len(chunk)
         position = self._continue_body(chunk, found) if self.pending else 0
         # The whole header is looked up in the cache. A hit is byte-exact, so it is correct for any header; an
         # empty slice never hits, which sends an unfinished header to its parser.
         cached_length, append = self._lengths.get, found.append
-        width = 0 if self._is_in_header else self._width
+        if self._is_in_header:
+            width = 0
         while position < size:
             start = position + width
             length = cached_length(chunk[position:start])
