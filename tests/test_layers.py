@@ -21,6 +21,7 @@ RANKS = {
     "_msgspec_import": -1,
     "_deprecated": -1,
     "_loggers": -1,
+    "_threads": -1,
     "_text": -0.5,  # `errors` uses it
     "errors": 0,
     "host_errors": 0,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any, Final
 
+from becket._threads import start_daemon_thread
 from becket.dialects import NATIVE, find_dialect
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
 from becket.extension._logging_import import install_log_handler_with_logging
@@ -125,7 +125,7 @@ def serve_blocking(
 
     with serving as peer:
         # In a thread: the thread that a signal interrupts may be reading, and must go on.
-        trigger.set_stop(lambda: start_new_thread(end, ()), peer)
+        trigger.set_stop(lambda: start_daemon_thread(end), peer)
         if trigger.signal_fd >= 0:
             peer.add_reader(trigger.signal_fd, trigger.receive_signals)
         return peer.serve(), serving.refusal_reason
@@ -198,7 +198,7 @@ class ShutdownTrigger:
             sleep(STOP_GRACE)
             end_program(f"this program did not end within {STOP_GRACE:g} s: killed")
 
-        start_new_thread(wait, ())
+        start_daemon_thread(wait)
 
     def observe(self) -> Callable[[], bool]:
         """Returns a function that reports later whether a handler has prevented shutdown since."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
-from _thread import start_new_thread
 from collections.abc import Callable, Iterable
+from functools import partial
 from threading import main_thread
 from types import FrameType
 from typing import Any
 
+from becket._threads import start_daemon_thread
 from becket.errors import LocalProtocolError
 
 __all__ = ["STOP_SIGNALS", "StopSignals", "without_ignored"]
@@ -58,4 +59,4 @@ class StopSignals:
         task."""
         self.restore()
         if self._received is not None:
-            start_new_thread(signal.pthread_kill, (main_thread().ident or 0, int(self._received)))
+            start_daemon_thread(partial(signal.pthread_kill, main_thread().ident or 0, int(self._received)))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import atexit
 import os
-from _thread import start_new_thread
 from typing import TYPE_CHECKING, Final
 
+from becket._threads import start_daemon_thread
 from becket.peer.transport.sessions import GRACE, kill_session, session_members
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def watch_host(
         if on_host_gone is not None or is_stuck():
             end_program(f"the host is gone, and this program did not end within {GRACE:g} s: killed")
 
-    start_new_thread(watch, ())
+    start_daemon_thread(watch)
 
 
 def outwait_handlers(poll: select.poll, observe: Callable[[], Callable[[], bool]]) -> None:
