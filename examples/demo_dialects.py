@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from becket import Host
+from becket import Host, HostSettings
 from becket.adapters import cigen
 from becket.host.host_config import ExtensionConfig
 from becket.permissions import PERMISSIONS
@@ -31,7 +31,12 @@ def open_host() -> Host:
     roots = sorted(folder for folder in DIALECTS.iterdir() if folder.is_dir())
     # Each gets what it requests, and nothing else.
     settings = {"journal": ExtensionConfig(allow_variables=("JOURNAL_TOKEN",))}
-    return Host(roots, data=None, only=ids, grants=dict.fromkeys(ids, sorted(PERMISSIONS)), extensions=settings)
+    return Host(
+        roots,
+        data=None,
+        grants=dict.fromkeys(ids, sorted(PERMISSIONS)),
+        settings=HostSettings(only=ids, extensions=settings),
+    )
 
 
 async def show_dialects(screen: Screen) -> None:

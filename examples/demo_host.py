@@ -8,7 +8,7 @@ import os
 import signal
 from pathlib import Path
 
-from becket import Host, PeerCrashed, RemoteError
+from becket import Host, HostSettings, PeerCrashed, RemoteError
 from becket.contract import Block, HookEvent, Table, TaskStarted, TaskUpdated, TextDelta, user
 from becket.contract.audit import CallDecided
 from becket.host.audit_log import read_audit
@@ -28,7 +28,7 @@ GRANTS = {
 
 def open_host(data: Path) -> Host:
     # `dice` is written in JavaScript, and needs Node.
-    return Host([EXTENSIONS], grants=GRANTS, data=data, only=list(GRANTS))
+    return Host([EXTENSIONS], grants=GRANTS, data=data, settings=HostSettings(only=list(GRANTS)))
 
 
 async def show_host(screen: Screen, data: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 from fastapi import FastAPI, HTTPException
 
-from becket import BecketError, Host
+from becket import BecketError, Host, HostSettings
 from becket.errors import BadValue, NotDeclared
 
 GRANTS = {"notes": ["memory.read", "memory.write", "tools.register"]}
-host = Host([Path(__file__).parent / "extensions"], grants=GRANTS, only=GRANTS, data=None)
+host = Host([Path(__file__).parent / "extensions"], grants=GRANTS, data=None, settings=HostSettings(only=GRANTS))
 
 
 @asynccontextmanager

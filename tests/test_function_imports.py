@@ -18,7 +18,7 @@ MOST = {
     "_loggers": 1,
     "_msgspec_import": 2,
     "adapters": 18,
-    "cli": 116,
+    "cli": 117,
     "conformance": 1,
     "contract": 10,
     "conversion": 27,

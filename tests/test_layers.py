@@ -251,7 +251,7 @@ def cycle_problems(sources: Sources) -> Iterator[str]:
 # -- imports inside functions
 
 LOCAL_IMPORTS = {
-    "cli": (116, "a command imports what it needs, so that help and completion come at once"),
+    "cli": (117, "a command imports what it needs, so that help and completion come at once"),
     "extension": (66, "an extension pays at start for what it declares"),
     "peer": (52, "a link imports its own loop and transport, and no other"),
     "conversion": (27, "most values fit, and most programs have no classes of attrs or pydantic"),

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from becket import Host
+from becket import Host, HostSettings
 from becket.contract.providers import ToolUse
 
 HERE = Path(__file__).parent
@@ -67,7 +67,7 @@ async def run_agent(host: Host, prompt: str) -> str:
 
 
 async def main() -> None:
-    async with Host(ROOTS, grants=GRANTS, only=[*GRANTS], data=None) as host:
+    async with Host(ROOTS, grants=GRANTS, data=None, settings=HostSettings(only=[*GRANTS])) as host:
         for id in GRANTS:
             await host.ready(id)
         print("tools:", ", ".join(tool["name"] for tool in host.tools.for_model()))

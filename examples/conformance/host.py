@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from becket import BecketError, Host, connect_extension
+from becket import BecketError, Host, HostSettings, connect_extension
 from becket.contract import HookEvent, Text, TextDelta, user
 from becket.host import Extension, RestartPolicy, RestartStrategy, SupervisionPolicy
 
@@ -64,7 +64,7 @@ async def open_extension(words: list[str]) -> AsyncGenerator[Extension]:
         dialect, words = words[1], words[2:]
     if await anyio.Path(words[0]).is_dir():
         never = SupervisionPolicy(restart=RestartPolicy(strategy=RestartStrategy.NEVER))
-        async with Host(words, grants={"conform": GRANTS}, data=None, supervision=never) as host:
+        async with Host(words, grants={"conform": GRANTS}, data=None, settings=HostSettings(supervision=never)) as host:
             yield await host.ready("conform")
     else:
         async with connect_extension(words, id="conform", grants=GRANTS, dialect=dialect) as extension:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from becket.extension.server import ExtensionServer as ExtensionServer
     from becket.host.host import Host as Host
+    from becket.host.host_settings import HostSettings as HostSettings
     from becket.host.starting.connect import connect_extension as connect_extension
     from becket.limits import Limits as Limits
     from becket.methods.descriptors import Method as Method, Notification as Notification
@@ -62,6 +63,7 @@ EXPORTS = {
     "becket.extension.decorators": "command handles hook provider tool",
     "becket.extension.server": "ExtensionServer",
     "becket.host.host": "Host",
+    "becket.host.host_settings": "HostSettings",
     "becket.host.starting.connect": "connect_extension",
     "becket.limits": "Limits",
     "becket.methods.descriptors": "Method Notification",

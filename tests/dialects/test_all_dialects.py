@@ -11,7 +11,7 @@ import pytest
 
 from becket.adapters import cigen
 from becket.errors import BecketError, ConnectionLost
-from becket.host import Host, RestartPolicy, SupervisionPolicy
+from becket.host import Host, HostSettings, RestartPolicy, SupervisionPolicy
 from becket.host.extension import Extension
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
@@ -254,7 +254,10 @@ async def test_extensions_of_all_dialects_run_at_once_and_crashes_affect_no_othe
     supervision = SupervisionPolicy(restart=RestartPolicy(delay=0.02, longest_delay=0.02, jitter=0.0), heartbeat=None)
     grants = {id: ["tools.register"] for id in ids}
     async with Host(
-        [tmp_path], data=None, grants=grants, supervision=supervision, variables={**os.environ, "PATH": path}
+        [tmp_path],
+        data=None,
+        grants=grants,
+        settings=HostSettings(supervision=supervision, variables={**os.environ, "PATH": path}),
     ) as host:
         assert sorted(host) == ids
         assert {status.id.split("-")[0] for status in host.status()} == {*STARTS_AGAIN}

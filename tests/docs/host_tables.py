@@ -15,11 +15,11 @@ from becket.host.breaker import BreakerPolicy
 from becket.host.events import ExtensionEvent, HostEvent
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
-from becket.host.host_options import HostKeywords
+from becket.host.host_settings import HostSettings
 from becket.host.lifecycle import HEALTH, TRANSITIONS, ExtensionState, build_diagram
 from becket.host.restart import RestartPolicy
 
-__all__ = ["PARTS", "render_events", "render_options", "render_policy", "render_states"]
+__all__ = ["PARTS", "render_arguments", "render_events", "render_policy", "render_settings", "render_states"]
 
 STATES = {
     ExtensionState.DISABLED: "it must not start",
@@ -32,13 +32,17 @@ STATES = {
     ExtensionState.FAILED: "it has no process, until it is started by hand",
 }
 
-OPTIONS = {
+ARGUMENTS = {
     "roots": "the folders to search, of which a later one takes precedence; or a `HostConfig`",
     "grants": "permissions by extension, which need no consent; they override `grants.toml`",
     "data": "the data folder; None keeps all data in memory",
     "store": "a store of your own, which you close yourself",
     "ask": "prompts a person for consent, and for permissions",
     "methods": "methods of your own that extensions may call",
+    "settings": "everything else, as `HostSettings`; see below",
+}
+
+SETTINGS = {
     "name": "the name of the host and of its data folder",
     "config": "values by extension and key; stored values override them",
     "confirm": "prompts a person for confirmations that hooks request",
@@ -140,11 +144,17 @@ def own_fields(kind: type[HostEvent]) -> list[str]:
     return [f"`{field.name}`" for field in fields(kind) if field.name != "extension"]
 
 
-def render_options() -> str:
-    """Returns a row for each option of `Host`."""
-    named = [name for name in inspect.signature(Host).parameters if name != "options"]
-    assert [*named, *HostKeywords.__annotations__] == [*OPTIONS], "an option of `Host` lacks a row"
-    return render(["option", "meaning"], [[f"`{name}`", meaning] for name, meaning in OPTIONS.items()])
+def render_arguments() -> str:
+    """Returns a row for each argument of `Host`."""
+    arguments = [name for name in inspect.signature(Host).parameters if name != "keywords"]
+    assert arguments == [*ARGUMENTS], "an argument of `Host` lacks a row"
+    return render(["argument", "meaning"], [[f"`{name}`", meaning] for name, meaning in ARGUMENTS.items()])
+
+
+def render_settings() -> str:
+    """Returns a row for each setting of a host."""
+    assert [*HostSettings.__struct_fields__] == [*SETTINGS], "a setting of a host lacks a row"
+    return render(["setting", "meaning"], [[f"`{name}`", meaning] for name, meaning in SETTINGS.items()])
 
 
 def render_policy(policy: type[Struct], meanings: dict[str, str]) -> str:
@@ -164,7 +174,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "life of an extension": render_diagram,
     "states": render_states,
     "events": render_events,
-    "options of a host": render_options,
+    "arguments of a host": render_arguments,
+    "settings of a host": render_settings,
     "restart defaults": partial(render_policy, RestartPolicy, RESTART),
     "breaker defaults": partial(render_policy, BreakerPolicy, BREAKER),
     "heartbeat defaults": partial(render_policy, HeartbeatPolicy, HEARTBEAT),

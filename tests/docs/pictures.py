@@ -23,7 +23,7 @@ from tests.docs.pages import ROOT
 from becket.cli.support.event_format import format_event
 from becket.cli.support.screen import WIDE, build_table
 from becket.contract.providers import user
-from becket.host import Host, SupervisionPolicy, live
+from becket.host import Host, HostSettings, SupervisionPolicy, live
 from becket.host.events import ExtensionDiscovered, ExtensionEvent, ExtensionLogged, ExtensionRestarted
 
 __all__ = ["PICTURES", "words_of"]
@@ -40,7 +40,12 @@ GRANTS = {
 
 def open_host() -> Host:
     """Returns a host that calls no extension slow: on a busy machine the picture would be another one."""
-    return Host([EXTENSIONS], grants=GRANTS, data=None, only=SHOWN, supervision=SupervisionPolicy(heartbeat=None))
+    return Host(
+        [EXTENSIONS],
+        grants=GRANTS,
+        data=None,
+        settings=HostSettings(only=SHOWN, supervision=SupervisionPolicy(heartbeat=None)),
+    )
 
 
 # -- becket run

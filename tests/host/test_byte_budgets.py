@@ -11,6 +11,7 @@ from tests.host.folders import write_extension
 
 from becket import Limits, Registry
 from becket.host.host import Host
+from becket.host.host_settings import HostSettings
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
@@ -52,7 +53,7 @@ async def test_a_request_that_does_not_fit_beside_those_of_other_extensions_is_b
         data=None,
         grants={id: ["tools.register"] for id in ("one", "two")},
         methods=methods,
-        limits=Limits(host_inbound_bytes=1_500_000),
+        settings=HostSettings(limits=Limits(host_inbound_bytes=1_500_000)),
     )
 
     async def send(id: str) -> None:

@@ -17,6 +17,7 @@ from becket.dialects import DIALECTS
 from becket.errors import BecketError
 from becket.host.events import HostEvent
 from becket.host.host import Host
+from becket.host.host_settings import group_arguments
 from becket.host.starting.manifest import Environment
 
 pytestmark = pytest.mark.process
@@ -66,7 +67,7 @@ async def run_all(root: Path, data: Path, caplog: pytest.LogCaptureFixture, **op
     caplog.set_level(logging.DEBUG)
     received: list[HostEvent] = []
     errors: dict[str, BecketError] = {}
-    async with Host([root], data=data, **options) as host:
+    async with Host([root], data=data, **group_arguments(options)) as host:
         host.events.subscribe(HostEvent, received.append)
         for id in host:
             try:

@@ -14,6 +14,7 @@ from becket.errors import BadCapabilities, NotDeclared, RemoteError, ToolBlocked
 from becket.host.diagnostics import Diagnostic
 from becket.host.hook_plan import HookSettings, HookStatus
 from becket.host.host import Host
+from becket.host.host_settings import group_arguments
 from becket.host.restart import RestartPolicy
 from becket.host.supervision_policy import SupervisionPolicy
 from becket.host.timeouts import Timeouts
@@ -67,7 +68,7 @@ def write_guard(root: Path, id: str, look: str, more: str = "") -> None:
 
 def host_of(root: Path, **options: object) -> Host:
     ids = [folder.name for folder in root.iterdir()]
-    return Host([root], **{"data": None, "grants": dict.fromkeys(ids, GRANTS), **options})  # type: ignore[arg-type]
+    return Host([root], **group_arguments({"data": None, "grants": dict.fromkeys(ids, GRANTS), **options}))  # type: ignore[arg-type]
 
 
 REFUSE_EVIL = "return Block('no') if 'evil' in event.tool_input['command'] else Continue()"

@@ -59,6 +59,7 @@ from becket.host.extension_set import ExtensionSet
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
 from becket.host.host_config import ExtensionConfig
+from becket.host.host_settings import HostSettings, group_arguments
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics
 from becket.host.restart import RestartPolicy
@@ -141,7 +142,10 @@ def root(tmp_path: Path) -> Path:
 
 def host_of(root: Path, **options: Any) -> Host:
     return Host(
-        [root], **{"data": None, "grants": {"notes": MEMORY, "guard": GUARDING}, "supervision": QUICK, **options}
+        [root],
+        **group_arguments(
+            {"data": None, "grants": {"notes": MEMORY, "guard": GUARDING}, "supervision": QUICK, **options}
+        ),
     )
 
 
@@ -1228,7 +1232,9 @@ async def test_calls_on_behalf_of_others_without_a_parent_are_recorded_or_refuse
     write_extension(tmp_path / "root", "clerk", CLERK, ["memory.write", "tools.register"])
     methods = Registry()
     data = tmp_path / "data"
-    host = Host([tmp_path / "root"], ask=consent, methods=methods, data=data, require_parent=is_required)
+    host = Host(
+        [tmp_path / "root"], ask=consent, methods=methods, data=data, settings=HostSettings(require_parent=is_required)
+    )
 
     @methods.handle("host/deputy")
     async def call_deputy(params: dict[str, str]) -> str:

@@ -24,6 +24,7 @@ from becket.errors import (
     ToolBlocked,
 )
 from becket.host import Host
+from becket.host.host_settings import group_arguments
 from becket.host.starting.discovery import discover_extensions
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
@@ -132,7 +133,7 @@ def add_guard(root: Path) -> None:
 
 def host_of(root: Path, **options: Any) -> Host:
     grants = {"demo": ["tools.register"], "guard": ["tools.intercept", "tools.transform_output"]}
-    return Host([root], **{"grants": grants, "data": None, **options})
+    return Host([root], **group_arguments({"grants": grants, "data": None, **options}))
 
 
 @asynccontextmanager

@@ -27,10 +27,12 @@ from becket.host.host_config import (
     load_host_config,
     parse_host_config,
 )
+from becket.host.host_settings import HostSettings
 from becket.host.restart import RestartStrategy
 from becket.host.starting.discovery import DiscoverySettings, discover_extensions
 from becket.host.starting.manifest import Environment, LimitOverrides, RestartOverrides
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
+from becket.host.supervision_policy import SupervisionPolicy
 from becket.json_schema.validator import SchemaMode
 from becket.permissions.grants import Grants
 
@@ -171,9 +173,9 @@ def test_only_what_a_system_does_by_itself_can_be_restored(tmp_path: Path, diale
             load_host_config(path)
         assert [pointer for pointer, _ in bad.value.problems] == ["/inherit_environment/0"]
         with pytest.raises(ValueError, match="cigen, morphir, nexo"):
-            Host(inherit_environment=[dialect])
+            Host(settings=HostSettings(inherit_environment=[dialect]))
     else:
-        assert Host(**load_host_config(path).arguments()).inherit_environment == {dialect}
+        assert Host(load_host_config(path)).inherit_environment == {dialect}
 
 
 def test_no_manifest_can_request_the_environment_of_the_host(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_no_manifest_can_request_the_environment_of_the_host(tmp_path: Path) -> 
 
 
 def test_an_empty_file_gives_a_host_with_the_defaults(tmp_path: Path) -> None:
-    host = Host(**load_host_config(write_config(tmp_path, "")).arguments())
+    host = Host(load_host_config(write_config(tmp_path, "")))
 
     assert (host.name, host.roots) == ("becket", ())
 
@@ -275,7 +277,11 @@ def test_the_operator_may_run_a_program_that_a_manifest_may_not(tmp_path: Path) 
     (folder / "becket.toml").write_text(received, encoding="utf-8")
 
     refused = Host([tmp_path / "root"], data=None).survey()
-    settled = Host([tmp_path / "root"], data=None, extensions={"notes": ExtensionConfig(command=(str(program),))})
+    settled = Host(
+        [tmp_path / "root"],
+        data=None,
+        settings=HostSettings(extensions={"notes": ExtensionConfig(command=(str(program),))}),
+    )
 
     assert isinstance(refused.start_decisions["notes"], StartRefused)
     assert isinstance(settled.survey().start_decisions["notes"], StartAllowed)
@@ -365,20 +371,39 @@ def test_good_samples_are_read_and_bad_ones_refused(held: Agreement) -> None:
     assert [sample.value for sample in samples if held.accepts(sample.value) != sample.is_good] == []
 
 
-def test_keywords_of_a_host_override_its_configuration(tmp_path: Path) -> None:
+def test_arguments_of_a_host_override_its_configuration(tmp_path: Path) -> None:
     config = load_host_config(write_config(tmp_path, 'name = "desk"\nroots = ["extensions"]\ndata = "kept"'))
-    host, other = Host(config), Host(config, name="other", data=None)
+    host, other = Host(config), Host(config, data=None, settings=HostSettings(name="other"))
     assert (host.name, host.roots) == ("desk", (str(tmp_path / "extensions"),))
     assert host.data_dir is not None
     assert (other.name, other.data_dir) == ("other", None)
 
 
-def test_an_option_that_a_host_does_not_have_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"`Host` has no option `discover`.*discovery"):
-        Host(discover=None)  # type: ignore[call-arg]
+def test_a_keyword_that_a_host_does_not_have_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"`Host` has no keyword `discover`.*discovery"):
+        Host(discover=None)
 
 
-@pytest.mark.parametrize(("old", "new"), [("mcp", "dialects"), ("care", "supervision")])
-def test_an_option_of_0_1_is_accepted_for_one_more_release(old: str, new: str) -> None:
-    with pytest.warns(DeprecationWarning, match=new):
-        Host(data=None, **{old: None})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("keywords", "settings"),
+    [
+        ({"watch": "reload"}, HostSettings(watch="reload")),
+        ({"only": None, "limits": None}, HostSettings()),
+        ({"mcp": 1}, HostSettings(dialects={"mcp": 1})),
+        ({"care": SupervisionPolicy(drain_timeout=1)}, HostSettings(supervision=SupervisionPolicy(drain_timeout=1))),
+    ],
+    ids=str,
+)
+def test_a_keyword_of_0_1_is_a_setting_for_one_more_release(keywords: dict[str, Any], settings: HostSettings) -> None:
+    with pytest.warns(DeprecationWarning, match=r"HostSettings\("):
+        host = Host(data=None, **keywords)
+
+    assert host.settings == settings
+
+
+def test_the_keywords_of_a_configuration_of_0_1_are_its_settings(tmp_path: Path) -> None:
+    config = load_host_config(write_config(tmp_path, 'name = "desk"\ndisabled = ["notes"]'))
+    with pytest.warns(DeprecationWarning, match="disabled"):
+        host = Host(**config.arguments())
+
+    assert host.settings == Host(config).settings

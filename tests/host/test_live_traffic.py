@@ -15,6 +15,7 @@ from tests.cli.commands import write_extension
 
 from becket.errors import ConnectionLost
 from becket.host.host import Host
+from becket.host.host_settings import group_arguments
 from becket.host.live_traffic import (
     LONGEST_BODY,
     TRACE_FOLLOW,
@@ -50,7 +51,7 @@ async def hosting(folder: Path, *ids: str, **more: Any) -> AsyncGenerator[Host, 
         write_extension(folder / "extensions", id, ECHO.format(id=id), permissions=["tools.register"])
     # With consent they run from copies, where Python uses the compiled files of becket and of its own library.
     options: dict[str, Any] = {"data": folder / "state", "live_trace": True, "ask": lambda *_: True, **more}
-    async with Host([folder / "extensions"], **options) as host:
+    async with Host([folder / "extensions"], **group_arguments(options)) as host:
         for id in ids:
             await host.ready(id)
         yield host

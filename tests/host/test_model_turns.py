@@ -16,6 +16,7 @@ from becket.contract.providers import user
 from becket.errors import CallTimeout, LocalProtocolError
 from becket.host import Timeouts
 from becket.host.host import Host
+from becket.host.host_settings import group_arguments
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
@@ -65,7 +66,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def host_of(root: Path, **options: Any) -> Host:
-    return Host([root], data=None, grants=GRANTS, **options)
+    return Host([root], data=None, grants=GRANTS, **group_arguments(options))
 
 
 async def ask_many(host: Host, calls: int, size: int) -> list[dict[str, Any]]:

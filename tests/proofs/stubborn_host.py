@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from becket import BecketError, Peer
-from becket.host import Host, SupervisionPolicy
+from becket.host import Host, HostSettings, SupervisionPolicy
 
 CHILDREN = str(Path(__file__).with_name("stubborn_children.py"))
 TOOLS = {"swallows": "swallow"}
@@ -31,7 +31,7 @@ async def host_extensions(root: Path, fifo: str, cases: list[str]) -> None:
     grants = {case: ["tools.register"] for case in cases}
     supervision = SupervisionPolicy(heartbeat=None)
     async with (
-        Host([root], data=None, grants=grants, supervision=supervision) as host,
+        Host([root], data=None, grants=grants, settings=HostSettings(supervision=supervision)) as host,
         anyio.create_task_group() as tasks,
     ):
         for case in cases:

@@ -21,7 +21,7 @@ from becket import BadReply, ConnectionLost, Limits, Peer
 from becket.contract.hooks import Continue, HookEvent, HookMatch, HookOutcome
 from becket.dialects import PLAIN
 from becket.framing import ContentLength, FramingFactory, JsonLines, LengthPrefixed
-from becket.host import Host, SupervisionPolicy
+from becket.host import Host, HostSettings, SupervisionPolicy
 from becket.host.events import ExtensionRestarted
 from becket.host.hook_plan import Hooks, HookWish
 from becket.host.hooks import run_hooks
@@ -357,7 +357,9 @@ async def crowd() -> Values:
     with TemporaryDirectory() as folder:
         write_crowd(Path(folder), [*floods, "spin", *quiet])
         grants = {id: ["tools.register"] for id in [*floods, "spin", *quiet]}
-        async with Host([folder], grants=grants, data=None, supervision=SupervisionPolicy(heartbeat=None)) as host:
+        async with Host(
+            [folder], grants=grants, data=None, settings=HostSettings(supervision=SupervisionPolicy(heartbeat=None))
+        ) as host:
             for id in host:
                 await host.ready(id)
             values = {"crowd_quiet": await call_all(host, quiet)}

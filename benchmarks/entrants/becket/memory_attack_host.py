@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from becket.contract.memory import Append
-from becket.host import Host, SupervisionPolicy
+from becket.host import Host, HostSettings, SupervisionPolicy
 from becket.methods.registry import Registry
 from becket.permissions.policies import Decision
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
@@ -62,7 +62,7 @@ async def attack(kind: str) -> Values:
             data=Path(folder, "data"),
             methods=methods,
             ask=answer_first if kind.startswith("consent") else None,
-            supervision=SupervisionPolicy(heartbeat=None),
+            settings=HostSettings(supervision=SupervisionPolicy(heartbeat=None)),
         )
         async with host:
             extension = await host.ready(ID)

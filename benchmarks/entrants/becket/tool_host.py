@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from becket.contract.tools import TOOL_CALL, ToolCall
-from becket.host import Extension, Host
+from becket.host import Extension, Host, HostSettings
 from becket.host.host_config import ExtensionConfig
 from becket.json_schema.validator import compile_schema
 from benchmarks.hosting.asynchronous import AsyncioLoop, run_host
@@ -61,7 +61,9 @@ async def connect(command: list[str]) -> AsyncIterator[Hosted]:
     with TemporaryDirectory() as folder:
         write_manifest(Path(folder), command)
         own = ExtensionConfig(env={"PYTHONPATH": os.environ["PYTHONPATH"]})
-        async with Host([folder], grants={ID: PERMISSIONS}, data=None, extensions={ID: own}) as host:
+        async with Host(
+            [folder], grants={ID: PERMISSIONS}, data=None, settings=HostSettings(extensions={ID: own})
+        ) as host:
             yield Hosted(host, await host.ready(ID))
 
 

@@ -20,6 +20,7 @@ from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS
 from becket.host.audit_log import AuditFile
 from becket.host.data_dir import DataDir
 from becket.host.host import Host
+from becket.host.host_settings import HostSettings
 from becket.host.starting.approvals import Approval, find_changes, load_approval, save_approval
 from becket.host.starting.candidate import Candidate
 from becket.host.starting.consent_request import describe_request
@@ -141,7 +142,9 @@ def find_candidate(options: DataDirOptions, roots: tuple[Path, ...], extension: 
         host = Host(roots or (Path(),), data=None)
     else:
         found_in = roots or config.roots or (Path(),)
-        host = Host(found_in, data=None, discovery=config.discovery, extensions=config.extensions)
+        host = Host(
+            found_in, data=None, settings=HostSettings(discovery=config.discovery, extensions=config.extensions)
+        )
     return next((candidate for candidate in host.discover().candidates if candidate.id == extension), None)
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from becket.host.diagnostics import Diagnostic as Diagnostic
     from becket.host.extension import Extension as Extension
     from becket.host.host import ExtensionStatus as ExtensionStatus, Host as Host
+    from becket.host.host_config import HostConfig as HostConfig, load_host_config as load_host_config
+    from becket.host.host_settings import HostSettings as HostSettings
     from becket.host.live_view import LiveView as LiveView, live as live
     from becket.host.restart import RestartPolicy as RestartPolicy, RestartStrategy as RestartStrategy
     from becket.host.serving.streams import ExtensionStream as ExtensionStream
@@ -30,6 +32,8 @@ EXPORTS = {
     "becket.host.diagnostics": "Diagnostic",
     "becket.host.extension": "Extension",
     "becket.host.host": "ExtensionStatus Host",
+    "becket.host.host_config": "HostConfig load_host_config",
+    "becket.host.host_settings": "HostSettings",
     "becket.host.live_view": "live LiveView",
     "becket.host.restart": "RestartPolicy RestartStrategy",
     "becket.host.serving.streams": "ExtensionStream",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from signal import Signals
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -33,6 +33,7 @@ from becket.contract.providers import (
 from becket.contract.tools import format_tool_result
 from becket.dialects import find_dialect
 from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
+from becket.host.audit_log import AuditMode
 from becket.host.command_lines import command_lines_of
 from becket.host.data_dir import DataDir, default_data_dir
 from becket.host.declarations import Declarations, has_hooks, naming_of, priorities_of
@@ -49,7 +50,7 @@ from becket.host.extension_set import ExtensionSet, ExtensionStatus
 from becket.host.hook_plan import Hooks, order_hooks
 from becket.host.hooks import HookVerdict, run_hooks
 from becket.host.host_config import HostConfig, apply_extension_configs
-from becket.host.host_options import HostKeywords, OptionValues
+from becket.host.host_settings import HostSettings, add_keywords, group_arguments
 from becket.host.lifecycle import RUNNING_STATES
 from becket.host.persistence import Persistence, open_persistence
 from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
@@ -62,7 +63,7 @@ from becket.host.starting.connect import required_permissions
 from becket.host.starting.consent import ConsentController, ManagedExtension
 from becket.host.starting.consent_request import AskConsent
 from becket.host.starting.discovery import DiscoveryReport, discover_extensions
-from becket.host.starting.environment import ExtensionVariables
+from becket.host.starting.environment import ExtensionVariables, prefer_own_python
 from becket.host.starting.launch import (
     DialectSupport,
     LaunchSettings,
@@ -75,6 +76,7 @@ from becket.host.starting.start_check import StartDecision
 from becket.host.tool_calls import run_tool
 from becket.host.tools import RegisteredTool, ToolRegistry
 from becket.host.unwritten_revocations import UnwrittenRevocations
+from becket.json_schema.validator import SchemaMode
 from becket.jsonrpc.budget import SharedBudget
 from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import current_loop
@@ -114,12 +116,12 @@ class Host:
     """A host of extensions: `async with Host(["extensions"], grants={"notes": ["memory.read"]}) as host: ...`.
 
     The first argument is the list of folders to search, or the configuration of a host:
-    `Host(load_host_config("host.toml"))`; keyword arguments override it.
+    `Host(load_host_config("host.toml"))`; keyword arguments override it, and `settings` replace those of the file.
 
     The data directory is `data`, by default one of the user's named after `name`; with `data=None` everything is in
     memory and gone at the end. `grants` override those of the file. `store` is one of your own, which you close
     yourself. `ask` prompts a person for consent to a start or a permission: it gets the prompt as text and a
-    `ConsentRequest`. `methods` are methods of your own that extensions may call. The rest are `HostKeywords`.
+    `ConsentRequest`. `methods` are methods of your own that extensions may call. The rest are `settings`.
     """
 
     def __init__(
@@ -131,29 +133,31 @@ class Host:
         store: Store | None = None,
         ask: AskConsent | None = None,
         methods: Registry | None = None,
-        **options: Unpack[HostKeywords],
+        settings: HostSettings | None = None,
+        **keywords: Any,
     ) -> None:
         if isinstance(roots, HostConfig):
-            configured = roots.arguments()
-            self.roots: tuple[str | os.PathLike[str], ...] = configured.pop("roots")
-            grants = {**configured.pop("grants"), **(grants or {})}
-            configured_data = configured.pop("data")
-            data = configured_data if data == DEFAULT_DATA_DIR else data
-            options = cast("HostKeywords", {**configured, **options})
+            configured = group_arguments(roots.arguments())
+            self.roots: tuple[str | os.PathLike[str], ...] = configured["roots"]
+            grants = {**configured["grants"], **(grants or {})}
+            data = configured["data"] if data == DEFAULT_DATA_DIR else data
+            settings = configured["settings"] if settings is None else settings
         else:
             self.roots = tuple(roots)
-        values = self._options = OptionValues(options)
-        name = self.name = values.name
+        settings = add_keywords(settings or HostSettings(), keywords)
+        self.settings = settings
+        name = self.name = settings.name
         self.events = EventBus()
         self.tools = ToolRegistry()
         self.providers = ProviderRegistry()
-        self.hooks = Hooks(values.hooks)
+        self.hooks = Hooks(settings.hooks)
         self.report = DiscoveryReport()
         self.data_dir = None if data is None else DataDir(default_data_dir(name) if data == DEFAULT_DATA_DIR else data)
-        self.command_lines = values.command_lines or command_lines_of(
+        self.command_lines = settings.command_lines or command_lines_of(
             self.roots, None if self.data_dir is None else self.data_dir.folder
         )
-        self.inherit_environment = values.inherit_environment
+        self.inherit_environment = frozenset(settings.inherit_environment)
+        self._variables = prefer_own_python(os.environ if settings.variables is None else settings.variables)
         self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
         self._configured_grants = {
             id: one if isinstance(one, Grants) else Grants.of(one, known=self._known)
@@ -161,7 +165,7 @@ class Host:
         }
         self._configured_store = store
         self._ask = ask
-        self._traffic = open_traffic(name, self.data_dir) if values.live_trace else None
+        self._traffic = open_traffic(name, self.data_dir) if settings.live_trace else None
         self._host_commands: HostCommands | None = None
         self.problems: list[Diagnostic] = []
         self._declarations = Declarations(
@@ -201,7 +205,7 @@ class Host:
         """
         report = self.discover()
         persistence = open_persistence(
-            self.data_dir, self._configured_store, limits=self._options.limits, read_only=True, known=self._known
+            self.data_dir, self._configured_store, limits=self.settings.limits, read_only=True, known=self._known
         )
         try:
             door = self._build_consent(persistence, self._build_settings(persistence))
@@ -254,9 +258,9 @@ class Host:
         return open_persistence(
             self.data_dir,
             self._configured_store,
-            limits=self._options.limits,
-            audit=self._options.audit,
-            audit_bytes=self._options.audit_bytes,
+            limits=self.settings.limits,
+            audit=AuditMode(self.settings.audit),
+            audit_bytes=self.settings.audit_bytes,
             known=self._known,
         )
 
@@ -279,7 +283,7 @@ class Host:
             self._settings,
             events=self.events,
             problems=self.problems,
-            watch=self._options.watch,
+            watch=self.settings.watch,
             launch=self._launch,
             register=self._register,
             offer=self._declarations.publish_unstarted,
@@ -299,7 +303,7 @@ class Host:
             support = self._support_of(candidate)
             if support is not None:
                 candidate, settings = support.prepare_launch(candidate, managed.gate.grants, settings)
-            configured = self._options.config.get(managed.id)
+            configured = self.settings.config.get(managed.id)
             restarts = self._extensions.extensions[managed.id].restarts
             return await launch_extension(
                 candidate, way, managed.gate, settings, configured=configured, restarts=restarts, ids=managed.ids
@@ -323,21 +327,21 @@ class Host:
             audit=persistence.audit,
             data_dir=self.data_dir,
             ask=self._ask,
-            policy=self._options.policy,
+            policy=self.settings.policy,
             methods=self._methods,
-            limits=self._options.limits,
-            max_limits=self._options.max_limits,
-            timeouts=self._options.timeouts,
-            supervision=self._options.supervision,
-            environment=self._options.environment,
+            limits=self.settings.limits,
+            max_limits=self.settings.most_limits,
+            timeouts=self.settings.timeouts,
+            supervision=self.settings.supervision,
+            environment=self.settings.environment,
             inherit_environment=self.inherit_environment,
-            variables=self._options.variables,
-            schemas=self._options.schemas,
-            require_parent=self._options.require_parent,
-            wrap=self._options.wrap,
+            variables=self._variables,
+            schemas=SchemaMode(self.settings.schemas),
+            require_parent=self.settings.require_parent,
+            wrap=self.settings.wrap,
             events=self.events,
             secrets=persistence.secrets,
-            budget=SharedBudget(self._options.limits.host_inbound_bytes, "bytes held for all extensions"),
+            budget=SharedBudget(self.settings.limits.host_inbound_bytes, "bytes held for all extensions"),
             guard=find_guarding_problem() is None,
             on_link=None if self._traffic is None else self._traffic.add,
         )
@@ -347,8 +351,8 @@ class Host:
             persistence,
             settings,
             given=self._configured_grants,
-            configured=self._options.config,
-            in_development=self._options.development,
+            configured=self.settings.config,
+            in_development=self.settings.development,
             events=self.events,
             complain=self._report,
             find_again=self._rediscover,
@@ -359,10 +363,10 @@ class Host:
         """Returns which extensions there are, without reading the data directory. Blocking: it reads from the disk."""
         return discover_extensions(
             self.roots,
-            settings=self._options.discovery,
-            only=self._options.only,
-            disabled=self._options.disabled,
-            limits=self._options.limits,
+            settings=self.settings.discovery,
+            only=self.settings.only,
+            disabled=frozenset(self.settings.disabled),
+            limits=self.settings.limits,
             settle=self._apply_overrides,
         )
 
@@ -381,7 +385,7 @@ class Host:
         raise ExtensionRefused(id, "; ".join(["it is not found any more", *reasons]))
 
     def _apply_overrides(self, found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
-        return apply_extension_configs(self._options.extensions, add_bundled(found, notes), notes)
+        return apply_extension_configs(self.settings.extensions, add_bundled(found, notes), notes)
 
     def _register(self, candidate: Candidate, extension: Extension, copy: ExtensionConnection) -> None:
         self._declarations.publish(candidate, extension, copy)
@@ -420,7 +424,7 @@ class Host:
             assert self._loop is not None
             make = cast("Callable[..., DialectSupport]", load())
             self._supports[name] = make(
-                self._options.dialects.get(name),
+                self.settings.dialects.get(name),
                 models=self.models,
                 complete=self.complete,
                 current=self._current_connection,
@@ -643,7 +647,7 @@ class Host:
         async def call(tool: RegisteredTool, input: Any) -> Any:
             return await extension.call_tool_json(tool.tool.name, input, timeout=timeout, meta=meta, repeat=repeat)
 
-        outcome = await run_tool(tool, dict(input or {}), call, self.run_hooks, limits=self._options.limits)
+        outcome = await run_tool(tool, dict(input or {}), call, self.run_hooks, limits=self.settings.limits)
         return outcome.unwrap()
 
     async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -658,7 +662,7 @@ class Host:
             return await self._extensions.extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
 
         most = min(most_output, MAX_TOOL_OUTPUT)
-        user = ToolRunner(self.tools, call, self._run_hooks_unattended, most_output=most, limits=self._options.limits)
+        user = ToolRunner(self.tools, call, self._run_hooks_unattended, most_output=most, limits=self.settings.limits)
         return await user.run(use)
 
     # -- hooks
@@ -671,9 +675,9 @@ class Host:
         async def call(id: str, event: HookEvent) -> HookOutcome:
             return await self._extensions[id].consult_hook(event)
 
-        confirm = self._options.confirm if can_confirm else None
+        confirm = self.settings.confirm if can_confirm else None
         return await run_hooks(
-            self.hooks, event, call, confirm=confirm, limits=self._options.limits, complain=self._report
+            self.hooks, event, call, confirm=confirm, limits=self.settings.limits, complain=self._report
         )
 
     async def _run_hooks_unattended(self, event: HookEvent) -> HookVerdict:
@@ -732,7 +736,7 @@ class Host:
             return await extension.complete(provider, name, messages=request.messages, tools=shown, **options)
 
         request = ProviderRequest(route.provider.id, route.model.id, route.model_id, tuple(messages), tools=shown)
-        return await complete_with_tools(extension.id, request, ask, use, limits=self._options.limits)
+        return await complete_with_tools(extension.id, request, ask, use, limits=self.settings.limits)
 
     @asynccontextmanager
     async def stream(

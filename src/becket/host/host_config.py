@@ -172,7 +172,8 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
         return default_data_dir(self.name) if self.data is UNSET else Path(self.data)
 
     def arguments(self) -> dict[str, Any]:
-        """Returns the keyword arguments for `Host`, except `ask`, `log` and `live_trace`, which `becket run` uses."""
+        """Returns the values by the names of `Host` and `HostSettings`, except `ask`, `log` and `live_trace`, which
+        `becket run` uses."""
         off = {id for id, extension in self.extensions.items() if not extension.enabled}
         granted = {id: extension.grants() for id, extension in self.extensions.items()}
         return {

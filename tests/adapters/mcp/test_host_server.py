@@ -20,6 +20,7 @@ from becket.cli.main import cli
 from becket.cli.mcp import find_server
 from becket.errors import RemoteError
 from becket.host.host import Host
+from becket.host.host_settings import group_arguments
 from becket.peer.peer import Peer
 from becket.testing.pairs import memory_transports
 
@@ -106,7 +107,10 @@ def folder(tmp_path: Path) -> Path:
 async def facing(folder: Path, **options: Any) -> AsyncGenerator[tuple[McpClient, Host], None]:
     ours, theirs = memory_transports()
     async with Host(
-        [folder], grants={"counter": COUNTER_GRANTS, "growing": ["tools.register"]}, data=None, **options
+        [folder],
+        grants={"counter": COUNTER_GRANTS, "growing": ["tools.register"]},
+        data=None,
+        **group_arguments(options),
     ) as host:
         face = McpHostServer(host)
         async with (

@@ -17,6 +17,7 @@ from becket.adapters.mcp.hosted_servers import McpSettings
 from becket.errors import ExtensionRefused, PeerCrashed, RemoteError
 from becket.host.events import ExtensionRestarted, ExtensionToolsChanged
 from becket.host.host import Host
+from becket.host.host_settings import group_arguments
 from becket.permissions.policies import Decision
 
 pytestmark = pytest.mark.process
@@ -112,7 +113,7 @@ def notebook(**members: Any) -> dict[str, Any]:
 
 def hosting(folder: Path, **options: Any) -> Host:
     options.setdefault("data", None)
-    return Host([folder], **options)
+    return Host([folder], **group_arguments(options))
 
 
 class Tools:

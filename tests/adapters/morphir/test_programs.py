@@ -18,7 +18,7 @@ from becket import ExtensionServer
 from becket.adapters.morphir import HEALTH_CHECK, MORPHIR, MorphirHealth, MorphirHealthStatus, MorphirSettings
 from becket.errors import BadValue, CallTimeout, HandshakeFailed, NotDeclared, NotSupported, PeerCrashed, RemoteError
 from becket.extension import handles, tool
-from becket.host import Host
+from becket.host import Host, HostSettings
 from becket.host.starting.connect import ExtensionConnector, connect_extension
 from becket.testing import connected
 
@@ -178,7 +178,9 @@ async def test_an_extension_runs_beside_its_list_with_its_own_variables_or_with_
     source = 'source = { type = "process", command = "python3", args = ["./about.py"], env = { OWN = "2" } }'
     listed = f'[[extensions]]\nname = "about"\n{source}\nconfig = {{ depth = 3, rules = ["a"] }}\n'
     (tmp_path / "morphir.toml").write_text(listed, encoding="utf-8")
-    async with Host([tmp_path], grants={"about": TOOLS}, inherit_environment=dialects, data=None) as host:
+    async with Host(
+        [tmp_path], grants={"about": TOOLS}, data=None, settings=HostSettings(inherit_environment=dialects)
+    ) as host:
         await host.ready("about")
         received = json.loads(await host.call_tool("about:tell", {}))
     assert received["cwd"] == str(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from becket.adapters.nexo.host_config import load_extensions_yaml, parse_extensions_yaml
 from becket.errors import BadFile
 from becket.host.host import Host
+from becket.host.host_settings import HostSettings
 from becket.host.starting.discovery import DiscoverySettings
 from becket.permissions.grants import Grants
 
@@ -48,10 +49,12 @@ def test_a_host_is_started_with_the_settings_of_the_file(tmp_path: Path) -> None
 
     assert arguments == {
         "roots": (str(tmp_path / "extensions"), "/opt/extensions"),
-        "discovery": DiscoverySettings(depth=3, ignore=("node_modules", ".git"), follow_links=True),
-        "only": ("weather", "news"),
-        "disabled": ("chess",),
-        "watch": "report",
+        "settings": HostSettings(
+            discovery=DiscoverySettings(depth=3, ignore=("node_modules", ".git"), follow_links=True),
+            only=("weather", "news"),
+            disabled=("chess",),
+            watch="report",
+        ),
         "grants": {
             "weather": Grants(
                 frozenset(
@@ -73,10 +76,9 @@ def test_omitted_settings_have_the_defaults_of_nexo(tmp_path: Path) -> None:
 
     assert arguments == {
         "roots": (str(tmp_path / "extensions"),),
-        "discovery": DiscoverySettings(depth=2, ignore=("target", ".git", "node_modules", "dist", ".build")),
-        "only": None,
-        "disabled": (),
-        "watch": None,
+        "settings": HostSettings(
+            discovery=DiscoverySettings(depth=2, ignore=("target", ".git", "node_modules", "dist", ".build"))
+        ),
         "grants": {},
     }
 
@@ -90,7 +92,7 @@ def test_search_paths_start_from_the_folder_of_the_file_where_that_has_another_n
 def test_extensions_may_be_turned_off_altogether() -> None:
     arguments = parse_extensions_yaml(b"extensions: {enabled: false, allowlist: [weather]}", "x.yaml").host_arguments()
 
-    assert (arguments["roots"], arguments["only"]) == ((), ())
+    assert (arguments["roots"], arguments["settings"].only) == ((), ())
 
 
 @pytest.mark.parametrize(("given", "depth"), [(0, 0), (1, 0), (2, 1), (4, 3), (1_000, 16)])

@@ -21,6 +21,7 @@ from becket.contract.hooks import Block, Continue, HookEvent, HookKind, Inject, 
 from becket.errors import HandshakeFailed, NotSupported, RemoteError, StartFailed
 from becket.host import Extension, Host, connect_extension
 from becket.host.events import ExtensionRestarted
+from becket.host.host_settings import group_arguments
 from becket.host.restart import RestartPolicy
 from becket.host.supervision_policy import SupervisionPolicy
 from becket.methods.registry import Registry
@@ -208,7 +209,7 @@ def lay_out(folder: Path, *names: str) -> Path:
 
 def host_of(folder: Path, data: Path | None = None, **options: Any) -> Host:
     grants: Mapping[str, list[str]] = {"weather": HOOKS, "lamp": ["tools.register"]}
-    return Host([folder], grants=grants, data=data, **options)
+    return Host([folder], grants=grants, data=data, **group_arguments(options))
 
 
 @pytest.mark.loops

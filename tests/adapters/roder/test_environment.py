@@ -100,7 +100,7 @@ async def test_variables_of_the_host_configuration_are_applied_without_consent(p
     )
 
     with anyio.fail_after(60):
-        async with Host(**load_host_config(tmp_path / "host.toml").arguments()) as host:
+        async with Host(load_host_config(tmp_path / "host.toml")) as host:
             seen = await look(host)
 
     assert seen == "thin red"
@@ -120,7 +120,7 @@ async def test_operator_settings_override_those_of_the_folder(project: Path, tmp
     )
 
     with anyio.fail_after(60):
-        async with Host(**load_host_config(tmp_path / "host.toml").arguments()) as host:
+        async with Host(load_host_config(tmp_path / "host.toml")) as host:
             seen = await look(host)
 
     assert seen == "thin blue"

@@ -27,7 +27,7 @@ from becket.errors import (
     StartFailed,
     VersionMismatch,
 )
-from becket.host import Extension, Host, connect_extension
+from becket.host import Extension, Host, HostSettings, connect_extension
 from becket.host.events import ExtensionFailed
 from becket.host.starting.connect import ExtensionConnector
 from becket.host.starting.discovery import DiscoverySettings
@@ -363,7 +363,7 @@ async def test_a_configuration_of_roder_determines_how_a_program_is_started(tmp_
 
     with fail_after(60):
         grants = {"workshop": ["tools.register", "providers.register"]}
-        async with Host([tmp_path], grants=grants, data=None, discovery=settings) as host:
+        async with Host([tmp_path], grants=grants, data=None, settings=HostSettings(discovery=settings)) as host:
             await host.ready("workshop")
             assert await host.call_tool("workshop:word_count", {"text": "a"}) == "1 words"
 

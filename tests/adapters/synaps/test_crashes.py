@@ -14,6 +14,7 @@ from becket.contract.hooks import Block, Continue, HookEvent
 from becket.errors import PeerCrashed, RemoteError
 from becket.host import Host
 from becket.host.hook_plan import HookSettings
+from becket.host.host_settings import group_arguments
 from becket.host.restart import RestartPolicy
 from becket.host.supervision_policy import SupervisionPolicy
 
@@ -45,7 +46,7 @@ def host_of(root: Path, fail: str = "os._exit(3)", *, always: bool = False, **op
     """Returns a host of a guard that fails at the first call of each method, or at all of them."""
     program = HANDLE.replace("FAIL", fail).replace("ALWAYS", str(always))
     write_plugin(root, "guard", program, PERMISSIONS, hooks=HOOKS)
-    return Host([root], grants={"guard": PERMISSIONS}, data=None, **options)
+    return Host([root], grants={"guard": PERMISSIONS}, data=None, **group_arguments(options))
 
 
 async def test_a_guard_that_crashes_before_it_responds_ends_in_its_verdict(tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ from becket.contract.info import SidecarArgs
 from becket.contract.providers import TextDelta, ThinkingDelta, Usage, user
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
 from becket.errors import BadCapabilities, ConnectionLost, PeerCrashed, RemoteError
-from becket.host import Host
+from becket.host import Host, HostSettings
 from becket.host.events import ExtensionRestarted
 from becket.host.host_config import ExtensionConfig
+from becket.host.host_settings import group_arguments
 from becket.host.starting.connect import ExtensionConnector, ExtensionOptions, connect_extension
 from becket.peer.transport.child_process import INHERITED_VARIABLES
 
@@ -62,7 +63,9 @@ async def test_a_program_sees_the_variables_and_the_folder_of_synaps(monkeypatch
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
+        async with Host(
+            [PROGRAMS], grants={"journal": ALL}, data=None, settings=HostSettings(extensions=TOKEN, only=["journal"])
+        ) as host:
             await host.ready("journal")
             received = json.loads(await host.call_tool("journal:whoami", {}))
     assert received["id"] == "journal"
@@ -75,10 +78,10 @@ async def test_a_program_sees_the_variables_and_the_folder_of_synaps(monkeypatch
 async def test_the_memory_of_a_program_is_in_the_store_of_a_data_directory(tmp_path: Path) -> None:
     options: dict[str, Any] = {"grants": {"journal": ALL}, "extensions": TOKEN, "only": ["journal"]}
     with anyio.fail_after(2 * PATIENCE):
-        async with Host([PROGRAMS], data=tmp_path, **options) as host:
+        async with Host([PROGRAMS], data=tmp_path, **group_arguments(options)) as host:
             await host.ready("journal")
             assert await host.call_tool("journal:write", {"text": "it rains"}) == "written"
-        async with Host([PROGRAMS], data=tmp_path, **options) as host:
+        async with Host([PROGRAMS], data=tmp_path, **group_arguments(options)) as host:
             await host.ready("journal")
             assert await host.call_tool("journal:read", {"text": "rains"}) == "Dear diary, it rains"
 
@@ -124,7 +127,9 @@ async def test_calls_made_at_once_do_not_confuse_a_simple_program() -> None:
 
 async def test_a_hook_is_called_as_its_manifest_declares() -> None:
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
+        async with Host(
+            [PROGRAMS], grants={"journal": ALL}, data=None, settings=HostSettings(extensions=TOKEN, only=["journal"])
+        ) as host:
             await host.ready("journal")
             wipe = HookEvent.before_tool_call("bash", {"command": "rm -rf /"})
             assert (await host.run_hooks(wipe)).result == Block("the journal would be lost")
@@ -157,7 +162,7 @@ async def test_an_extension_in_node_is_hosted() -> None:
 async def test_one_host_runs_all_of_them() -> None:
     grants = {"journal": ALL, "clock": ["tools.register"], "guard": ["tools.intercept"]}
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants=grants, extensions=TOKEN, data=None) as host:
+        async with Host([PROGRAMS], grants=grants, data=None, settings=HostSettings(extensions=TOKEN)) as host:
             assert host.problems == []
             for id in grants:
                 await host.ready(id)
@@ -167,7 +172,9 @@ async def test_one_host_runs_all_of_them() -> None:
 
 async def test_a_program_that_crashes_is_started_anew_with_its_configuration() -> None:
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
+        async with Host(
+            [PROGRAMS], grants={"journal": ALL}, data=None, settings=HostSettings(extensions=TOKEN, only=["journal"])
+        ) as host:
             back = anyio.Event()
             host.on(ExtensionRestarted)(lambda event: back.set())
             await host.ready("journal")

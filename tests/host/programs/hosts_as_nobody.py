@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 
 from becket import Limits
-from becket.host import Host
+from becket.host import Host, HostSettings
 
 NOBODY = 65534
 PATIENT = Limits(query_seconds=60.0)  # on a busy machine the smallest query may take longer than the usual second
@@ -37,7 +37,7 @@ async def observe(root: Path, data: Path, hosts: int) -> list[dict[str, list[str
     seen: list[dict[str, list[str]]] = []
     with anyio.fail_after(100):
         for _ in range(hosts):
-            async with Host([root], data=data, ask=agree, limits=PATIENT) as host:
+            async with Host([root], data=data, ask=agree, settings=HostSettings(limits=PATIENT)) as host:
                 for id in IDS:
                     await host.ready(id)
                 seen.append(find_written(data))

@@ -16,7 +16,7 @@ import pytest
 from tests.host.folders import NOBODY, open_folder, write_extension
 
 from becket.errors import StartFailed
-from becket.host import Host
+from becket.host import Host, HostSettings
 from becket.host.events import ExtensionRestarted
 from becket.permissions.policies import Decision
 
@@ -91,7 +91,9 @@ async def test_a_restart_finds_nothing_of_the_process_that_was_killed_and_the_lo
     caplog.set_level(logging.INFO, "becket.host")
     write_extensions(tmp_path / "root")
     with anyio.fail_after(60):
-        async with Host([tmp_path / "root"], data=tmp_path / "data", ask=agree, only=["weather"]) as host:
+        async with Host(
+            [tmp_path / "root"], data=tmp_path / "data", ask=agree, settings=HostSettings(only=["weather"])
+        ) as host:
             restarted = anyio.Event()
             host.on(ExtensionRestarted)(lambda event: restarted.set())
             await host.ready("weather")

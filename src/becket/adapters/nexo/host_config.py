@@ -20,6 +20,7 @@ from becket.conversion.files.reader import load_bytes
 from becket.conversion.files.yaml import parse_yaml
 from becket.conversion.problems import find_problems
 from becket.errors import BadFile
+from becket.host.host_settings import group_arguments
 from becket.host.starting.discovery import MAX_DEPTH, DiscoverySettings
 from becket.host.starting.manifest import ManifestTable
 from becket.permissions.grants import Grants
@@ -83,10 +84,10 @@ class NexoHostConfig(ManifestTable, frozen=True, kw_only=True):
         return self.allowlist or None
 
     def host_arguments(self) -> dict[str, Any]:
-        """Returns the keyword arguments for `Host`.
+        """Returns the arguments of `Host`.
 
         An extension with admin capabilities is also granted the default permissions of nexo extensions."""
-        return {
+        values: dict[str, Any] = {
             "roots": self.search_paths if self.enabled else (),
             "discovery": DiscoverySettings(
                 depth=self.discovery_depth, ignore=self.ignore_dirs, follow_links=self.follow_links
@@ -100,6 +101,7 @@ class NexoHostConfig(ManifestTable, frozen=True, kw_only=True):
                 if entry.capabilities_grant
             },
         }
+        return group_arguments(values)
 
 
 class NexoConfigFile(ManifestTable, frozen=True, kw_only=True):

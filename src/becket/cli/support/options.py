@@ -100,7 +100,7 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
     inherit_environment: tuple[str, ...] = ()
 
     def arguments(self, *, read_answer: ReadAnswer | None = None) -> dict[str, Any]:
-        """Returns the arguments for `Host`; options take precedence over the configuration file.
+        """Returns the values for `Host` and its settings; options take precedence over the configuration file.
 
         On a terminal the user is prompted for consent; a command that draws on the terminal passes `read_answer`.
 
@@ -164,10 +164,11 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
     def build_host(self, *, read_answer: ReadAnswer | None = None, **more: Any) -> Host:
         """Returns the host, not started yet: `async with options.build_host() as host`."""
         from becket.host.host import Host
+        from becket.host.host_settings import group_arguments
 
         arguments = self.arguments(read_answer=read_answer)
         arguments["command_lines"] = self.command_lines()
-        return Host(**{**arguments, **more})
+        return Host(**group_arguments({**arguments, **more}))
 
 
 def consent_line(roots: Sequence[str], options: Sequence[str]) -> str:
