@@ -55,6 +55,9 @@ RENAMED_MEMBERS = [
     ("becket.host.extension", "Extension", "particulars", "extra"),
     ("becket.host.host", "Host", "ask_hooks", "run_hooks"),
     ("becket.adapters.mcp", "McpClient", "offers", "server_capabilities"),
+    ("becket.adapters.nexo.host_config", "NexoHostConfig", "arguments", "host_arguments"),
+    ("becket.adapters.nexo.host_config", "NexoHostConfig", "only", "allowed_ids"),
+    ("becket.adapters.nexo.host_config", "NexoHostConfig", "depth", "discovery_depth"),
 ]
 
 

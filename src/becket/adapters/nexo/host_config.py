@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from becket._deprecated import RenamedMember
 from becket._text import quote_path
 from becket.adapters.nexo.admin import to_permission
 from becket.adapters.nexo.messages import HOOK_METHODS
@@ -102,6 +103,10 @@ class NexoHostConfig(ManifestTable, frozen=True, kw_only=True):
             },
         }
         return group_arguments(values)
+
+    arguments = RenamedMember("host_arguments")
+    only = RenamedMember("allowed_ids")
+    depth = RenamedMember("discovery_depth")
 
 
 class NexoConfigFile(ManifestTable, frozen=True, kw_only=True):
