@@ -6,6 +6,8 @@ from importlib import import_module
 
 import pytest
 
+from becket.contract.memory import Append, Query
+from becket.errors import InvalidParams
 from becket.host import Host
 
 MOVED = [
@@ -21,6 +23,10 @@ MOVED = [
     ("becket.dialects.cigen", "PROTOCOL", "becket.adapters.cigen", "CIGEN_PROTOCOL_VERSION"),
     ("becket.dialects.mcp", "MCP", "becket.adapters.mcp.dialect", "MCP"),
     ("becket.dialects.lsp", "LSP", "becket.adapters.lsp.dialect", "LSP"),
+    ("becket.contract.given", "check_text", "becket.contract.argument_checks", "check_str"),
+    ("becket.contract.handshake_rules", "Search", "becket.contract.handshake_checks", "CapabilityChecker"),
+    ("becket.contract.shapes", "as_object", "becket.contract.json_narrowing", "require_object"),
+    ("becket.contract.shapes", "REFUSED", "becket.errors", "JSON_ERRORS"),
 ]
 
 
@@ -41,6 +47,7 @@ def test_a_name_that_never_was_raises_attribute_error() -> None:
 
 def test_the_names_of_a_moved_module_are_listed_as_they_were() -> None:
     assert {"Sniffing", "JsonLines"} <= set(dir(import_module("becket.wire")))
+    assert {"REFUSED", "as_object", "cut", "is_object"} <= set(dir(import_module("becket.contract.shapes")))
 
 
 RENAMED_MEMBERS = [
@@ -79,10 +86,14 @@ def test_a_renamed_attribute_of_an_object_has_the_value_of_the_new_one() -> None
 
 
 RENAMED_EXPORTS = [
+    ("becket.contract.commands", "Output", "CommandOutputEvent"),
+    ("becket.contract.memory", "read_query", "decode_query"),
+    ("becket.contract.sidecar", "Status", "SidecarStatus"),
     ("becket.dialects", "Dialects", "DialectRegistry"),
     ("becket.errors", "NUMBERS", "ERROR_CODES"),
     ("becket.extension", "HostServices", "HostClient"),
     ("becket.host", "Care", "SupervisionPolicy"),
+    ("becket.host.events", "Events", "EventBus"),
     ("becket.host.events", "ExtensionMoved", "ExtensionStateChanged"),
     ("becket.methods.streams", "Gathering", "ResultCollector"),
 ]
@@ -95,3 +106,46 @@ def test_a_renamed_export_of_a_module_is_the_new_one_with_a_warning(module: str,
 
     assert value is getattr(import_module(module), new)
     assert not hasattr(import_module(module), "no_such_name")
+
+
+WITHOUT_SUCCESSOR = [
+    ("becket.contract.memory", "check_append"),
+    ("becket.contract.memory", "check_query"),
+    ("becket.contract.shapes", "cut"),
+]
+
+
+@pytest.mark.parametrize(("module", "name"), WITHOUT_SUCCESSOR)
+def test_a_name_without_a_public_successor_works_and_its_warning_names_none(module: str, name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"^`{module}.{name}` is deprecated since becket 0.2, and is removed"):
+        value = getattr(import_module(module), name)
+
+    assert callable(value)
+
+
+def test_a_check_that_was_removed_lists_the_same_problems_until_it_is_gone() -> None:
+    memory = import_module("becket.contract.memory")
+    with pytest.warns(DeprecationWarning, match="removed in 0.3"):
+        check_append, check_query = memory.check_append, memory.check_query
+    record = Append("notes", "x", idem="")
+
+    check_append(Append("notes", "x"), "notes")
+    check_query(Query("notes"), "notes")
+    with pytest.raises(InvalidParams) as own:
+        check_append(record, "notes")
+    with pytest.raises(InvalidParams) as foreign:
+        check_append(record, "todo")
+    with pytest.raises(InvalidParams):
+        check_query(Query("notes"), "todo")
+
+    assert [pointer for pointer, _ in own.value.problems] == ["/idem"]
+    assert [pointer for pointer, _ in foreign.value.problems] == ["/namespace", "/idem"]
+
+
+def test_a_warning_points_to_the_program_that_uses_the_old_name() -> None:
+    shapes, sidecar = import_module("becket.contract.shapes"), import_module("becket.contract.sidecar")
+
+    with pytest.warns(DeprecationWarning, match="since becket 0.2") as caught:
+        shapes.cut, sidecar.Hello, shapes.is_object  # noqa: B018
+
+    assert {warning.filename for warning in caught} == {__file__}

@@ -28,7 +28,9 @@ class RenamedMember:
 
 
 def forward(old: str, new: str, renamed: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` of the module `old`; `renamed` maps its old names to those in `new`."""
+    """Returns `__getattr__` and `__dir__` of the module `old`; `renamed` maps its old names to those in `new`.
+
+    A new name with dots is that of another module."""
 
     def find(name: str) -> object:
         if name.startswith("__"):
@@ -37,15 +39,17 @@ def forward(old: str, new: str, renamed: Mapping[str, str]) -> tuple[Callable[[s
         from warnings import warn
 
         target = renamed.get(name, name)
-        value: object = getattr(import_module(new), target)
-        warn(f"`{old}.{name}` is `{new}.{target}` since becket 0.2", DeprecationWarning, stacklevel=2)
+        home, _, last = (target if "." in target else f"{new}.{target}").rpartition(".")
+        value: object = getattr(import_module(home), last)
+        warn(describe(f"{old}.{name}", f"{home}.{last}"), DeprecationWarning, stacklevel=2)
         return value
 
     def list_names() -> list[str]:
         from importlib import import_module
 
         current = {target: name for name, target in renamed.items()}
-        return [current.get(name, name) for name in dir(import_module(new))]
+        elsewhere = [name for name, target in renamed.items() if "." in target]
+        return [*(current.get(name, name) for name in dir(import_module(new))), *elsewhere]
 
     return find, list_names
 
@@ -67,7 +71,14 @@ def keep_renamed(
 
         new_module, _, target = renamed[name].rpartition(".")
         value: object = getattr(import_module(new_module or module), target)
-        warn(f"`{module}.{name}` is `{renamed[name]}` since becket 0.2", DeprecationWarning, stacklevel=2)
+        warn(describe(f"{module}.{name}", renamed[name]), DeprecationWarning, stacklevel=2)
         return value
 
     return find_renamed
+
+
+def describe(old: str, new: str) -> str:
+    """Returns the text of a warning. A new name in a private module is not for users: the old one has no successor."""
+    if "._" in new:
+        return f"`{old}` is deprecated since becket 0.2, and is removed in 0.3"
+    return f"`{old}` is `{new}` since becket 0.2"

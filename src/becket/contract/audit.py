@@ -8,11 +8,12 @@ output of a tool, or a secret.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
+from becket._deprecated import keep_renamed
 from becket.errors import JSON_ERRORS, BadMessage
 
 __all__ = [
@@ -201,3 +202,14 @@ def hash_line(line: bytes) -> str:
     from hashlib import sha256
 
     return sha256(line).hexdigest()
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "AUDIT_START": "CHAIN_START",
+            "ExtensionChanged": "FilesChanged",
+            "ExtensionStarted": "ProcessStarted",
+        },
+    )

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
+from becket._deprecated import keep_renamed
 from becket._text import truncate
 from becket.contract.json_narrowing import decode_object, require_array, require_object, require_text
 from becket.contract.tasks import TASK_READERS, TaskEvent
@@ -195,3 +196,16 @@ COMMAND_INVOKE: Final[Stream[CommandInvoke, Any, CommandEvent]] = Stream(
     direction="to-extension",
     summary="Runs a command of the extension; its output and tasks arrive as events.",
 )
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "Invoke": "CommandInvoke",
+            "Output": "CommandOutputEvent",
+            "OutputFrame": "CommandOutputParams",
+            "read_command_output": "decode_command_output",
+            "read_output_frame": "decode_command_output_params",
+        },
+    )

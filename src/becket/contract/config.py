@@ -6,10 +6,11 @@ missed changes. Storing values is a store's; resolving the initial ones is the h
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct
 
+from becket._deprecated import keep_renamed
 from becket.contract.names import strip_whitespace
 from becket.errors import InvalidParams, Problem
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -159,3 +160,7 @@ def check_config_set(change: ConfigSet, limits: Limits = DEFAULT_LIMITS) -> None
         problems.append(("/value", f"config value too large: {size} bytes (max {limits.config_value})"))
     if problems:
         raise InvalidParams(problems)
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(__name__, {"Subscribe": "ConfigSubscribe", "Subscribed": "ConfigSubscribed"})

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
 
+from becket._deprecated import keep_renamed
 from becket._text import truncate_bytes
 from becket.errors import JSON_ERRORS
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -356,3 +357,7 @@ def find_hook_problem(hook: str, match: HookMatch | None = None, *, required: bo
     if required and not rule.can_hold_back:
         return f"hook `{hook}` cannot be required: it cannot prevent anything"
     return None
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(__name__, {"HookReading": "HookOutcome", "read_hook_result": "decode_hook_result"})

@@ -7,10 +7,11 @@ from programs that do not use becket. Writing the log is the host's.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from becket._deprecated import keep_renamed
 from becket.methods.descriptors import Notification
 
 __all__ = ["LOG", "LogLevel", "LogRecord", "format_log_record", "parse_log_line"]
@@ -55,3 +56,7 @@ def parse_log_line(line: str) -> LogRecord | None:
         return None
     logger, message = rest
     return LogRecord(level, logger, message)
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(__name__, {"log_text": "format_log_record", "read_log_line": "parse_log_line"})

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import force_setattr
 
+from becket._deprecated import keep_renamed
 from becket._text import truncate
 from becket.contract.names import WHITE_SPACE
 from becket.errors import InvalidParams, Problem
@@ -237,3 +238,15 @@ def optional_text(params: dict[str, Any], name: str) -> str | None:
 def optional_natural(params: dict[str, Any], name: str) -> int | None:
     value = params.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "check_append": "becket.contract._removed.check_append",
+            "check_query": "becket.contract._removed.check_query",
+            "read_append": "decode_append",
+            "read_query": "decode_query",
+        },
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from becket._deprecated import keep_renamed
 from becket.contract.json_narrowing import is_array, is_object
 
 __all__ = [
@@ -234,3 +235,16 @@ def restore_input(value: Any, names: NameMap) -> Any:
 def snake_case(name: str) -> str:
     """Converts a class name to snake case: `TextDelta` to `text_delta`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "LONGEST_ID": "MAX_ID_LENGTH",
+            "LONGEST_PROPERTY_NAME": "MAX_PROPERTY_NAME_LENGTH",
+            "LONGEST_TOOL_NAME": "MAX_TOOL_NAME_LENGTH",
+            "original_input": "restore_input",
+            "trim": "strip_whitespace",
+        },
+    )

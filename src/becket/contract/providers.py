@@ -6,11 +6,12 @@ Messages and content blocks are those of the Anthropic API. The contract does no
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Final, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
+from becket._deprecated import keep_renamed
 from becket._text import truncate
 from becket.contract.json_narrowing import decode_object, is_object, require_object, require_text
 from becket.contract.models import Model, Provider
@@ -301,3 +302,17 @@ PROVIDER_STREAM: Final[Stream[ProviderRequest, ProviderResult, ProviderEvent]] =
     direction="to-extension",
     summary="Requests a streamed response from a model of the extension; its parts arrive as events.",
 )
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "MOST_TOOL_OUTPUT": "MAX_TOOL_OUTPUT",
+            "MOST_TOOL_TURNS": "MAX_TOOL_TURNS",
+            "check_completed": "check_complete_result",
+            "event_params": "build_event_params",
+            "read_provider_event": "decode_provider_event",
+            "tool_uses": "find_tool_uses",
+        },
+    )

@@ -6,11 +6,12 @@ more, commit a value, or close the editor. Drawing the rows is the host's.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from becket._deprecated import keep_renamed
 from becket.contract.json_narrowing import is_object
 from becket.methods.descriptors import Method, Notification
 
@@ -180,3 +181,7 @@ SETTINGS_EDITOR_CLOSE: Final = Notification(
     direction="to-host",
     summary="Closes the open editor without a value.",
 )
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(__name__, {"read_render": "parse_render"})

@@ -7,11 +7,12 @@ the sidecar is the host's.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
+from becket._deprecated import keep_renamed
 from becket.errors import JSON_ERRORS, BadMessage, RemoteProtocolError
 
 __all__ = [
@@ -192,3 +193,20 @@ def build_line_error(error: Exception) -> BadMessage:
 
     pointer, problem = to_problem(error)
     return BadMessage(problem, pointer=pointer)
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "Custom": "CustomSidecarEvent",
+            "Failed": "SidecarFailed",
+            "Hello": "SidecarHello",
+            "Init": "SidecarInit",
+            "Shutdown": "SidecarShutdown",
+            "Status": "SidecarStatus",
+            "Trigger": "SidecarTrigger",
+            "parse_command": "decode_command",
+            "parse_event": "decode_event",
+        },
+    )

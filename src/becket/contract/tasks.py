@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
+from becket._deprecated import keep_renamed
 from becket._text import truncate
 from becket.contract.json_narrowing import decode_object, require_text
 from becket.errors import JSON_ERRORS
@@ -183,3 +184,15 @@ TASK_READERS: Final[Mapping[str, EventReader[TaskEvent]]] = MappingProxyType(
         TASK_DONE.name: EventReader(decode_task_ended, (TaskEnded,)),
     }
 )
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(
+        __name__,
+        {
+            "read_task_ended": "decode_task_ended",
+            "read_task_logged": "decode_task_logged",
+            "read_task_started": "decode_task_started",
+            "read_task_updated": "decode_task_updated",
+        },
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from becket._deprecated import keep_renamed
 from becket.contract.json_narrowing import is_object
 from becket.methods.descriptors import Method
 
@@ -51,3 +52,7 @@ def format_tool_result(result: object) -> str:
     if is_object(result) and isinstance(content := result.get("content"), str):
         return content
     return msgspec.json.encode(result).decode()
+
+
+if not TYPE_CHECKING:  # for a type checker, a module with this function has every name
+    __getattr__ = keep_renamed(__name__, {"tool_text": "format_tool_result"})

@@ -315,6 +315,7 @@ if not TYPE_CHECKING:  # for a type checker, a module with this function has eve
     __getattr__ = keep_renamed(
         __name__,
         {
+            "Events": "EventBus",
             "ExtensionMoved": "ExtensionStateChanged",
             "ExtensionRedeclared": "ExtensionToolsChanged",
             "ExtensionRefused": "ExtensionStartRefused",
