@@ -117,6 +117,13 @@ def test_a_name_that_is_not_forwarded_is_noticed() -> None:
     assert find_forwarding_problem("becket.no_such_module.Name")
 
 
+def test_the_table_of_the_changelog_agrees_with_the_page() -> None:
+    rows = [(old.strip("`"), new.strip("`")) for old, new in read_table(ROOT / "CHANGELOG.md", "Names and texts")]
+
+    assert len(rows) > 30
+    assert [(old, new) for old, new in rows if RENAMED.get(old) != new] == []
+
+
 def test_every_new_member_belongs_to_a_class_that_is_there() -> None:
     sources = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))
 
