@@ -6,7 +6,6 @@ The checker is made of functions from sources to problems, so that it is itself 
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -246,57 +245,6 @@ def cycle_problems(sources: Sources) -> Iterator[str]:
 
     for module in sorted(graph):
         yield from visit(module)
-
-
-# -- imports inside functions
-
-LOCAL_IMPORTS = {
-    "cli": (117, "a command imports what it needs, so that help and completion come at once"),
-    "extension": (66, "an extension pays at start for what it declares"),
-    "peer": (52, "a link imports its own loop and transport, and no other"),
-    "conversion": (27, "most values fit, and most programs have no classes of attrs or pydantic"),
-    "adapters": (18, "dependencies of one adapter, and mappings that one kind of link needs"),
-    "host": (18, "what few hosts use"),
-    "testing": (12, "each part of the kit imports what it tests"),
-    "contract": (10, "the host's share of the contract, which no extension needs"),
-    "_deprecated": (6, "old names are rarely used"),
-    "framing": (6, "what is wrong with a frame is explained only where something is"),
-    "json_schema": (4, "the compiler, with the first schema"),
-    "permissions": (4, "threads and `inspect`, for those with a policy"),
-    "_msgspec_import": (2, "what stands in for modules that msgspec rarely uses"),
-    "conformance": (1, "protobuf, which only programs of cigen need"),
-    "dialects": (2, "other wire formats"),
-    "jsonrpc": (2, "numbers that take long, and the audit of limits"),
-    "_loggers": (1, "`logging` takes a start 10 ms"),
-    "stores": (1, "a store that is damaged"),
-}
-"""The most imports inside functions that a layer has, and why. One more needs a reason: raise the number with it."""
-
-
-def count_local_imports(source: str) -> int:
-    functions = (
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-    imports = {id(node) for function in functions for node in ast.walk(function) if is_import(node)}
-    return len(imports)
-
-
-def is_import(node: ast.AST) -> bool:
-    return isinstance(node, ast.Import | ast.ImportFrom)
-
-
-def test_imports_stand_inside_functions_only_where_a_start_needs_it() -> None:
-    counts = Counter[str]()
-    for module, source in sources_of_becket().items():
-        counts[layer_of(module)] += count_local_imports(source)
-
-    assert {layer: count for layer, count in counts.items() if count > LOCAL_IMPORTS.get(layer, (0, ""))[0]} == {}
-
-
-def test_the_check_counts_imports_at_any_depth_once() -> None:
-    source = "import a\ndef f():\n  import b\n  def g():\n    from c import d\nclass C:\n  import e"
-
-    assert count_local_imports(source) == 2
 
 
 # -- the layers of becket
