@@ -1,4 +1,4 @@
-"""The dependencies of one adapter are an extra: becket works without it, and errors name it."""
+"""A dependency that few programs need is an extra: becket works without it, and errors name it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,17 @@ def run_without(modules: list[str], program: str) -> str:
     blocked = "; ".join(f"sys.modules[{module!r}] = None" for module in modules)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     command = [sys.executable, "-c", f"import sys; {blocked}\n{program}"]
-    return subprocess.run(
-        command, capture_output=True, check=True, timeout=60, env=environment, encoding="utf-8"
-    ).stdout
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+        timeout=60,
+        env=environment,
+        encoding="utf-8",
+    )
+    return done.stdout
 
 
 CATCH = "\nexcept becket.errors.MissingExtra as error:\n  print(error, isinstance(error, ImportError))"
@@ -30,6 +38,8 @@ CASES = [
     ("lsprotocol", "lsp", "from becket.adapters import lsp; lsp.TEXT_DOCUMENT_HOVER"),
     ("pygls", "lsp", "from becket.adapters.lsp import serve"),
     ("google", "cigen", "becket.Peer; becket.DIALECTS['cigen'].build_connection(becket.Limits())"),
+    ("trio", "trio", "becket.ExtensionServer().run(loop='trio')"),
+    ("uvloop", "uvloop", "becket.ExtensionServer().run(loop='uvloop')"),
     ("yaml", "yaml", "from becket.conversion.files.yaml import parse_yaml; parse_yaml(b'a: 1', 'x.yaml')"),
 ]
 
@@ -62,7 +72,7 @@ def test_the_command_line_is_part_of_the_default_install() -> None:
     assert "becket" in run_without(["lsprotocol", "pygls", "google", "yaml", "pydantic"], program)
 
 
-@pytest.mark.parametrize("extra", ["all", "cigen", "lsp", "pydantic", "yaml"])
+@pytest.mark.parametrize("extra", ["all", "cigen", "lsp", "pydantic", "trio", "uvloop", "yaml"])
 def test_the_extras_that_errors_name_exist(extra: str) -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -84,7 +84,7 @@ IN_FUNCTIONS = {
     "becket.extension.handlers": (15, DECLARED),
     "becket.extension.host_client": (7, DECLARED),
     "becket.extension.results": (5, CLASSES),
-    "becket.extension.runner": (7, LOOP),
+    "becket.extension.runner": (9, LOOP),
     "becket.extension.runtime_async": (6, LOOP),
     "becket.extension.runtime_blocking": (3, DECLARED),
     "becket.extension.server": (8, DECLARED),

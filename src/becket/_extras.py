@@ -1,4 +1,4 @@
-"""Dependencies that only one adapter needs: if one is missing, the error names the extra that installs it."""
+"""Dependencies that few programs need: if one is missing, the error names the extra that installs it."""
 
 from __future__ import annotations
 

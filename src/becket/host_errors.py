@@ -70,7 +70,7 @@ class ManifestError(BadFile):
 
 
 class MissingExtra(BecketError, ImportError):
-    """An optional dependency of an adapter is not installed. `extra` is the extra of becket that installs it."""
+    """An optional dependency is not installed. `extra` is the extra of becket that installs it."""
 
     def __init__(self, module: str, extra: str) -> None:
         self.module = module

@@ -68,6 +68,7 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
 
     Raises:
         ValueError: there is no such loop, or no such dialect.
+        MissingExtra: the package of the loop is not installed.
     """
     chosen = None if dialect is None else find_dialect(dialect)
     if loop not in (None, *LOOPS):
@@ -153,14 +154,18 @@ def serve_async(
     if loop != "asyncio" and trigger.signal_fd >= 0:
         set_wakeup_fd(-1)  # trio and uvloop set their own
     if loop == "trio":
-        import trio
+        from becket._extras import needs_extra
 
+        with needs_extra("trio"):
+            import trio
         return trio.run(serve)
     import asyncio
 
     if loop == "uvloop":
-        import uvloop
+        from becket._extras import needs_extra
 
+        with needs_extra("uvloop"):
+            import uvloop
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(serve())
     with asyncio.Runner() as runner:
