@@ -18,7 +18,7 @@ from becket.contract.providers import ProviderRequest, ProviderResult, assistant
 from becket.contract.settings import EditorClosed, EditorCommitted, EditorRender, EditorRow, EditorTaken
 from becket.contract.tasks import TaskStarted, TaskUpdated
 from becket.contract.widgets import WidgetDismiss, WidgetUpsert
-from becket.errors import BadValue, NotDeclared, PermissionDenied
+from becket.errors import BadValue, NotDeclared, NotSupported, PermissionDenied
 from becket.host.starting.connect import connect_extension_over
 from becket.host.timeouts import Timeouts
 from becket.testing import memory_transports, run_in_virtual_time
@@ -566,6 +566,17 @@ async def test_an_extension_can_be_awaited_and_closed_explicitly() -> None:
         async with notes:
             assert not notes.is_closed
         assert notes.is_closed
+
+
+async def test_an_extension_without_a_host_has_no_supervisor() -> None:
+    ours, theirs = memory_transports()
+    async with Peer.over(theirs) as child:
+        child.handle("initialize")(lambda params: initialized())
+        async with connect_extension_over(ours, id="notes", timeouts=SOON) as notes:
+            with pytest.raises(NotSupported, match="notes was connected without a host") as caught:
+                _ = notes.supervisor
+
+    assert caught.value.what == "a supervisor"
 
 
 async def test_a_host_that_is_cancelled_during_the_shutdown_request_still_closes() -> None:

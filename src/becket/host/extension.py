@@ -95,6 +95,8 @@ class ConnectionSource(Protocol):
     @property
     def id(self) -> str: ...
     @property
+    def supervisor(self) -> Supervisor: ...
+    @property
     def state(self) -> ExtensionState: ...
     @property
     def restarts(self) -> int: ...
@@ -139,8 +141,12 @@ class Extension:
 
     @property
     def supervisor(self) -> Supervisor:
-        """Starts, watches and restarts it in a host; see `Supervisor`."""
-        return cast("Supervisor", self._source)
+        """Starts, watches and restarts it in a host; see `Supervisor`.
+
+        Raises:
+            NotSupported: it was connected without a host.
+        """
+        return self._source.supervisor
 
     @property
     def state(self) -> ExtensionState:

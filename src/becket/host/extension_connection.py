@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from msgspec.structs import replace
 
@@ -140,6 +140,10 @@ class SingleConnection:
     def __init__(self, connection: ExtensionConnection) -> None:
         self.id = connection.id
         self._connection = connection
+
+    @property
+    def supervisor(self) -> NoReturn:
+        raise NotSupported("a supervisor", f"{self.id} was connected without a host, which would restart it")
 
     @property
     def state(self) -> ExtensionState:

@@ -133,6 +133,11 @@ class Supervisor:
     # -- state
 
     @property
+    def supervisor(self) -> Supervisor:
+        """Itself: a handle asks its source for it, and the source may be a `SingleConnection`."""
+        return self
+
+    @property
     def state(self) -> ExtensionState:
         """The lifecycle state of the extension."""
         return self._lifecycle.state

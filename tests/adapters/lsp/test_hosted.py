@@ -12,7 +12,8 @@ import pytest
 from lsprotocol import types
 
 from becket.adapters import lsp
-from becket.host import Host
+from becket.errors import LocalProtocolError, NotSupported
+from becket.host import Host, connect_extension
 
 SERVER = Path(__file__).with_name("pygls_server.py")
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(60)]
@@ -82,3 +83,15 @@ async def test_open_documents_are_sent_again_to_a_restarted_server(tmp_path: Pat
                 assert server.restarts == 1
                 assert editor.registrations == {}
                 assert (await server.call("own/events"))["settings"] == {"depth": 3}
+
+
+async def test_a_client_does_not_follow_a_server_that_no_host_restarts() -> None:
+    editor = Editor()
+    with anyio.fail_after(50):
+        async with connect_extension([sys.executable, SERVER], id="counting", dialect="lsp") as server:
+            with pytest.raises(NotSupported, match="counting was connected without a host"):
+                editor.follow(server)
+
+            assert not editor.is_restarting
+            with pytest.raises(LocalProtocolError, match="not connected"):
+                await editor.call(lsp.SHUTDOWN)

@@ -159,9 +159,14 @@ class LanguageClient(ServerRequestHandlers):
         """Uses the connection of a language server that is an extension of a host, across its restarts.
 
         Pass `methods=client.methods` to the host, so that the server's first request is handled. Open documents are
-        opened again after a restart, and calls wait for it. The host stops the server."""
+        opened again after a restart, and calls wait for it. The host stops the server.
+
+        Raises:
+            NotSupported: no host runs the extension, as after `connect_extension`. The client is unchanged.
+        """
+        supervisor = extension.supervisor
         self._extension = extension
-        extension.supervisor.add_initializer(self._on_restarted)
+        supervisor.add_initializer(self._on_restarted)
 
     def _on_restarted(self, copy: Any) -> None:
         """Switches to a new process. Errors are logged, because they must not fail the supervisor."""
