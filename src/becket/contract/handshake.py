@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from msgspec import Meta, Struct, ValidationError, convert
@@ -22,9 +23,11 @@ __all__ = [
     "HostInfo",
     "Initialize",
     "Initialized",
+    "build_initialize",
 ]
 
 PROTOCOL_VERSION: Final = 1
+SYNAPS_VERSION: Final = "0.1.0"  # old extensions expect it from their host; nothing depends on it
 FEATURES: Final = ("cancel", "progress", "deadline", "credit", "ping", "log", "no_params")
 """Optional features of a connection, each used only if both peers have announced it."""
 
@@ -51,6 +54,26 @@ class Initialize(Struct, frozen=True, kw_only=True, omit_defaults=True):
     config: dict[str, Any]
     host: HostInfo | None = None
     features: tuple[str, ...] = ()
+
+
+def build_initialize(
+    plugin_id: str,
+    plugin_root: str | None,
+    config: Mapping[str, Any],
+    *,
+    host: HostInfo | None = None,
+    features: tuple[str, ...] = (),
+) -> Initialize:
+    """Returns the params of a host, with the versions that it sends."""
+    return Initialize(
+        synaps_version=SYNAPS_VERSION,
+        extension_protocol_version=PROTOCOL_VERSION,
+        plugin_id=plugin_id,
+        plugin_root=plugin_root,
+        config=dict(config),
+        host=host,
+        features=features,
+    )
 
 
 class DeclaredCapability(Struct, frozen=True, omit_defaults=True):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from becket.adapters.synaps.manifest import Plugin
-from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, Initialized
+from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, Initialized, build_initialize
 from becket.contract.handshake_checks import parse_initialized
 from becket.contract.json_narrowing import is_object
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
@@ -18,20 +18,13 @@ from becket.methods.descriptors import Method
 from becket.permissions.grants import Grants
 from becket.permissions.names import PERMISSIONS
 
-__all__ = ["SERVER_HANDSHAKE", "SYNAPS_VERSION", "client_handshake", "find_plugin_id"]
-
-SYNAPS_VERSION: Final = "0.1.0"  # sent to extensions; nothing depends on it
+__all__ = ["SERVER_HANDSHAKE", "client_handshake", "find_plugin_id"]
 
 
 def client_handshake(context: HandshakeContext) -> ClientHandshake:
     """Initializes the extension and returns its validated declaration."""
-    params = Initialize(
-        synaps_version=SYNAPS_VERSION,
-        extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=find_plugin_id(context),
-        plugin_root=context.cwd if context.root is None else context.root,
-        config=dict(context.config),
-    )
+    root = context.cwd if context.root is None else context.root
+    params = build_initialize(find_plugin_id(context), root, context.config)
     raw = yield WireRequest(INITIALIZE, params)
     initialized = parse_initialized(
         context.extension,

@@ -26,13 +26,13 @@ from becket.cli.support.findings import CheckSubject, Finding, describe_exit
 from becket.cli.support.probe import Probe, ProbeResponse
 from becket.cli.support.sample_inputs import sample_input
 from becket.contract.commands import decode_command_output_params
-from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, Initialize, Initialized
+from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, Initialize, Initialized, build_initialize
 from becket.contract.handshake_checks import decode_initialized, find_handshake_problems, find_shape_problems
 from becket.contract.json_narrowing import is_object
 from becket.dialects import ADAPTERS, DIALECTS, NATIVE, PLAIN, Dialect
 from becket.errors import ERROR_CODES, BadSchema
 from becket.framing import ContentLength, JsonLines, LengthPrefixed, detect_framing
-from becket.host.starting.connect import DEFAULT_HOST_INFO, SYNAPS_VERSION
+from becket.host.starting.connect import DEFAULT_HOST_INFO
 from becket.json_schema.validator import compile_schema
 from becket.limits import DEFAULT_LIMITS
 from becket.permissions.grants import Grants
@@ -116,7 +116,7 @@ class Conversation:
     def _observe(self, case: Case) -> Iterator[Observation]:
         match case.id:
             case "answer":
-                yield self._send(case, self._subject.timeout, {"$introduction": build_initialize(self._subject)})
+                yield self._send(case, self._subject.timeout, {"$introduction": self._build_initialize()})
             case "handshake":
                 yield from self._observe_handshake()
             case "tools":
@@ -131,6 +131,10 @@ class Conversation:
                 return
 
     # -- sending
+
+    def _build_initialize(self) -> Initialize:
+        subject = self._subject
+        return build_initialize(subject.id, subject.root, subject.config, host=DEFAULT_HOST_INFO, features=FEATURES)
 
     def _send(self, case: Case, timeout: float, values: dict[str, Any]) -> Observation:
         """Sends the steps of a case and returns the observation."""
@@ -232,18 +236,6 @@ class Conversation:
         if problem is not None:
             observation = Observation(Observed.INVALID, {**observation.facts, "problem": problem})
         yield observation
-
-
-def build_initialize(subject: CheckSubject) -> Initialize:
-    return Initialize(
-        synaps_version=SYNAPS_VERSION,
-        extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=subject.id,
-        plugin_root=subject.root,
-        config=dict(subject.config),
-        host=DEFAULT_HOST_INFO,
-        features=FEATURES,
-    )
 
 
 def find_declared_problems(subject: CheckSubject, result: Raw) -> Iterator[tuple[str, str]]:

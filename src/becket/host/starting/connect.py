@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from becket import __version__
 from becket._loggers import host_logger
 from becket.contract.audit import ProcessStarted
-from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, HostInfo, Initialize
+from becket.contract.handshake import FEATURES, HostInfo, Initialize, build_initialize
 from becket.contract.memory import find_namespace_problem
 from becket.contract.names import find_id_problem, strip_whitespace
 from becket.dialects import Dialect, find_dialect
@@ -59,7 +59,6 @@ from becket.stores.store import Store
 __all__ = ["ExtensionConnector", "ExtensionOptions", "connect_extension", "connect_extension_over"]
 
 DEFAULT_HOST_INFO: Final = HostInfo("becket", __version__)
-SYNAPS_VERSION: Final = "0.1.0"  # what old extensions request of their host; nothing depends on it
 NO_CONTAINMENT: Final = "none"
 INTERPRETERS = ("python", "pypy", "node", "deno", "bun", "ruby", "perl", "java", "bash", "sh", "env", "uv", "npx")
 
@@ -435,12 +434,10 @@ class ExtensionStartup:
         return None if root is None else str(Path(root).absolute())
 
     def _build_initialize(self) -> Initialize:
-        return Initialize(
-            synaps_version=SYNAPS_VERSION,
-            extension_protocol_version=PROTOCOL_VERSION,
-            plugin_id=self._id,
-            plugin_root=self._root,
-            config=dict(self._options.get("config", {})),
+        return build_initialize(
+            self._id,
+            self._root,
+            self._options.get("config", {}),
             host=self._options.get("host", DEFAULT_HOST_INFO),
             features=FEATURES if self._dialect.features else (),
         )
