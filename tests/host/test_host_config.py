@@ -30,9 +30,11 @@ from becket.host.host_config import (
 from becket.host.host_settings import HostSettings
 from becket.host.restart import RestartStrategy
 from becket.host.starting.discovery import DiscoverySettings, discover_extensions
+from becket.host.starting.environment import list_inheriting_dialects
 from becket.host.starting.manifest import Environment, LimitOverrides, RestartOverrides
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
 from becket.host.supervision_policy import SupervisionPolicy
+from becket.json_schema.files import load_schema
 from becket.json_schema.validator import SchemaMode
 from becket.permissions.grants import Grants
 
@@ -176,6 +178,27 @@ def test_only_what_a_system_does_by_itself_can_be_restored(tmp_path: Path, diale
             Host(settings=HostSettings(inherit_environment=[dialect]))
     else:
         assert Host(load_host_config(path)).inherit_environment == {dialect}
+
+
+def test_the_schema_lists_the_dialects_whose_environment_can_be_inherited() -> None:
+    listed = load_schema("host-config")["$defs"]["host"]["properties"]["inherit_environment"]["items"]["enum"]
+
+    assert listed == list_inheriting_dialects()
+
+
+def test_dialects_that_cannot_inherit_are_reported_with_all_other_problems() -> None:
+    table = {"inherit_environment": ["nexo", "native", "nexo", 5], "nmae": "x"}
+
+    with pytest.raises(BadFile) as bad:
+        parse_host_config(table, "host.toml")
+
+    assert {pointer for pointer, _ in bad.value.problems} == {
+        "/inherit_environment/1",
+        "/inherit_environment/2",
+        "/inherit_environment/3",
+        "/nmae",
+    }
+    assert ("/inherit_environment/1", "must be one of cigen, morphir, nexo: native") in bad.value.problems
 
 
 def test_no_manifest_can_request_the_environment_of_the_host(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from becket.host.restart import RestartPolicy
 from becket.host.starting.candidate import Candidate, OperatorSettings
 from becket.host.starting.configuration import ConfigScalar
 from becket.host.starting.discovery import DiscoverySettings
+from becket.host.starting.environment import list_inheriting_dialects
 from becket.host.starting.manifest import (
     PERMISSION,
     ArgumentText,
@@ -155,7 +156,7 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
     watch: Literal["off", "report", "reload"] = "off"
     live_trace: bool = True
     environment: Environment = Environment()
-    inherit_environment: tuple[Literal["cigen", "morphir", "nexo"], ...] = ()
+    inherit_environment: tuple[str, ...] = ()
     restart: RestartOverrides = RestartOverrides()
     limits: LimitOverrides = LimitOverrides()
     most_limits: LimitOverrides = LimitOverrides()
@@ -305,7 +306,7 @@ def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) ->
     if is_object(hooks := table.get("hooks")):
         for name in ("order", "required"):
             yield from find_duplicates(hooks.get(name), f"/hooks/{name}")
-    yield from find_duplicates(table.get("inherit_environment"), "/inherit_environment")
+    yield from find_inheriting_problems(table.get("inherit_environment"), "/inherit_environment")
     for pointer, entry in tables_of(table.get("extensions"), "/extensions"):
         for name in ("allow", "deny"):
             yield from find_permission_problems(entry.get(name), f"{pointer}/{name}")
@@ -313,3 +314,11 @@ def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) ->
                 is_one = known is None or permission in known or permission in RESERVED_PERMISSIONS
                 if not is_one and re.match(PERMISSION, permission):  # else its type is wrong, which is reported already
                     yield place, f"is no permission: {truncate(permission)}"
+
+
+def find_inheriting_problems(value: Any, pointer: str) -> Iterator[Problem]:
+    """Yields a problem for each dialect that `Host` would refuse, and for duplicates."""
+    yield from find_duplicates(value, pointer)
+    for place, name in texts_of(value, pointer):
+        if name not in (possible := list_inheriting_dialects()):  # imports all adapters, which most files do not need
+            yield place, f"must be one of {', '.join(possible)}: {truncate(name)}"

@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from becket.conversion.suggestions import did_you_mean
-from becket.dialects import DIALECTS
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.command_lines import CommandLines
 from becket.host.extension_set import WatchMode
@@ -18,6 +17,7 @@ from becket.host.hook_plan import HookSettings
 from becket.host.hooks import ConfirmHook
 from becket.host.host_config import ExtensionConfig
 from becket.host.starting.discovery import DEFAULT_SETTINGS, DiscoverySettings
+from becket.host.starting.environment import list_inheriting_dialects
 from becket.host.starting.launch import WrapCommand
 from becket.host.starting.manifest import Environment, LimitOverrides
 from becket.host.supervision_policy import SupervisionPolicy
@@ -121,7 +121,7 @@ def check_inheriting(dialects: Collection[str]) -> None:
     Raises:
         ValueError: hosts of one of these systems pass no variables on, or there is no such dialect.
     """
-    possible = sorted(name for name in DIALECTS if DIALECTS[name].host_defaults.inherited_environment != "few")
+    possible = list_inheriting_dialects()
     for name in dialects:
         if name not in possible:
             raise ValueError(f"`inherit_environment` must name dialects of {', '.join(possible)}, got {name}")

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket.dialects import DIALECTS
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
 from becket.host.starting.manifest import Environment
 
@@ -29,6 +30,7 @@ __all__ = [
     "clean_path",
     "is_dangerous_name",
     "is_secret_name",
+    "list_inheriting_dialects",
     "list_variables",
     "prefer_own_python",
 ]
@@ -149,6 +151,11 @@ class VariablePolicy(Struct, frozen=True):
 NATIVE_VARIABLES: Final = VariablePolicy(
     frozenset({"HOME", "LANG", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}), ("LC_",)
 )
+
+
+def list_inheriting_dialects() -> list[str]:
+    """Returns the dialects that `inherit_environment` can name: their own hosts pass more than a few variables on."""
+    return sorted(name for name in DIALECTS if DIALECTS[name].host_defaults.inherited_environment != "few")
 
 
 def build_variable_policy(defaults: HostDefaults, *, inherits: bool = False) -> VariablePolicy:
