@@ -77,7 +77,6 @@ IN_FUNCTIONS = {
     "becket.conversion.files.yaml": (4, EXTRA),
     "becket.conversion.introspect": (2, CLASSES),
     "becket.conversion.suggestions": (1, PROBLEMS),
-    "becket.dialects": (1, RARE),
     "becket.dialects.dialect": (1, RARE),
     "becket.extension._logging_import": (2, RARE),
     "becket.extension.decorators": (2, DECLARED),

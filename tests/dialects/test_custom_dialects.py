@@ -313,14 +313,14 @@ async def test_a_dialect_that_kills_first_sends_no_shutdown(kills_first: bool) -
 
 def test_a_dialect_with_other_host_defaults_can_replace_one() -> None:
     mine = Dialect(name="mine")
-    dialects = DialectRegistry((mine,), {})
+    dialects = DialectRegistry((mine,), ())
     dialects.replace(msgspec.structs.replace(mine, responds_to_invalid=False))
     assert not dialects["mine"].responds_to_invalid
 
 
 def test_a_custom_dialect_can_be_registered_once() -> None:
     mine = Dialect(name="mine")
-    dialects = DialectRegistry((), {})
+    dialects = DialectRegistry((), ())
     dialects.add(mine)
     dialects.add(mine)
     assert dialects["mine"] is mine

@@ -1,15 +1,15 @@
 """Finds dialects by name and imports adapters on first use.
 
-The records of other systems are imported by name at first use: most programs use one dialect.
+`ADAPTERS` is the one table of foreign systems. Their records are imported at first use: most programs use one dialect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from becket._deprecated import keep_renamed
-from becket.dialects.dialect import CallMeta, Dialect, ProgressFormat
+from becket.dialects.dialect import CallMeta, Dialect, ProgressFormat, import_adapter
 from becket.dialects.native import NATIVE
 from becket.dialects.plain import PLAIN
 
@@ -19,9 +19,9 @@ __all__ = ["DIALECTS", "NATIVE", "PLAIN", "CallMeta", "Dialect", "DialectRegistr
 class DialectRegistry(Mapping[str, Dialect]):
     """Dialects by name. `add` makes one of your own known, so that manifests can name it."""
 
-    def __init__(self, dialects: tuple[Dialect, ...], elsewhere: Mapping[str, str]) -> None:
+    def __init__(self, dialects: tuple[Dialect, ...], adapters: Collection[str]) -> None:
         self._known = {dialect.name: dialect for dialect in dialects}
-        self._elsewhere = elsewhere
+        self._adapters = adapters
 
     def add(self, dialect: Dialect) -> None:
         """Makes a dialect known under its name.
@@ -38,25 +38,44 @@ class DialectRegistry(Mapping[str, Dialect]):
         self._known[dialect.name] = dialect
 
     def __getitem__(self, name: str) -> Dialect:
-        if name not in self._known:
-            from importlib import import_module
-
-            module = import_module(self._elsewhere[name])
-            self._known[name] = getattr(module, name.upper())
+        if name not in self._known and name in self._adapters:
+            self._known[name] = getattr(import_adapter(name, "dialect"), name.upper())
         return self._known[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known or name in self._elsewhere
+        return name in self._known or name in self._adapters
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._known, *self._elsewhere]))
+        return iter(dict.fromkeys([*self._known, *self._adapters]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
 
-ADAPTERS: Final[tuple[str, ...]] = ("synaps", "nexo", "roder", "morphir", "cigen", "mcp", "lsp")
-DIALECTS: Final = DialectRegistry((PLAIN, NATIVE), {name: f"becket.adapters.{name}.dialect" for name in ADAPTERS})
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ManifestFiles(TypedDict, total=False):
+        """The names by which a host recognises files of a system; see `becket.host.starting.manifest_reader`."""
+
+        file_names: tuple[str, ...]
+        list_names: tuple[str, ...]
+        prefixes: tuple[str, ...]
+        bundle_table: str
+
+
+ADAPTERS: Final[Mapping[str, ManifestFiles]] = {
+    "synaps": {"file_names": (".synaps-plugin/plugin.json",)},
+    "nexo": {"file_names": ("plugin.toml",), "list_names": ("config/extensions.yaml",)},
+    "roder": {"file_names": ("roder-extension.toml",), "list_names": (".roder/config.toml", "roder.toml")},
+    "morphir": {"list_names": ("morphir.toml",)},
+    "cigen": {"prefixes": ("cigen-provider-",)},
+    "mcp": {"list_names": (".mcp.json",), "bundle_table": "mcp_servers"},
+    "lsp": {},
+}
+"""The systems that have a package in `becket.adapters`, and their manifest files, if they have some. The order is that
+of precedence, if a folder has the files of several."""
+DIALECTS: Final = DialectRegistry((PLAIN, NATIVE), ADAPTERS)
 
 
 def find_dialect(dialect: Dialect | str) -> Dialect:

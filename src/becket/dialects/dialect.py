@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set as AbstractSet
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
@@ -33,6 +34,7 @@ __all__ = [
     "MetaReader",
     "ProgressFormat",
     "ProgressTokenCodec",
+    "import_adapter",
     "load_mapping",
     "make_dialect",
     "match_first_request",
@@ -199,14 +201,19 @@ def make_dialect(
 
 def load_mapping(adapter: str) -> ContractMapping:
     """Returns the mapping of an adapter, imported when a link needs it."""
-    mapping: ContractMapping = import_module(f"becket.adapters.{adapter}.mapping").MAPPING
+    mapping: ContractMapping = import_adapter(adapter, "mapping").MAPPING
     return mapping
 
 
-def load_host_support(module: str) -> Callable[..., object]:
+def load_host_support(adapter: str, part: str) -> Callable[..., object]:
     """Returns the `HOST_SUPPORT` of a module of an adapter, imported when a host needs it."""
-    support: Callable[..., object] = import_module(module).HOST_SUPPORT
+    support: Callable[..., object] = import_adapter(adapter, part).HOST_SUPPORT
     return support
+
+
+def import_adapter(name: str, part: str) -> ModuleType:
+    """Imports a module of an adapter: `dialect`, `mapping` or `manifest_reader`, for example."""
+    return import_module(f"becket.adapters.{name}.{part}")
 
 
 def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bool]) -> Callable[[bytes, type], bool]:

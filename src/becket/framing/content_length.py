@@ -30,7 +30,7 @@ MAX_CACHED_HEADER_BYTES = 128  # bytes: a length and a content type
 class ContentLength:
     """Reads and writes `Content-Length: N`, a blank line and N bytes.
 
-    `strict=False` reads headers as the synaps host does. With `skip_stray=True` lines of text between frames are
+    `strict=False` reads headers as `LenientHeaderParser` does. With `skip_stray=True` lines of text between frames are
     dropped up to `limits.stray` bytes in total; the first is kept in `first_noise` and reported as `SkippedFrame`,
     once."""
 

@@ -56,7 +56,7 @@ WatchMode = Literal["report", "reload"]
 class ExtensionStatus(Struct, frozen=True):
     """The status of one extension. `not_persistent` are revoked permissions that could not be stored.
 
-    `plugin` is what it reported about itself at its start, in a system without manifests (cigen)."""
+    `plugin` is what it reported about itself at its start, in a system without manifests."""
 
     id: str
     state: ExtensionState

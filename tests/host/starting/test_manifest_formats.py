@@ -64,6 +64,7 @@ def test_the_searched_names_come_from_the_reader_itself(later: LazyManifestReade
     assert reader.file_names == later.file_names
     assert reader.list_names == later.list_names
     assert reader.prefixes == later.prefixes
+    assert reader.bundle_table == later.bundle_table
 
 
 def test_a_folder_of_native_extensions_loads_no_other_reader(tmp_path: Path) -> None:

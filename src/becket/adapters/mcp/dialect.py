@@ -126,7 +126,7 @@ MCP = Dialect(
         token_codec=ProgressTokenCodec(insert_progress_token, extract_progress_token, encode_progress_params),
     ),
     load_mapping=partial(load_mapping, "mcp"),
-    load_host_support=partial(load_host_support, "becket.adapters.mcp.hosted_servers"),
+    load_host_support=partial(load_host_support, "mcp", "hosted_servers"),
     matches_first_frame=matches_first_frame,
     host_defaults=HOST_DEFAULTS,
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Final
 
+from becket.dialects import ADAPTERS
+from becket.dialects.dialect import import_adapter
 from becket.errors import Problem
 from becket.host.starting.becket_toml import BecketToml
 from becket.host.starting.manifest import Manifest
@@ -17,7 +18,7 @@ __all__ = ["MANIFEST_READERS", "LazyManifestReader"]
 class LazyManifestReader(ManifestReader):
     """A reader that is imported when the first file of it is found; until then only its names are known.
 
-    The reader itself is `READER` of the module of the dialect's name."""
+    The reader itself is `READER` of the module `manifest_reader` of the adapter."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class LazyManifestReader(ManifestReader):
     @property
     def reader(self) -> ManifestReader:
         """The reader itself."""
-        reader: ManifestReader = import_module(f"becket.adapters.{self.dialect}.manifest_reader").READER
+        reader: ManifestReader = import_adapter(self.dialect, "manifest_reader").READER
         return reader
 
     def read(self, data: bytes, path: str) -> Manifest | FoundExtension | None:
@@ -67,11 +68,6 @@ class LazyManifestReader(ManifestReader):
 
 MANIFEST_READERS: Final[tuple[ManifestReader, ...]] = (
     BecketToml(),
-    LazyManifestReader("synaps", file_names=(".synaps-plugin/plugin.json",)),
-    LazyManifestReader("nexo", file_names=("plugin.toml",), list_names=("config/extensions.yaml",)),
-    LazyManifestReader("roder", file_names=("roder-extension.toml",), list_names=(".roder/config.toml", "roder.toml")),
-    LazyManifestReader("morphir", list_names=("morphir.toml",)),
-    LazyManifestReader("cigen", prefixes=("cigen-provider-",)),
-    LazyManifestReader("mcp", list_names=(".mcp.json",), bundle_table="mcp_servers"),
+    *(LazyManifestReader(name, **files) for name, files in ADAPTERS.items() if files),
 )
 """In order of precedence, if a folder has the files of several."""

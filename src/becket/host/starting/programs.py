@@ -70,7 +70,7 @@ def resolve_command(
 
     A program without a slash is looked up in `folders`. One with a slash is a path in `folder`, the extension's own; an
     absolute one must be in one of the `folders`, unless the command `is_trusted`: it is the operator's, not that of a
-    manifest. One that `is_listed`, in a file such as `.mcp.json`, is written for this machine: its program may be
+    manifest. One that `is_listed`, in a file of the user, is written for this machine: its program may be
     anywhere, such as in a virtual environment, and the consent prompt shows where. Arguments that name something in the
     extension's folder must not lead out of it. A command that loads code from its working directory keeps its
     arguments: it runs in that folder, and a module may have the name of a file.
