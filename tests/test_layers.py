@@ -1,4 +1,5 @@
-"""The layers hold: a module imports only from lower ranks and from its own package, and never in a circle.
+"""The layers hold: a module imports only from lower ranks and from its own package, and never in a circle. The layers
+between the wire and the host name no foreign system, and an adapter is imported by name through one function.
 
 The checker is made of functions from sources to problems, so that it is itself tested on modules that were made up.
 """
@@ -6,6 +7,9 @@ The checker is made of functions from sources to problems, so that it is itself 
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import becket
+from becket.dialects import ADAPTERS
 
 RANKS = {
     "_lazy": -1,
@@ -35,7 +40,7 @@ RANKS = {
     "contract": 4,
     "stores": 4.5,  # they keep the records and values of the contract
     "dialects": 5,
-    "adapters": 8.5,  # above the host; what describes a system's wire is PURE_ADAPTERS
+    "adapters": 8.5,  # above the host; other modules of an adapter: `adapter_rank`
     "peer": 6,
     "blocking": 6,  # the name under which users import `becket.peer.blocking_peer`
     "extension": 7,
@@ -63,21 +68,40 @@ ADAPTER_CLIENTS = {
 ADAPTER_HOSTS = {"manifest_reader", "host_config", "host_server", "hosted_servers"}
 """Modules of an adapter that belong above `peer` and above `host`; all others describe the wire, and are pure."""
 BACK_REFERENCES = {
-    ("becket.errors", "becket.host_errors"),
-    ("becket.dialects.mapping", "becket.dialects.handshake"),
-    ("becket.peer.streams", "becket.peer.outbound"),
-    ("becket.peer.outbound", "becket.peer.streams"),
-    ("becket.peer.context", "becket.peer.inbound"),
-    ("becket.peer.context", "becket.peer.peer"),
-    ("becket.extension.runner", "becket.extension.server"),
+    ("becket.errors", "becket.host_errors"): "re-exports them lazily, and type checkers cannot read that table",
+    ("becket.dialects.mapping", "becket.dialects.handshake"): "a mapping holds the handshakes, which use its LinkState",
+    ("becket.peer.streams", "becket.peer.outbound"): "a stream calls the Outbound that opened it",
+    ("becket.peer.context", "becket.peer.inbound"): "a context calls the Inbound that created it for a handler",
+    ("becket.peer.context", "becket.peer.peer"): "a handler reaches the peer through its context",
+    ("becket.extension.runner", "becket.extension.server"): "runs the server, whose `run` imports the runner",
 }
-"""Imports for annotations alone that close a circle: a part names the whole that holds it. So may all of `protocols`,
-which nothing imports for more than its types."""
+"""Imports for annotations alone that close a circle, and why. So may every import of `protocols` for types: such a
+module holds nothing else, and its methods are annotated with classes of modules that use it."""
 ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
 NOT_AT_IMPORT = {"host", "testing", "conformance", "cli", "adapters"}  # what `import becket` never imports
 SAME_LAYER = {frozenset({"peer", "blocking"}), frozenset({"errors", "host_errors"})}  # two names of one layer
-LAST_PURE_RANK = 5
+LAST_PURE_RANK = PURE_ADAPTER_RANK
 LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
+
+SYSTEMS = frozenset(ADAPTERS)
+WITHOUT_SYSTEMS = {"framing", "jsonrpc", "methods", "peer", "host"}
+SYSTEMS_NAMED = {
+    "becket.framing.header_parser": "copies the header rules of one host, and its docstring says whose they are",
+    "becket.host": "`McpSettings`, a deprecated name of 0.1",
+    "becket.host.host_options": "`Host(mcp=...)`, a deprecated keyword of 0.1",
+    "becket.host.starting.interpreters": "`mcp` is a program that loads code from its folder",
+    "becket.host.starting.manifest": "`mcp_servers`, a public table of every `becket.toml`",
+    "becket.jsonrpc.calls": "the docstring says which protocols need which response to a cancelled request",
+}
+"""Modules of these layers that name a foreign system all the same, and why. Comments may: they carry reasons."""
+ADAPTERS_NAMED = {
+    "becket.dialects.dialect": "`import_adapter`, through which adapters are imported by name",
+    "becket.extension.results": "`MCP_MODULES`, to recognise MCP content by its module without importing it",
+    "becket.host": "`McpSettings`, a deprecated name of 0.1",
+    **dict.fromkeys((f"becket.dialects.{system}" for system in SYSTEMS), "a deprecated name of the adapter"),
+    **dict.fromkeys(("becket.interop.mcp", "becket.interop.lsp"), "a deprecated name of the adapter"),
+}
+"""Modules with the name of a module of an adapter in a string, and why; an adapter may name its own modules."""
 
 Sources = Mapping[str, str]
 """The text of each module by its dotted name; a package is named like its folder."""
@@ -157,6 +181,8 @@ def problems_in(sources: Sources) -> list[str]:
     for module in sources:
         problems += rank_problems(module, sources)
         problems += purity_problems(module, sources)
+        problems += name_problems(module, sources)
+        problems += string_problems(module, sources)
     problems += cycle_problems(sources)
     return problems
 
@@ -218,6 +244,42 @@ def purity_problems(module: str, sources: Sources) -> Iterator[str]:
             yield f"{module}:{node.lineno}: rank {rank:g} has the async function {node.name}"
 
 
+def name_problems(module: str, sources: Sources) -> Iterator[str]:
+    """Yields the foreign systems that a module of `WITHOUT_SYSTEMS` names in code or in a docstring."""
+    if layer_of(module) not in WITHOUT_SYSTEMS or module in SYSTEMS_NAMED:
+        return
+    for system, line in systems_in(sources[module]):
+        yield f"{module}:{line}: names the system {system}"
+
+
+def systems_in(source: str) -> Iterator[tuple[str, int]]:
+    """Yields each word that names a foreign system, in names and strings of any case, with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            words = {word.lower() for word in WORD.findall(token.string)}
+            yield from ((system, token.start[0]) for system in sorted(words & SYSTEMS))
+
+
+WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # `mcp` and `settings` in `McpSettings`
+
+
+def string_problems(module: str, sources: Sources) -> Iterator[str]:
+    """Yields the strings that begin with the name of a module of another adapter."""
+    if module not in ADAPTERS_NAMED:
+        yield from (f"{module}:{line}: has the string {text}" for text, line in adapter_strings(module, sources))
+
+
+def adapter_strings(module: str, sources: Sources) -> Iterator[tuple[str, int]]:
+    own = ".".join(module.split(".")[:3])
+    for node in ast.walk(ast.parse(sources[module])):
+        match node:
+            case ast.Constant(value=str(text)) if text.startswith("becket.adapters"):
+                if not (own.startswith("becket.adapters.") and f"{text}.".startswith(f"{own}.")):
+                    yield text, node.lineno
+            case _:
+                pass
+
+
 def counts(module: str, found: Import) -> bool:
     """Returns whether an import can close a circle."""
     is_excused = (module, found.target) in BACK_REFERENCES or found.target.endswith(".protocols") or module == "becket"
@@ -262,6 +324,17 @@ def sources_of_becket() -> dict[str, str]:
 
 def test_every_module_imports_only_from_lower_ranks_and_in_no_circle() -> None:
     assert problems_in(sources_of_becket()) == []
+
+
+def test_every_exception_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = sources_of_becket()
+
+    assert [module for module in SYSTEMS_NAMED if not [*systems_in(sources[module])]] == []
+    assert [module for module in ADAPTERS_NAMED if not [*adapter_strings(module, sources)]] == []
+    for reference in [*BACK_REFERENCES]:
+        with monkeypatch.context() as patch:
+            patch.delitem(BACK_REFERENCES, reference)
+            assert [*cycle_problems(sources)], reference
 
 
 def test_the_modules_of_becket_are_found() -> None:
@@ -331,15 +404,56 @@ def test_the_checker_accepts_imports_that_go_down() -> None:
         ),
         pytest.param("becket.framing.lines", "__import__('anyio')", "rank 1 imports anyio", id="loop-by-name"),
         pytest.param("becket.errors", "class A:\n async def f(self): 0", "rank 0 has the async function f", id="async"),
+        pytest.param(
+            "becket.adapters.mcp.mapping", "import asyncio", "rank 5.5 imports asyncio", id="loop-in-a-pure-adapter"
+        ),
+        pytest.param(
+            "becket.adapters.nexo.handshake",
+            "async def f(): 0",
+            "rank 5.5 has the async function f",
+            id="async-in-a-pure-adapter",
+        ),
+        pytest.param(
+            "becket.host.x", "x = 1\nif dialect == 'mcp': 0", "becket.host.x:2: names the system mcp", id="name"
+        ),
+        pytest.param(
+            "becket.peer.peer", "SYNAPS_VERSION = 1", "peer:1: names the system synaps", id="name-in-capitals"
+        ),
+        pytest.param("becket.peer.peer", "class McpSettings: 0", "names the system mcp", id="name-in-a-class"),
+        pytest.param("becket.peer.peer", "def f(): 'as nexo does'", "names the system nexo", id="name-in-a-docstring"),
+        pytest.param("becket.peer.peer", "f'{x}.cigen'", "names the system cigen", id="name-in-a-formatted-string"),
+        pytest.param(
+            "becket.extension",
+            "import_module(f'becket.adapters.{name}.mapping')",
+            "becket.extension:1: has the string becket.adapters.",
+            id="adapter-by-name",
+        ),
+        pytest.param(
+            "becket.adapters.nexo.handshake",
+            "x = 'becket.adapters.mcp.dialect'",
+            "has the string becket.adapters.mcp.dialect",
+            id="another-adapter-by-name",
+        ),
     ],
 )
 def test_the_checker_reports_each_violation(module: str, source: str, problem: str) -> None:
     sources = {**GOOD, module: source}
 
-    (found,) = [*rank_problems(module, sources), *purity_problems(module, sources)]
+    checks = (rank_problems, purity_problems, name_problems, string_problems)
+    (found,) = [found for check in checks for found in check(module, sources)]
 
     assert problem in found
     assert found in problems_in(sources)
+
+
+def test_the_checker_accepts_comments_other_words_and_the_modules_of_the_own_adapter() -> None:
+    sources = {
+        "becket.peer.peer": "lspx = 'mcpx'  # as MCP does",
+        "becket.extension": "def run(mcp): 'serves MCP'",
+        "becket.adapters.mcp": "EXPORTS = {'becket.adapters.mcp.dialect': 'MCP'}",
+    }
+
+    assert problems_in(sources) == []
 
 
 def test_the_checker_reports_a_circle_inside_a_package() -> None:
