@@ -117,6 +117,15 @@ def test_postponed_parts_of_msgspec_are_there_when_they_are_used(statement: str)
     modules_after(f"import becket; {statement}")
 
 
+@pytest.mark.process
+def test_postponed_modules_have_their_specs_before_they_are_executed() -> None:
+    statement = (
+        "import becket, importlib.util; from becket._msgspec_import import LATE_MODULES as late;"
+        " assert [importlib.util.find_spec(name).name for name in late] == list(late)"
+    )
+    assert "textwrap" not in executed_after(statement)
+
+
 REPLACES = """
 import becket, msgspec, unittest.mock
 with unittest.mock.patch("msgspec.inspect.type_info", len):

@@ -6,7 +6,8 @@
 - `datetime` defines its classes in Python too until 3.12; msgspec gets the same classes of `_datetime`.
 - `textwrap`, and the modules of msgspec that only some programs use, are executed at first use.
 
-After the import all modules are the real ones. `BECKET_PLAIN_IMPORTS=1` in the environment turns all of it off.
+No stand-in is left after the import. The modules for later have their specs then, as if they were executed already.
+`BECKET_PLAIN_IMPORTS=1` in the environment turns all of it off.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def import_msgspec() -> None:
     finally:
         for name in stand_ins:
             del modules[name]
+    for name, module in late.items():
+        module.__spec__ = find_spec(name)
     uuid = modules["uuid"]
     if isinstance(getattr(uuid, "platform", None), PlatformStandIn):
         del uuid.platform  # which it does not look at again
@@ -82,7 +85,7 @@ class LateModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         with EXECUTION:
-            if self.__spec__ is None:
+            if self.__loader__ is None:
                 execute(self)
         return ModuleType.__getattribute__(self, name)
 
@@ -90,12 +93,17 @@ class LateModule(ModuleType):
 EXECUTION = RLock()  # a module that is being executed may import itself
 
 
-def execute(module: Any) -> None:
-    from importlib.machinery import PathFinder
+def find_spec(name: str) -> Any:
+    """Returns the spec of a module that is in `sys.modules`; `importlib.util.find_spec` returns what it has there."""
+    package, _, _ = name.rpartition(".")
+    path = sys.modules[package].__path__ if package else None
+    finders: Any = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    return next((spec for finder in finders if (spec := finder.find_spec(name, path)) is not None), None)
 
-    package, _, _ = module.__name__.rpartition(".")
-    spec: Any = PathFinder.find_spec(module.__name__, sys.modules[package].__path__ if package else None)
-    module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, package
+
+def execute(module: Any) -> None:
+    spec = module.__spec__ or find_spec(module.__name__)  # None while msgspec is being imported
+    module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, spec.parent
     module.__file__, module.__cached__ = spec.origin, spec.cached
     spec.loader.exec_module(module)
     module.__class__ = ModuleType
