@@ -1,4 +1,4 @@
-"""Finds handlers and maps exceptions to error responses: the one exception-to-wire boundary.
+"""Finds handlers, and maps exceptions to error responses: `to_rpc_error` is the one place that does.
 
 An `RpcError` is sent as it is. Of any other exception only a fixed sentence and an incident id are sent; the log has
 the exception under that id.

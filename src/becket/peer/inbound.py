@@ -255,7 +255,8 @@ class Inbound:
     def _reject(self, request: InboundRequest, error: BaseException) -> bytes:
         """Returns the frame that responds to a request whose handler raised this error, b"" for no response.
 
-        The only place that turns exceptions into responses; what the caller must not see is logged."""
+        The only place that sends exceptions as responses, besides `dialect_handlers`; what the caller must not see is
+        logged."""
         connection, runner = self.link.connection, request.driver_state
         refusal = None
         if isinstance(runner, RequestTask):

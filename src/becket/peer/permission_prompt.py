@@ -1,6 +1,6 @@
 """Applies a link's permission gate to its requests and prompts the user where the gate requires it.
 
-The decision itself is the gate's (`methods.permissions`). A permission has one open prompt at a time, which all its
+The decision itself is the gate's (`permissions.gate`). A permission has one open prompt at a time, which all its
 requests wait for; a revocation ends them.
 """
 

@@ -78,7 +78,7 @@ class InlineWakeups:
         until = monotonic() + self.account.turn
         try:
             if not later:
-                for waiter in left:  # as `go_on` does, without a call for each
+                for waiter in left:  # as `run_callbacks` does, without a call for each
                     context = waiter.context
                     if context is None or waiter.extra_callbacks:
                         waiter.schedule_callbacks()

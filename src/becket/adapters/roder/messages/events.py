@@ -71,7 +71,7 @@ class RoderExtensionEvent(Struct, frozen=True, kw_only=True, rename="camel"):
 class ExtensionEventBuffer:
     """Bounded buffer of extension events; keeps the oldest ones until they are taken.
 
-    `methods.on(EXTENSION_EVENT)(kept.take)` on a `Registry` that the extension is connected with."""
+    `registry.on(EXTENSION_EVENT)(buffer.add)`, with the `Registry` that the extension is connected with."""
 
     def __init__(self, most: int = MAX_BUFFERED_EVENTS) -> None:
         self.dropped = 0
