@@ -75,7 +75,9 @@ def render_classes(kinds: list[type[BecketError]]) -> str:
 def name_of(kind: type[BecketError]) -> str:
     also = [other.__name__ for other in kind.__bases__ if not issubclass(other, BecketError)]
     name = f"`{kind.__name__}`" if kind.__name__ in becket.__all__ else f"`errors.{kind.__name__}`"
-    return f"{name}, also a `{also[0]}`" if also and kind is not BecketError else name
+    if not also or kind is BecketError:
+        return name
+    return f"{name}, also {'an' if also[0][0] in 'AEIOU' else 'a'} `{also[0]}`"
 
 
 def describe_fields(kind: type[BecketError]) -> str:
