@@ -19,7 +19,9 @@ from becket._text import (
     quote_path,
     truncate,
     truncate_bytes,
+    truncate_counted,
     truncate_repr,
+    unescape_pointer,
 )
 
 # -- truncation
@@ -48,6 +50,11 @@ def test_truncated_bytes_never_end_in_half_a_character(text: str, size: int) -> 
     assert text.startswith(shown)
 
 
+def test_a_text_that_is_truncated_with_a_count_ends_in_its_length() -> None:
+    assert truncate_counted("abcd", 4) == "abcd"
+    assert truncate_counted("abcde", 4) == "abcd... (5 characters)"
+
+
 def test_quoted_bytes_end_in_dots_where_there_were_more() -> None:
     assert quote(b"a\xff") == "'a\\xff'"
     assert quote(b"x" * 65) == f"'{'x' * 64}'..."
@@ -58,6 +65,11 @@ def test_quoted_bytes_end_in_dots_where_there_were_more() -> None:
 
 def test_a_pointer_escapes_what_means_something_in_pointers() -> None:
     assert join_pointer("/a", "b/c~d") == "/a/b~1c~0d"
+
+
+@given(st.text("ab/~01"))
+def test_an_unescaped_part_of_a_pointer_is_the_name_again(name: str) -> None:
+    assert unescape_pointer(join_pointer("", name)[1:]) == name
 
 
 def test_of_many_problems_the_first_are_shown_and_the_others_counted() -> None:

@@ -16,7 +16,9 @@ __all__ = [
     "quote_path",
     "truncate",
     "truncate_bytes",
+    "truncate_counted",
     "truncate_repr",
+    "unescape_pointer",
 ]
 
 MAX_TEXT_LENGTH = 200  # characters of a message or a pointer: both may quote a text as long as a frame
@@ -33,6 +35,11 @@ INVISIBLE_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u18
 def truncate(text: str, limit: int = MAX_TEXT_LENGTH, dots: str = "...") -> str:
     """Returns a text of at most `limit` characters; a longer one ends in dots."""
     return text if len(text) <= limit else f"{text[: limit - len(dots)]}{dots}"
+
+
+def truncate_counted(text: str, limit: int) -> str:
+    """Returns the first `limit` characters of a text; a longer one ends in dots and the number of its characters."""
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
 def truncate_repr(value: object, limit: int = MAX_TEXT_LENGTH) -> str:
@@ -92,4 +99,10 @@ def join_pointer(pointer: str, name: str) -> str:
 
 
 def escape_pointer(name: str) -> str:
+    """Returns a name as a part of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
+
+
+def unescape_pointer(part: str) -> str:
+    """Returns the name that a part of a JSON pointer stands for."""
+    return part.replace("~1", "/").replace("~0", "~")

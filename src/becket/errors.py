@@ -20,7 +20,7 @@ import msgspec
 
 from becket._deprecated import keep_renamed
 from becket._lazy import lazy_exports
-from becket._text import escape, join_problems, quote
+from becket._text import escape, join_problems, quote, truncate_counted
 
 if TYPE_CHECKING:
     from becket.host_errors import (
@@ -380,8 +380,7 @@ class RemoteError(BecketError):
     def __init__(
         self, *, method: str, code: int, message: str, data: object = None, meaning: Meaning | None = None
     ) -> None:
-        if len(message) > REMOTE_MESSAGE:
-            message = f"{message[:REMOTE_MESSAGE]}... (truncated: {len(message)} characters)"
+        message = truncate_counted(message, REMOTE_MESSAGE)
         self.method = method
         self.code = code
         self.message = message

@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from becket._text import truncate_counted
+
 __all__ = ["CaseConversation", "Entry", "Sender"]
 
 MOST_FIRST: Final = 40  # entries that are kept from the beginning
@@ -51,9 +53,7 @@ class CaseConversation:
 
     def add(self, sender: Sender, text: str) -> None:
         """Adds an entry; long texts are truncated, and entries that are left out are counted."""
-        if len(text) > MOST_TEXT:
-            text = f"{text[:MOST_TEXT]}... ({len(text)} characters)"
-        entry = Entry(round(monotonic() - self._start, 4), sender, text)
+        entry = Entry(round(monotonic() - self._start, 4), sender, truncate_counted(text, MOST_TEXT))
         if len(self._first) < MOST_FIRST:
             self._first.append(entry)
             return

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from becket._text import truncate_counted
 from becket.contract.json_narrowing import is_array, is_object
 
 __all__ = ["Variables", "fill", "find_mismatch", "is_same"]
@@ -212,5 +213,4 @@ def differs(pointer: str, expected: str, value: Any) -> str:
 
 
 def show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text)} characters)"
+    return truncate_counted(json.dumps(value, ensure_ascii=False), MOST_SHOWN)

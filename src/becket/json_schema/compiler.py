@@ -15,7 +15,7 @@ from math import inf, isfinite
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin
 
-from becket._text import MAX_TEXT_LENGTH, join_pointer
+from becket._text import MAX_TEXT_LENGTH, join_pointer, unescape_pointer
 from becket.conversion.problems import MAX_PROBLEMS, is_array, is_object
 from becket.errors import BadSchema, Problem
 from becket.json_schema.files import load_schema, schema_names
@@ -243,7 +243,7 @@ class SchemaDocument:
             return self.dynamic_anchors.get(fragment) or self.anchors[fragment]
         target: Any = self.root
         for name in fragment[1:].split("/"):
-            name = name.replace("~1", "/").replace("~0", "~")
+            name = unescape_pointer(name)
             if is_array(target) and name.isascii() and name.isdigit():
                 target = target[int(name)]
             elif is_object(target):

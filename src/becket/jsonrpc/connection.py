@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 from becket._text import quote
 from becket.errors import (
     ERROR_CODES,
+    JSON_ERRORS,
     BadFrame,
     BadMessage,
     BadReply,
@@ -613,7 +614,7 @@ class Connection:
         try:
             members = msgspec.json.decode(params, type=dict[str, Raw])
             request = self.requests.get(normalize_id(bytes(members[cancelling.member])))
-        except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        except (*JSON_ERRORS, KeyError):
             return  # it names no request, and a notification has no response
         if request is not None and not request.is_cancelled:
             request.is_cancelled = True

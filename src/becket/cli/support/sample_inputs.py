@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from becket._text import unescape_pointer
 from becket.contract.json_narrowing import is_array, is_object
 from becket.errors import BadSchema
 from becket.json_schema.validator import compile_schema
@@ -73,7 +74,7 @@ def sample_number(schema: dict[str, Any]) -> Any:
 def resolve(reference: str, root: Any) -> Any:
     found = root
     for part in reference.removeprefix("#").split("/")[1:]:
-        found = found.get(part.replace("~1", "/").replace("~0", "~")) if is_object(found) else None
+        found = found.get(unescape_pointer(part)) if is_object(found) else None
     return found
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from becket._text import quote_path
 from becket.conversion.files.reader import load_bytes, replace_file
-from becket.errors import BadFile
+from becket.errors import JSON_ERRORS, BadFile
 from becket.host.redaction import redact_command, redact_text
 from becket.host.starting.consent_request import DIGEST_PREFIX, ConsentChanges
 from becket.host.starting.environment import is_secret_name
@@ -70,7 +70,7 @@ def load_approval(path: Path) -> Approval | None:
     """Returns the approval in a file; None if there is none, or it cannot be read."""
     try:
         return msgspec.json.decode(load_bytes(path, LARGEST), type=Approval)
-    except (BadFile, msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+    except (BadFile, *JSON_ERRORS):
         return None
 
 

@@ -307,7 +307,7 @@ class TranscriptReader:
         for number, line in self._numbered:
             try:
                 entry = parse_entry(line)
-            except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            except (*JSON_ERRORS, ValueError) as error:
                 if line.endswith(b"\n"):
                     raise BadFile(self._path, [("", f"line {number}: {error}")]) from error
                 self.is_cut = True

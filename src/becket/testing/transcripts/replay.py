@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeAlias, TypeGuard
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from becket._text import join_pointer
+from becket.contract.json_narrowing import is_array, is_object
 from becket.dialects import PLAIN, Dialect
 from becket.errors import JSON_ERRORS
 from becket.jsonrpc.codec import normalize_id
@@ -275,7 +277,7 @@ def find_differences(expected: Any, found: Any, pointer: str = "") -> list[tuple
     differences: list[tuple[str, str | None, str | None]] = []
     if is_object(expected) and is_object(found):
         for name in [*expected, *(name for name in found if name not in expected)]:
-            at = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+            at = join_pointer(pointer, name)
             if name in expected and name in found:
                 differences += find_differences(expected[name], found[name], at)
             else:
@@ -286,14 +288,6 @@ def find_differences(expected: Any, found: Any, pointer: str = "") -> list[tuple
     elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
         differences.append((pointer, text_of(encode_json(expected)), text_of(encode_json(found))))
     return differences[:MAX_DIFFERENCES]
-
-
-def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def is_array(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
 
 
 def encode_member(members: dict[str, Any], name: str) -> str | None:
