@@ -10,7 +10,7 @@ from becket.framing import Frame, SkippedFrame
 from becket.limits import DEFAULT_LIMITS
 from becket.testing import check_framing, memory_pair
 
-MOST_DIGITS = 10  # of a length: more digits are no length
+MAX_DIGITS = 10  # of a length: more digits are no length
 
 
 class Netstrings:
@@ -51,11 +51,11 @@ class Netstrings:
         return b"%d:%b," % (len(body), body)
 
     def _read_length(self, chunk: bytes, position: int) -> int:
-        room = position + MOST_DIGITS + 1 - len(self._digits)
+        room = position + MAX_DIGITS + 1 - len(self._digits)
         colon = chunk.find(b":", position, room)
         end = min(room, len(chunk)) if colon < 0 else colon
         self._digits += chunk[position:end]
-        if not self._digits.isdigit() or len(self._digits) > MOST_DIGITS or self._digits.startswith(b"0", 0, -1):
+        if not self._digits.isdigit() or len(self._digits) > MAX_DIGITS or self._digits.startswith(b"0", 0, -1):
             self.error = BadFrame("this is no length", found=self._digits + chunk[end : end + 1])
         elif colon >= 0:
             length = int(self._digits)

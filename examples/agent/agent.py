@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 ROOTS = [HERE, HERE.parent / "extensions"]
 GRANTS = {"notes": ["memory.read", "memory.write", "tools.register"], "clock": ["tools.register"]}
 QUESTION = "What time is it in Tokyo? Write it down, and show me my notes."
-MOST_TURNS = 8
+MAX_TURNS = 8
 
 Block = dict[str, Any]
 
@@ -50,7 +50,7 @@ def results_in(messages: list[Block]) -> list[str]:
 async def run_agent(host: Host, prompt: str) -> str:
     """Calls the model repeatedly and runs the tools that it calls, until it responds with a text."""
     messages: list[Block] = [{"role": "user", "content": prompt}]
-    for _ in range(MOST_TURNS):
+    for _ in range(MAX_TURNS):
         content = ask_model(messages, [*host.tools.for_model()])
         calls = [
             ToolUse(block["id"], block["name"], block["input"]) for block in content if block["type"] == "tool_use"

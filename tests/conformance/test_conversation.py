@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from becket.conformance.conversation import MOST_FIRST, MOST_LAST, MOST_TEXT, CaseConversation, Sender
+from becket.conformance.conversation import MAX_FIRST, MAX_LAST, MAX_TEXT, CaseConversation, Sender
 
 
 def test_a_short_conversation_is_kept_in_whole() -> None:
-    conversation = record(MOST_FIRST + MOST_LAST)
+    conversation = record(MAX_FIRST + MAX_LAST)
 
-    assert [entry.text for entry in conversation.entries] == [str(n) for n in range(MOST_FIRST + MOST_LAST)]
+    assert [entry.text for entry in conversation.entries] == [str(n) for n in range(MAX_FIRST + MAX_LAST)]
     assert conversation.dropped == 0
 
 
@@ -16,18 +16,18 @@ def test_of_a_long_conversation_the_middle_is_left_out_and_counted() -> None:
     conversation = record(1_000)
 
     texts = [entry.text for entry in conversation.entries]
-    left_out = 1_000 - MOST_FIRST - MOST_LAST
+    left_out = 1_000 - MAX_FIRST - MAX_LAST
     assert conversation.dropped == left_out
-    assert texts[:MOST_FIRST] == [str(n) for n in range(MOST_FIRST)]
-    assert texts[MOST_FIRST] == f"{left_out} entries are left out"
-    assert texts[MOST_FIRST + 1 :] == [str(n) for n in range(1_000 - MOST_LAST, 1_000)]
+    assert texts[:MAX_FIRST] == [str(n) for n in range(MAX_FIRST)]
+    assert texts[MAX_FIRST] == f"{left_out} entries are left out"
+    assert texts[MAX_FIRST + 1 :] == [str(n) for n in range(1_000 - MAX_LAST, 1_000)]
 
 
 def test_a_long_text_is_truncated_with_its_length() -> None:
     conversation = CaseConversation()
-    conversation.note("x" * (MOST_TEXT + 1))
+    conversation.note("x" * (MAX_TEXT + 1))
 
-    assert conversation.entries[0].text == "x" * MOST_TEXT + f"... ({MOST_TEXT + 1} characters)"
+    assert conversation.entries[0].text == "x" * MAX_TEXT + f"... ({MAX_TEXT + 1} characters)"
 
 
 def record(count: int) -> CaseConversation:

@@ -14,7 +14,7 @@ import pytest
 from becket.conformance import CaseResult, CaseVerdict, ConformanceCase, Role, load_suite
 from becket.conformance.conversation import Entry, Sender
 from becket.conformance.report import Run, build_junit, compare, count_verdicts, load_expected
-from becket.conformance.report_page import MOST_BYTES, build_page
+from becket.conformance.report_page import MAX_BYTES, build_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -116,7 +116,7 @@ def test_the_page_holds_all_text_as_data_and_none_as_markup() -> None:
 def test_the_page_of_400_talkative_cases_has_at_most_500_kilobytes() -> None:
     page = build_page(run_of(400, "x" * 2_000, 60))
 
-    assert len(page.encode()) <= MOST_BYTES
+    assert len(page.encode()) <= MAX_BYTES
     rows = data_of(page)["cases"]
     assert len(rows) == 400
     assert rows[0]["dropped"] > 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.proofs.generator_runs import GENERATORS, ROOT, Generator, run_typescript
-from tests.proofs.generators import LEAST_REJECTED, judge
+from tests.proofs.generators import MIN_REJECTED, judge
 
 NODE = ROOT / ".node_cache"
 QUICK = [generator for generator in GENERATORS if generator.language in ("TypeScript", "Go", "Python")]
@@ -36,4 +36,4 @@ def test_generated_code_compiles_decodes_good_samples_and_rejects_bad_ones(
     row = judge(generator, tmp_path)
 
     assert row.decoded == row.good > 400
-    assert row.rejected >= LEAST_REJECTED[generator.language] * row.bad
+    assert row.rejected >= MIN_REJECTED[generator.language] * row.bad

@@ -17,7 +17,7 @@ from becket.errors import ConnectionLost
 from becket.host.host import Host
 from becket.host.host_settings import group_arguments
 from becket.host.live_traffic import (
-    LONGEST_BODY,
+    MAX_BODY,
     TRACE_FOLLOW,
     TRACE_FOLLOWING,
     TRACE_FRAME,
@@ -154,14 +154,14 @@ async def test_followers_come_and_go_and_each_gets_a_message_once(tmp_path: Path
 
 
 async def test_a_message_that_is_too_long_is_replaced_by_its_size(tmp_path: Path) -> None:
-    text = "x" * (LONGEST_BODY + 1)
+    text = "x" * (MAX_BODY + 1)
     with anyio.fail_after(60):
         async with hosting(tmp_path, "notes") as host, following(tmp_path) as listener:
             assert await host.call_tool("notes:echo", {"text": text}) == text
-            while sum(frame.size > LONGEST_BODY for frame in listener.frames) < 2:
+            while sum(frame.size > MAX_BODY for frame in listener.frames) < 2:
                 await anyio.lowlevel.checkpoint()
 
-    assert not [frame for frame in listener.frames if frame.size > LONGEST_BODY and frame.text]
+    assert not [frame for frame in listener.frames if frame.size > MAX_BODY and frame.text]
 
 
 async def test_a_follower_that_does_not_read_delays_no_call_and_gets_the_number_of_missed_frames(

@@ -16,7 +16,7 @@ from tests.peer.starting import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
 from becket.peer.transport.rate import (
-    LONGEST_PAUSE,
+    MAX_PAUSE,
     MIN_READ_SIZE,
     Account,
     AdaptiveReadSize,
@@ -236,7 +236,7 @@ def test_a_pause_has_an_end_however_much_was_used() -> None:
     one, other = accounts(2)
     other.charge(0.001, 0.001, 1.0)
 
-    assert one.charge(60.0, 60.0, 1.04) == LONGEST_PAUSE
+    assert one.charge(60.0, 60.0, 1.04) == MAX_PAUSE
 
 
 def test_a_link_that_is_alone_again_has_all_the_time() -> None:

@@ -15,14 +15,14 @@ from becket.conformance import CaseResult, CaseVerdict, Role
 __all__ = ["ROLES", "prove_cases_find_their_mutants"]
 
 ROLES = [str(role) for role in Role]
-LEAST_AT_ONCE = 8  # mutants wait most of their time
+MIN_AT_ONCE = 8  # mutants wait most of their time
 Runs = list[tuple[Mutant, list[CaseResult]]]
 
 
 def prove_cases_find_their_mutants(roles: Collection[str], at_once: int, earlier: str) -> Proof:
     """Runs every mutant of these roles against all cases of its family; other rows stay as they were measured."""
     mutants = [mutant for mutant in load_mutants() if mutant.case.role in roles]
-    with ThreadPoolExecutor(max(at_once, LEAST_AT_ONCE)) as pool:
+    with ThreadPoolExecutor(max(at_once, MIN_AT_ONCE)) as pool:
         runs: Runs = list(zip(mutants, pool.map(partial(run_mutant, is_family=True), mutants), strict=True))
     rows = {row_key(line): line for line in earlier.splitlines() if line.startswith("| `")}
     holds = True

@@ -21,7 +21,7 @@ __all__ = ["CACHE", "GENERATORS", "Generator", "Value", "Verdicts"]
 
 ROOT: Final = Path(__file__).parents[2]
 CACHE: Final = ROOT / ".generator_cache"
-LONGEST_STEP: Final = 1800  # seconds; cargo compiles a generator from its sources
+MAX_STEP: Final = 1800  # seconds; cargo compiles a generator from its sources
 
 
 class Value(NamedTuple):
@@ -62,7 +62,7 @@ def execute(*command: str | Path, cwd: Path, **environment: str) -> str:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=LONGEST_STEP,
+        timeout=MAX_STEP,
     )
     if done.returncode != 0:
         raise RuntimeError(f"{command[0]}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")

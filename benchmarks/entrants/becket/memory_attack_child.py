@@ -13,7 +13,7 @@ ATTACK = sys.argv[1]
 FRAME = 4 << 20
 BATCH = 50
 KEYS = 100  # in one subscription
-LONGEST_KEY = 256
+MAX_KEY = 256
 VALUES = 24_900  # in one message: the host takes 50,000 brackets and commas
 
 
@@ -60,7 +60,7 @@ def slow_batches(ids):
 
 def subscriptions(ids):
     id = next(ids)
-    keys = [f"{id}-{number}-".ljust(LONGEST_KEY, "k") for number in range(KEYS)]
+    keys = [f"{id}-{number}-".ljust(MAX_KEY, "k") for number in range(KEYS)]
     return request(id, b"config.subscribe", json.dumps({"keys": keys}).encode())
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 Message = dict[str, Any]
 
 PROTOCOL = "0.2.0"
-LONGEST_LINE = 4 * 1024 * 1024
+MAX_LINE = 4 * 1024 * 1024
 
 
 class Refused(Exception):
@@ -60,7 +60,7 @@ class Host:
 
     def read(self) -> Message:
         while True:
-            line = self.stdout.readline(LONGEST_LINE)
+            line = self.stdout.readline(MAX_LINE)
             if not line:
                 raise Refused("process extension exited")
             if line.strip():

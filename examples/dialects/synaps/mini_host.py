@@ -17,7 +17,7 @@ from typing import IO, Any
 Message = dict[str, Any]
 
 PASSED = ("PATH", "HOME", "LANG", "TERM", "XDG_RUNTIME_DIR")
-LONGEST_LINE = 1024
+MAX_LINE = 1024
 LARGEST_BODY = 4 * 1024 * 1024
 EXTENSION = "served"
 
@@ -111,7 +111,7 @@ class Host:
 
     def _receive(self) -> Message:
         length = None
-        while line := self._output.readline(LONGEST_LINE + 1).strip():
+        while line := self._output.readline(MAX_LINE + 1).strip():
             name, _, value = line.partition(b":")
             if name.strip().lower() == b"content-length":
                 length = int(value)

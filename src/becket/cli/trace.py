@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["build_record_command", "trace", "wrap_each_command"]
 
-LONGEST_LABEL = 1_000  # characters of content per step in a diagram
+MAX_LABEL_LENGTH = 1_000  # characters of content per step in a diagram
 SHORT = 60  # characters of content per row in a table
 PLAIN_WIDTH = 120  # columns of a diagram that is not drawn on a terminal
 READ_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -202,9 +202,9 @@ def read_file(file: Path, dialect: str | None, notes: set[str]) -> Iterator[Tran
 
 def with_short_content(step: TranscriptStep) -> TranscriptStep:
     """Returns a step with its content truncated for a diagram, unless the content must be parsed."""
-    if step.kind in ("error", "exit") or len(step.content) <= LONGEST_LABEL:
+    if step.kind in ("error", "exit") or len(step.content) <= MAX_LABEL_LENGTH:
         return step
-    return msgspec.structs.replace(step, content=step.content[:LONGEST_LABEL])
+    return msgspec.structs.replace(step, content=step.content[:MAX_LABEL_LENGTH])
 
 
 def choose_dialect(name: str | None, transcript: Transcript) -> Dialect:

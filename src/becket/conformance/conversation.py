@@ -13,9 +13,9 @@ from becket._text import truncate_counted
 
 __all__ = ["CaseConversation", "Entry", "Sender"]
 
-MOST_FIRST: Final = 40  # entries that are kept from the beginning
-MOST_LAST: Final = 20  # and from the end, where a verdict is decided
-MOST_TEXT: Final = 1_000  # characters of one entry
+MAX_FIRST: Final = 40  # entries that are kept from the beginning
+MAX_LAST: Final = 20  # and from the end, where a verdict is decided
+MAX_TEXT: Final = 1_000  # characters of one entry
 
 
 class Sender(StrEnum):
@@ -40,7 +40,7 @@ class CaseConversation:
     def __init__(self) -> None:
         self.dropped = 0
         self._first: list[Entry] = []
-        self._last: deque[Entry] = deque(maxlen=MOST_LAST)
+        self._last: deque[Entry] = deque(maxlen=MAX_LAST)
         self._start = monotonic()
 
     @property
@@ -53,11 +53,11 @@ class CaseConversation:
 
     def add(self, sender: Sender, text: str) -> None:
         """Adds an entry; long texts are truncated, and entries that are left out are counted."""
-        entry = Entry(round(monotonic() - self._start, 4), sender, truncate_counted(text, MOST_TEXT))
-        if len(self._first) < MOST_FIRST:
+        entry = Entry(round(monotonic() - self._start, 4), sender, truncate_counted(text, MAX_TEXT))
+        if len(self._first) < MAX_FIRST:
             self._first.append(entry)
             return
-        self.dropped += len(self._last) == MOST_LAST
+        self.dropped += len(self._last) == MAX_LAST
         self._last.append(entry)
 
     def note(self, text: str) -> None:

@@ -20,7 +20,7 @@ Variables = dict[str, Any]
 """Values that a script has bound or was started with, by name."""
 
 MISSING: Final = object()
-MOST_SHOWN: Final = 200  # characters of a value in a message
+MAX_SHOWN: Final = 200  # characters of a value in a message
 PLACEHOLDER: Final = re.compile(r"\$\{([a-z_]+)\}")
 KINDS: Final[dict[str, tuple[type, ...]]] = {
     "$text": (str,),
@@ -213,4 +213,4 @@ def differs(pointer: str, expected: str, value: Any) -> str:
 
 
 def show(value: Any) -> str:
-    return truncate_counted(json.dumps(value, ensure_ascii=False), MOST_SHOWN)
+    return truncate_counted(json.dumps(value, ensure_ascii=False), MAX_SHOWN)

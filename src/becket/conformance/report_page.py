@@ -21,7 +21,7 @@ __all__ = ["build_page", "write_page"]
 
 TEMPLATE: Final = Path(__file__).with_name("report_page.html")
 PLACEHOLDER: Final = "$DATA$"
-MOST_BYTES: Final = 500_000
+MAX_BYTES: Final = 500_000
 SIZES: Final = ((1_000, 60), (400, 40), (200, 24), (100, 16), (60, 8))
 """Characters of one entry and entries of one conversation, from the most detailed page to the shortest."""
 
@@ -40,7 +40,7 @@ def build_page(run: Run) -> str:
     template = TEMPLATE.read_text(encoding="utf-8")
     for length, entries in SIZES:
         page = template.replace(PLACEHOLDER, encode_data(run, length, entries))
-        if len(page.encode()) <= MOST_BYTES:
+        if len(page.encode()) <= MAX_BYTES:
             return page
     return template.replace(PLACEHOLDER, encode_data(run, 0, 0))
 

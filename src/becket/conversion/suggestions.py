@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "find_nearest"]
 
-LONGEST_NAME = 64  # characters compared; the time is quadratic in their number
+MAX_NAME_LENGTH = 64  # characters compared; the time is quadratic in their number
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
     """Returns the most similar known name, or None."""
     from difflib import get_close_matches
 
-    nearest = get_close_matches(name[:LONGEST_NAME], known, n=1)
+    nearest = get_close_matches(name[:MAX_NAME_LENGTH], known, n=1)
     return nearest[0] if nearest else None
 
 

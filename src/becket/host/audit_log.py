@@ -44,7 +44,7 @@ MAX_COUNTED_KEYS: Final = 10_000  # counters kept at once; beyond this many they
 MAX_DENIALS: Final = 100
 ROTATE_AT: Final = 64 * 1024 * 1024
 MAX_PROBLEMS: Final = 1_000  # problems reported of one file
-MOST_LOOKS: Final = 5  # attempts on an audit whose file a host rotates while it is verified
+MAX_LOOKS: Final = 5  # attempts on an audit whose file a host rotates while it is verified
 TAIL_BYTES: Final = 1024 * 1024  # bytes from the end that are searched first for the last record
 
 Key: TypeAlias = tuple[str, str, str | None]
@@ -401,7 +401,7 @@ def verify_audit(path: str | os.PathLike[str]) -> list[AuditProblem]:
     """
     path = Path(path)
     problems: list[AuditProblem] = []
-    for _ in range(MOST_LOOKS):
+    for _ in range(MAX_LOOKS):
         before = inode_of(path)
         problems = verify_as_found(path)
         if not problems or inode_of(path) == before:

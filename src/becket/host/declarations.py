@@ -22,7 +22,7 @@ from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, ToolNaming, ToolReg
 __all__ = ["Declarations", "has_hooks", "naming_of", "priorities_of"]
 
 HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
-MOST_SHOWN: Final = 64  # characters of an id that an extension reports
+MAX_SHOWN: Final = 64  # characters of an id that an extension reports
 
 
 class Declarations:
@@ -132,6 +132,6 @@ def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:
 
 def describe_mismatch(candidate: Candidate, own_id: str) -> Diagnostic:
     """Returns the warning that the code of an extension has another id than its manifest."""
-    problem = f"its manifest has the id `{candidate.id}`, and its code `{escape(own_id[:MOST_SHOWN])}`"
+    problem = f"its manifest has the id `{candidate.id}`, and its code `{escape(own_id[:MAX_SHOWN])}`"
     hint = "give both the same id; until then the manifest's is used"
     return build_diagnostic(candidate, ProblemCode.ID_MISMATCH, problem, hint, Severity.WARNING)

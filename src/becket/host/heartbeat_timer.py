@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Heartbeats"]
 
 GRAIN: Final = 0.05  # seconds by which a check may be late so that others join it: far below `stalled_after`
-MOST_AT_ONCE: Final = 100  # checks in one iteration, with their pings: some 5 ms
+MAX_AT_ONCE: Final = 100  # checks in one iteration, with their pings: some 5 ms
 
 
 class Heartbeats:
@@ -72,11 +72,11 @@ class Heartbeats:
         self._wakes_at = inf
         now = self._loop.time()
         due = [tracked for tracked in self._tracked.values() if tracked.next_look <= now and not tracked.is_dead]
-        for tracked in due[:MOST_AT_ONCE]:
+        for tracked in due[:MAX_AT_ONCE]:
             tracked.look(now)
         looks = [tracked.next_look for tracked in self._tracked.values() if not tracked.is_dead]
         if looks:
-            self._plan(min(looks) if len(due) <= MOST_AT_ONCE else -inf)
+            self._plan(min(looks) if len(due) <= MAX_AT_ONCE else -inf)
 
 
 class TrackedHeartbeat(Struct, eq=False):

@@ -55,7 +55,7 @@ __all__ = [
 CALL_TIMEOUT: Final = HOOK_HANDLE.timeout or 5.0
 CONFIRM_TIMEOUT: Final = 60.0  # as for a permission prompt: no response denies
 MAX_PROMPT_CHARS: Final = 2_000  # characters that a person reads before they confirm
-MOST_ROUNDS: Final = 8  # extensions that only add their own part agree in the second round
+MAX_ROUNDS: Final = 8  # extensions that only add their own part agree in the second round
 SEARCHED_INLINE: Final = MIB  # bytes searched for texts of filters without a thread: about a millisecond
 YES_ANSWERS: Final = ("yes", "y")
 CONTEXT_TAG: Final = "extension-context"
@@ -137,7 +137,7 @@ class Chain:
 
     async def settle(self, *, can_confirm: bool) -> HookVerdict | None:
         """Consults extensions until all have seen the current form; returns a result that ends it before."""
-        for _ in range(MOST_ROUNDS + 1):
+        for _ in range(MAX_ROUNDS + 1):
             waiting = [extension for extension in await self._plan() if extension not in self._seen]
             if not waiting:
                 return None
@@ -145,7 +145,7 @@ class Chain:
                 verdict = await self._consult(extension, can_confirm=can_confirm)
                 if verdict is not None:
                     return verdict
-        reason = f"extensions still changed it after {MOST_ROUNDS} rounds and do not agree; the last was {self._by}"
+        reason = f"extensions still changed it after {MAX_ROUNDS} rounds and do not agree; the last was {self._by}"
         return self._verdict(withhold(self._event.kind, reason), self._by)
 
     async def _plan(self) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ __all__ = [
     "reachable",
 ]
 
-LONGEST_BODY: Final = 1024 * 1024  # bytes of a frame that is sent to followers; of longer ones the size alone
-LONGEST_PATH: Final = 100  # bytes of the path of a unix socket: systems have 104 to 108
+MAX_BODY: Final = 1024 * 1024  # bytes of a frame that is sent to followers; of longer ones the size alone
+MAX_PATH: Final = 100  # bytes of the path of a unix socket: systems have 104 to 108
 
 
 class Follow(Struct, frozen=True):
@@ -166,7 +166,7 @@ class LiveTraffic:
 def trace_frame(extension: str, dialect: str, came_in: bool, body: bytes) -> TracedFrame:
     """Returns the notification of a frame."""
     about: dict[str, Any] = {"at": time(), "to_child": not came_in, "size": len(body)}
-    if len(body) > LONGEST_BODY:
+    if len(body) > MAX_BODY:
         return TracedFrame(extension, dialect, **about)
     try:
         return TracedFrame(extension, dialect, **about, text=body.decode())
@@ -182,7 +182,7 @@ def reachable(folder: Path) -> Generator[str]:
         OSError: there is no such folder.
     """
     path = folder / "trace.sock"
-    if len(os.fsencode(path)) <= LONGEST_PATH:
+    if len(os.fsencode(path)) <= MAX_PATH:
         yield str(path)
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

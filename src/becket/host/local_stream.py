@@ -22,7 +22,7 @@ __all__ = ["Emit", "LocalStream"]
 E = TypeVar("E")
 R = TypeVar("R")
 
-MOST_EVENTS: Final = 16  # events that wait for the reader; a producer bounds the size of each
+MAX_EVENTS: Final = 16  # events that wait for the reader; a producer bounds the size of each
 
 Emit = Callable[[E], Awaitable[None]]
 """Passes an event to the reader, and waits while the reader is too slow."""
@@ -51,7 +51,7 @@ class LocalStream(Generic[E, R]):
         self._idle = inf if idle_timeout is None else idle_timeout
         self._until = inf
         self._scope = anyio.CancelScope()
-        self._sender, self._receiver = anyio.create_memory_object_stream[E](MOST_EVENTS)
+        self._sender, self._receiver = anyio.create_memory_object_stream[E](MAX_EVENTS)
         self._ended = anyio.Event()
         self._result: R
         self._error: Exception | None = None

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramOutput", "run_program"]
 
-MOST_HELD: Final = 256 * 1024  # bytes that wait for the reader; then stdout is not read any further
-LONGEST_LINE: Final = 64 * 1024  # a longer one comes in parts
+MAX_HELD: Final = 256 * 1024  # bytes that wait for the reader; then stdout is not read any further
+MAX_LINE: Final = 64 * 1024  # a longer one comes in parts
 
 
 @asynccontextmanager
@@ -102,7 +102,7 @@ class ProgramOutput:
             await self._changed.wait()
         part = self._parts.popleft()
         self._held -= len(part.content)
-        if self._is_paused and self._held <= MOST_HELD // 2:
+        if self._is_paused and self._held <= MAX_HELD // 2:
             self._is_paused = False
             self._transport.resume()
         return part
@@ -120,7 +120,7 @@ class ProgramOutput:
 
     def add_remark(self, line: str) -> None:
         """Adds a line of stderr, without waiting for room: a child must not block on its stderr."""
-        if self._held > 2 * MOST_HELD:
+        if self._held > 2 * MAX_HELD:
             self.dropped += 1
         else:
             self._add(SystemText(line))
@@ -130,9 +130,9 @@ class ProgramOutput:
         lines, end, self._rest = (self._rest + self._decoder.decode(data)).rpartition("\n")
         if end:
             self._add(PlainText(lines))
-        if len(self._rest) >= LONGEST_LINE:
+        if len(self._rest) >= MAX_LINE:
             self._flush()
-        if self._held >= MOST_HELD and not self._is_paused:
+        if self._held >= MAX_HELD and not self._is_paused:
             self._is_paused = True
             self._transport.pause()
 

@@ -84,7 +84,7 @@ class MessageParser:
             id = NULL_ID if twice == "id" else parse_id(members.get("id"), self._limits)
             return Invalid(id or NULL_ID, Meaning.INVALID_REQUEST, f"duplicate member: {twice[:MAX_NAME_SHOWN]}")
         params = members.get("params")
-        if params is not None and len(frame) - len(params) > MOST_BESIDE:
+        if params is not None and len(frame) - len(params) > MAX_BESIDE:
             members["params"] = params.copy()  # else it would keep the whole frame in memory, uncounted
         return self._classify(members)
 
@@ -179,7 +179,7 @@ NOT_AN_OBJECT = Invalid(NULL_ID, Meaning.INVALID_REQUEST, "a member of a batch i
 BAD_ID = "the id is not a string, number or null, or is too long"
 NO_MESSAGE = "neither a request nor a response"
 MAX_MEMBERS = 64  # of one message; unknown ones are skipped, but each costs time
-MOST_BESIDE = 4_096  # bytes of a frame that may be kept beside its params
+MAX_BESIDE = 4_096  # bytes of a frame that may be kept beside its params
 MAX_NAME_SHOWN = 64  # characters of an untrusted name
 
 

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 POLICY_TIMEOUT: Final = 5.0  # seconds for one verdict, as for a hook: a policy looks things up, and does not prompt
-MOST_WORKERS: Final = 8  # threads of one gate; further questions wait for one of them, within their time
+MAX_WORKERS: Final = 8  # threads of one gate; further questions wait for one of them, within their time
 NO_VERDICT: Final = "the policy does not respond"
 
 
@@ -128,7 +128,7 @@ class PolicyWorkers:
         """Runs a function that catches its own errors in one of the threads, when one is free."""
         with self._lock:
             self._queue.append(work)
-            if self._threads >= MOST_WORKERS:
+            if self._threads >= MAX_WORKERS:
                 return
             self._threads += 1
         from threading import Thread

@@ -53,8 +53,8 @@ LIST_NAME: Final = ".roder/config.toml"
 PACKAGE_NAME: Final = "roder.toml"
 PACKAGE_ID: Final = re.compile(r"[a-z0-9._-]+")
 USUAL_PLACES: Final = (f"extensions/*/{FILE_NAME}", "extensions/*.toml")  # of a package without `[resources]`
-MOST_NAMES: Final = 10_000  # names per folder that are compared with a pattern
-MOST_MATCHES: Final = 1_000  # manifests per pattern
+MAX_NAMES: Final = 10_000  # names per folder that are compared with a pattern
+MAX_MATCHES: Final = 1_000  # manifests per pattern
 ENTRIES_KEY: Final = "process_extensions"
 MAX_NAME_LENGTH: Final = 64
 MAX_DESCRIPTION_LENGTH: Final = 512
@@ -231,7 +231,7 @@ def find_manifests(entry: str, folder: str) -> Iterator[str]:
     words = entry.strip().removeprefix("./").strip("/").split("/")
     if "\0" in entry or not {"", ".."}.isdisjoint(words):
         return
-    for name in islice(match_names(folder, "", words), MOST_MATCHES):
+    for name in islice(match_names(folder, "", words), MAX_MATCHES):
         if os.path.isfile(os.path.join(folder, name)):
             yield name
 
@@ -244,7 +244,7 @@ def match_names(folder: str, below: str, words: list[str]) -> Iterator[str]:
             with os.scandir(os.path.join(folder, below)) as entries:
                 names = sorted(
                     one.name
-                    for one in islice(entries, MOST_NAMES)
+                    for one in islice(entries, MAX_NAMES)
                     if fnmatchcase(one.name, word) and not one.is_symlink() and not one.name.startswith(".")
                 )
         except OSError:  # not a folder, or not readable

@@ -45,7 +45,7 @@ MEANINGS: Final = {number: meaning for meaning, number in ERROR_CODES.items()}
 FRAMINGS: Final = {ContentLength: "Content-Length headers", JsonLines: "JSON lines", LengthPrefixed: "length prefixes"}
 SCHEMAS: Final = "`becket schema initialize` and `becket schema capabilities` show what is expected"
 REQUEST_PERMISSION: Final = "add it to `permissions` in the manifest: without it no host starts the extension"
-MOST_SHOWN: Final = 64  # characters of an id
+MAX_SHOWN: Final = 64  # characters of an id
 RESPONSES: Final = (Observed.RESULT, Observed.ERROR)
 
 
@@ -201,7 +201,7 @@ class Conversation:
             yield Observation(Observed.INVALID, {"problem": problem, "hint": hint})
         own_id, manifest_id = self._initialized.id, self._subject.manifest_id
         if own_id and manifest_id not in (None, own_id):
-            problem = f"the id is `{manifest_id}` in the manifest, but `{own_id[:MOST_SHOWN]}` in the code"
+            problem = f"the id is `{manifest_id}` in the manifest, but `{own_id[:MAX_SHOWN]}` in the code"
             yield Observation(Observed.ODDITY, {"problem": problem, "hint": "use the same id in both"})
         if not problems:
             yield Observation(Observed.RESULT, {"declared": describe_capabilities(self._initialized)})

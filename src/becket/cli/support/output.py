@@ -36,8 +36,8 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 COLUMN_GAP = "  "
 BETWEEN = "   "  # between two cells of a drawn table
-LEAST_COLUMN = 12  # minimum width of a column whose cells are wrapped
-MOST_DRAWN = 1_000  # rows of a drawn table; a longer one is written as plain columns
+MIN_COLUMN = 12  # minimum width of a column whose cells are wrapped
+MAX_DRAWN = 1_000  # rows of a drawn table; a longer one is written as plain columns
 
 
 def json_option(function: F) -> F:
@@ -117,7 +117,7 @@ def print_long_table(headers: Sequence[str], rows: Callable[[], Iterable[Sequenc
     def cells() -> Iterator[Sequence[str]]:
         return ([escape(cell) for cell in row] for row in rows())
 
-    if is_terminal() and len(drawn := list(islice(cells(), MOST_DRAWN + 1))) <= MOST_DRAWN:
+    if is_terminal() and len(drawn := list(islice(cells(), MAX_DRAWN + 1))) <= MAX_DRAWN:
         draw_table(headers, drawn, "")
     else:
         print_columns(headers, cells)
@@ -161,7 +161,7 @@ def share_columns(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     The first column, which names the row, keeps its width; the widest of the others are shrunk, and their cells
     wrapped."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    least = [widths[0], *(min(width, max(LEAST_COLUMN, len(rows[0][at + 1]))) for at, width in enumerate(widths[1:]))]
+    least = [widths[0], *(min(width, max(MIN_COLUMN, len(rows[0][at + 1]))) for at, width in enumerate(widths[1:]))]
     if sum(least) > room:
         return None
     for _ in range(sum(widths) - room):

@@ -35,7 +35,7 @@ CHUNK: Final = 64 * 1024
 RESPONSE_GRACE: Final = 0.2  # seconds to read the last output of an exited process
 EXIT_GRACE: Final = 2.0  # seconds for a process to exit after it has closed stdout and stderr
 POLL_INTERVAL: Final = 0.05  # seconds; polls for the exit, because pipes may stay open after it
-MOST_OUTPUTS: Final = 1_000
+MAX_OUTPUTS: Final = 1_000
 MAX_VIOLATIONS: Final = 20  # of one kind; they tend to repeat
 UNKNOWN_METHOD: Final = ERROR_CODES[Meaning.UNKNOWN_METHOD]
 MAX_SEND_QUEUE: Final = 1 << 20  # bytes that a program may leave unread
@@ -190,7 +190,7 @@ class Probe:
 
     def _on_request(self, method: str, id: Raw | None, params: Raw | None) -> None:
         if id is None:
-            if method == COMMAND_OUTPUT.name and len(self.outputs) < MOST_OUTPUTS:
+            if method == COMMAND_OUTPUT.name and len(self.outputs) < MAX_OUTPUTS:
                 self.outputs.append(params or Raw(b"null"))
             return
         if method in self._sent_methods:

@@ -12,7 +12,7 @@ from becket.json_schema.validator import compile_schema
 __all__ = ["sample_input"]
 
 DEEPEST: Final = 16  # levels of nested schemas, and of references
-MOST: Final = 100  # items or characters
+MAX_LENGTH: Final = 100  # items or characters
 BY_TYPE: Final[dict[str, Any]] = {"boolean": False, "null": None, "integer": 0, "number": 0}
 
 
@@ -79,4 +79,4 @@ def resolve(reference: str, root: Any) -> Any:
 
 
 def bounded(number: Any, least: int = 0) -> int:
-    return min(max(number, least), MOST) if isinstance(number, int) else least
+    return min(max(number, least), MAX_LENGTH) if isinstance(number, int) else least

@@ -44,14 +44,14 @@ COLUMNS: Final = (
     ("extension", "state"),
 )
 NOTE: Final = "note"
-LEAST_NOTE: Final = 8  # columns; a shorter note is not useful
+MIN_NOTE: Final = 8  # columns; a shorter note is not useful
 GAP: Final = 3  # columns between two cells
 NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "inbound", "inbound/s", "restarts"})
 PICTURES: Final = 0.25  # seconds between updates of the table: more cannot be read
 AROUND: Final = 5  # lines of a table besides its rows, and the cursor's line
-LEAST_ROWS: Final = 1
+MIN_ROWS: Final = 1
 ANSWER: Final = "[y/N] "
-LONGEST_ANSWER: Final = 20  # characters
+MAX_ANSWER_LENGTH: Final = 20  # characters
 ENTER, BACKSPACE, KILL_LINE, END_OF_INPUT = "\r\n", "\x7f\b", "\x15", "\x04"
 ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # sent by keys such as the arrows
 
@@ -176,11 +176,11 @@ class ConsolePrompt:
             elif key == KILL_LINE:
                 self.typed = ""
             elif key.isprintable():
-                self.typed = (self.typed + key)[:LONGEST_ANSWER]
+                self.typed = (self.typed + key)[:MAX_ANSWER_LENGTH]
 
     def fits(self, width: int, height: int) -> bool:
         """Returns whether the prompt fits below a table of one row."""
-        return self.height(width) + AROUND + LEAST_ROWS <= height
+        return self.height(width) + AROUND + MIN_ROWS <= height
 
     def height(self, width: int) -> int:
         """Returns the number of lines of the prompt."""
@@ -223,7 +223,7 @@ def build_picture(host: Host, prompt: ConsolePrompt | None, width: int, height: 
     from rich.text import Text
 
     below = 0 if prompt is None else prompt.height(width)
-    rows = max(LEAST_ROWS, height - below - AROUND)
+    rows = max(MIN_ROWS, height - below - AROUND)
     statuses = host.status()
     parts: list[Table | Text] = [build_table(statuses[:rows], width)]
     if (hidden := len(statuses) - rows) > 0:
@@ -266,6 +266,6 @@ def fit_columns(rows: Sequence[Sequence[str]], headers: Sequence[str], width: in
     if NOTE not in headers:
         return [[row[number] for number in shown] for row in rows]
     room = width - sum(max(len(row[number]) for row in rows) + GAP for number in shown) - GAP
-    if room < LEAST_NOTE:
+    if room < MIN_NOTE:
         return None
     return [[*(row[number] for number in shown), truncate(row[HEADERS.index(NOTE)], room, "…")] for row in rows]

@@ -30,7 +30,7 @@ __all__ = [
 
 START: Final = "start"
 DIGEST_PREFIX: Final = "sha256:"  # of the stored digest of a value that looks like a secret
-MOST_FILES: Final = 10  # names of changed files in a prompt; `ConsentChanges` has them all
+MAX_FILES: Final = 10  # names of changed files in a prompt; `ConsentChanges` has them all
 
 
 class ConsentChanges(Struct, frozen=True, kw_only=True):
@@ -130,8 +130,8 @@ def describe_changes(changes: ConsentChanges) -> Iterator[str]:
     files = [(name, "changed") for name in changes.changed_files]
     files += [(name, "new") for name in changes.added_files] + [(name, "removed") for name in changes.removed_files]
     if files:
-        more = f", and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
-        yield f"since the last consent its files have changed: {join_notes(files[:MOST_FILES])}{more}"
+        more = f", and {len(files) - MAX_FILES} more" if len(files) > MAX_FILES else ""
+        yield f"since the last consent its files have changed: {join_notes(files[:MAX_FILES])}{more}"
     if changes.command is not None:
         yield f"since the last consent its command has changed, from: {' '.join(map(quote, changes.command))}"
     if changes.working_directory is not None:

@@ -20,7 +20,7 @@ PROGRAM: Final = "env"
 ASSIGNMENT: Final = re.compile(r"([^=-][^=]*)=(.*)", re.DOTALL)  # `env` accepts any name
 WITH_VALUE: Final = frozenset({"-C", "-P", "-u", "--chdir", "--unset"})  # their value may be the next word
 SPLIT: Final = ("-S", "--split-string")
-MOST_SPLITS: Final = 8  # a text that contains `-S` again and again
+MAX_SPLITS: Final = 8  # a text that contains `-S` again and again
 
 
 class EnvCommand(Struct, frozen=True):
@@ -48,7 +48,7 @@ def split_env_command(command: Sequence[str]) -> EnvCommand | None:
         has_options = True
         if word in WITH_VALUE:
             del words[:1]
-        elif (text := split_text(word, words)) is not None and splits < MOST_SPLITS:
+        elif (text := split_text(word, words)) is not None and splits < MAX_SPLITS:
             splits += 1
             words[:0] = split_words(text)
     return EnvCommand(variables, (), has_options)

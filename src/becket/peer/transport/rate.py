@@ -26,7 +26,7 @@ MIN_READ_SIZE = 4 * 1024  # some 40 small messages: less would be mostly reading
 LIGHT = 0.00025  # seconds of processor time: a call or two and the tasks they wake; no link waits for so little
 BURST = 0.002  # seconds that a link may be ahead of its share: shorter pauses would cost more than they save
 LATELY = 0.05  # seconds for which a link counts as busy after its last turn
-LONGEST_PAUSE = 1.0  # seconds, after which even the costliest handler may run again
+MAX_PAUSE = 1.0  # seconds, after which even the costliest handler may run again
 
 
 class Ledger:
@@ -147,7 +147,7 @@ class Account:
             return 0.0
         share = ledger.share_of(self, now)
         self.use_share(share)
-        pause = min(debt / share, LONGEST_PAUSE) if debt > BURST and share < 1.0 else 0.0
+        pause = min(debt / share, MAX_PAUSE) if debt > BURST and share < 1.0 else 0.0
         ledger.note_busy(self, now + max(pause, LATELY))
         return pause
 

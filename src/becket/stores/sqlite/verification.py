@@ -36,7 +36,7 @@ from becket.stores.store import Damage
 
 __all__ = ["find_loss", "keep_losses", "verify"]
 
-MOST = 100  # findings of SQLite's own check
+MAX_FINDINGS = 100  # findings of SQLite's own check
 PRIME = 2**31 - 1  # sums of keys are modulo this, so that they do not overflow
 TYPES = (
     "typeof(time_ms) = 'integer' AND typeof(size) = 'integer' AND typeof(content) = 'text'"
@@ -91,7 +91,7 @@ class Examination:
 
     def _file(self) -> Iterator[Damage]:
         check_schema(self._connection)
-        for (verdict,) in self._connection.execute(f"PRAGMA integrity_check({MOST})"):
+        for (verdict,) in self._connection.execute(f"PRAGMA integrity_check({MAX_FINDINGS})"):
             if verdict != "ok":
                 yield Damage(None, "the file", verdict)
 

@@ -58,7 +58,7 @@ __all__ = [
 
 VERSION = 1
 MAX_CONTAINERS = 500  # objects and arrays in a frame that is written as JSON: every JSON parser handles this many
-LONGEST_LINE = 64 * 1024 * 1024  # bytes: the largest frame of any dialect in base64, and half as much again
+MAX_LINE = 64 * 1024 * 1024  # bytes: the largest frame of any dialect in base64, and half as much again
 
 FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
     {"content-length": ContentLength, "json-lines": JsonLines, "length-prefixed": LengthPrefixed}
@@ -322,10 +322,10 @@ def bounded_lines(file: BinaryIO, path: str) -> Iterator[bytes]:
         BadFile: a line is longer than any line of a transcript.
     """
     number = 0
-    while line := file.readline(LONGEST_LINE + 1):
+    while line := file.readline(MAX_LINE + 1):
         number += 1
-        if len(line) > LONGEST_LINE:
-            raise BadFile(path, [("", f"line {number} is longer than {LONGEST_LINE} bytes: this is no transcript")])
+        if len(line) > MAX_LINE:
+            raise BadFile(path, [("", f"line {number} is longer than {MAX_LINE} bytes: this is no transcript")])
         yield line
 
 
