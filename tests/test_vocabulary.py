@@ -69,21 +69,31 @@ PERSONIFIED = {
 }
 VARIABLES = {
     "message, notification": "told tell tells tale said saying piece pieces",
-    "request, response": "asked heard",
+    "request, response": "asked heard answer answers",
     "managed extension": "guest guests household",
     "mapping, link state": "speech scene phrase phrases voice spoken",
     "host defaults, context": "habits surroundings",
     "handshake result": "greeted greeting",
     "supervision, intent": "care wish wishes",
     "approved": "agreed",
-    "handler, subscription": "taker takers claim claims",
+    "handler, subscription": "taker takers claim claims listener listeners",
+    "before_reload, random": "renew chance",
 }
 VARIABLE_WORDS = {word: idea for idea, words in VARIABLES.items() for word in words.split()}
 OTHER_VARIABLES = {
     "agreed": "a member of an audit record",
     "pieces": "a member of the result of an MCP tool",
     "heard_at": "the name of an attribute in 0.1",
+    "read_answer": "what a person types at a prompt",
+    "ReadAnswer": "what a person types at a prompt",
+    "ANSWER": "what a person types at a prompt",
+    "ANSWERS": "what a person types at a prompt",
+    "MAX_ANSWER_LENGTH": "what a person types at a prompt",
+    "YES_ANSWERS": "what a person types at a prompt",
+    "MOST_HOOKS": "a constant of the contract that has not been renamed yet",
 }
+CONSTANTS = {"MOST": "MAX", "LONGEST": "MAX", "LEAST": "MIN"}
+"""Words of constants; in lower case they are adjectives."""
 PROSE = {word: idea for idea, words in PERSONIFIED.items() for word in words.split()}
 TEST_NAMES = {
     "the noun": "whoever nobody somebody anybody",
@@ -191,11 +201,15 @@ def test_classes_and_functions_are_named_with_the_words_of_the_field() -> None:
 
 
 def variables(source: str) -> Iterator[tuple[str, int]]:
-    """Yields each variable, attribute and parameter where it is defined, with its line."""
+    """Yields each variable, attribute and parameter where it is defined, with its line; members of 0.1 are left out."""
+    renamed: set[ast.AST] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.arg):
             yield node.arg, node.lineno
-        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            if isinstance(node.value.func, ast.Name) and node.value.func.id == "RenamedMember":
+                renamed.update(node.targets)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store) and node not in renamed:
             yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
 
 
@@ -207,6 +221,19 @@ def test_variables_and_parameters_are_named_with_the_words_of_the_field() -> Non
         if name not in OTHER_VARIABLES
         for word in split_name(name)
         if word in VARIABLE_WORDS
+    ]
+
+    assert problems == []
+
+
+def test_constants_for_bounds_are_named_max_and_min() -> None:
+    problems = [
+        f"{file.relative_to(FOLDER)}:{line}: {name}: `{word}` is now: {CONSTANTS[word]}"
+        for file in files()
+        for name, line in variables(file.read_text(encoding="utf-8"))
+        if name not in OTHER_VARIABLES
+        for word in name.split("_")
+        if word in CONSTANTS
     ]
 
     assert problems == []

@@ -137,7 +137,7 @@ class Stage:
         self._start = start
         self._news = anyio.Event()
         self.supervisor = Supervisor(
-            "notes", self._open, events=events, supervision=supervision, chance=lambda: 0.0, **options
+            "notes", self._open, events=events, supervision=supervision, random=lambda: 0.0, **options
         )
 
     async def _open(self) -> Extension:

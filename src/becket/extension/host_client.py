@@ -253,8 +253,8 @@ class ConfigClient:
         return function
 
     async def _on_config_changed(self, change: ConfigChanged) -> None:
-        for listener in list(self._change_handlers):
-            await self._runtime.run_function(listener, change)
+        for handler in list(self._change_handlers):
+            await self._runtime.run_function(handler, change)
 
 
 # -- the same for plain functions

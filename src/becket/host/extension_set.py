@@ -89,7 +89,7 @@ class ExtensionSet:
     def __init__(
         self,
         name: str,
-        door: ConsentController,
+        consent: ConsentController,
         settings: LaunchSettings,
         *,
         events: EventBus,
@@ -106,7 +106,7 @@ class ExtensionSet:
         self.extensions: dict[str, Extension] = {}  # also those that were refused and may be approved later
         self.candidates: dict[str, Candidate] = {}
         self._name = name
-        self._consent = door
+        self._consent = consent
         self._settings = settings
         self._events = events
         self._problems = problems
@@ -157,7 +157,7 @@ class ExtensionSet:
             command=redact_command(managed.decision.command),  # events report it
             version=manifest.version,
             stagger=self._stagger,
-            renew=lambda: self._prepare_reload(managed),
+            before_reload=lambda: self._prepare_reload(managed),
             heartbeats=self._heartbeats,
             clock=self._clock,
         )

@@ -40,18 +40,18 @@ class Persistence:
 
     def __init__(
         self,
-        places: DataDir | None,
+        data_dir: DataDir | None,
         store: Store,
         audit: AuditLog,
         ends: list[Callable[[], object]],
         release_reserve: Callable[[], object] | None = None,
         known: AbstractSet[str] = PERMISSIONS,
     ) -> None:
-        self.data_dir = places
+        self.data_dir = data_dir
         self.store = store
         self.audit = audit
-        self.trust = load_trust(places)
-        self.secrets = None if places is None else Secrets(places.secrets)
+        self.trust = load_trust(data_dir)
+        self.secrets = None if data_dir is None else Secrets(data_dir.secrets)
         self._cleanups = ends
         self._lock = Lock()  # reading and changing the file happen in different threads
         self._seen = self._stat_grants()
@@ -59,7 +59,7 @@ class Persistence:
             str, GrantEntry | None
         ] = {}  # entries before a change of this host, to detect changes by others
         self._known = known
-        self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants, known=known)
+        self._entries: dict[str, GrantEntry] = {} if data_dir is None else load_grants(data_dir.grants, known=known)
         self._approvals: dict[str, Approval] = {}  # if there is no folder for them
         self._release_reserve = release_reserve
         self._revoking = Lock()
@@ -227,7 +227,7 @@ class Persistence:
 
 
 def open_persistence(
-    places: DataDir | None,
+    data_dir: DataDir | None,
     store: Store | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
@@ -248,28 +248,28 @@ def open_persistence(
     """
     ends: list[Callable[[], object]] = []
     release_reserve: Callable[[], object] | None = None
-    if places is None or read_only:
+    if data_dir is None or read_only:
         remembered: list[tuple[AuditEvent, int]] = []
 
         def remember(event: AuditEvent, time_ms: int) -> None:
             if len(remembered) < MAX_MEMORY_AUDIT:
                 remembered.append((event, time_ms))
 
-        own = store or open_read_only(places, limits)
+        own = store or open_read_only(data_dir, limits)
         log = AuditLog(remember, now=now_ms, mode=audit)
-        return Persistence(places, own, log, [] if store is not None else [own.close], known=known)
-    places.create()
+        return Persistence(data_dir, own, log, [] if store is not None else [own.close], known=known)
+    data_dir.create()
     if store is None:
         from becket.stores.sqlite import SqliteStore  # sqlite3 is imported only for a data directory
 
-        store = own_store = SqliteStore(places.store, limits)
+        store = own_store = SqliteStore(data_dir.store, limits)
         release_reserve = own_store.release_reserve
         ends.append(store.close)
     try:
-        file = AuditFile(places.audit, rotate_at=audit_bytes)
+        file = AuditFile(data_dir.audit, rotate_at=audit_bytes)
         ends.append(file.close)
         persistence = Persistence(
-            places, store, AuditLog(file.write, now=now_ms, mode=audit), ends, release_reserve, known
+            data_dir, store, AuditLog(file.write, now=now_ms, mode=audit), ends, release_reserve, known
         )
         persistence.resume_revocations()
         return persistence
@@ -287,30 +287,30 @@ def is_full(error: BadFile) -> bool:
     return isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL
 
 
-def note_pending(places: DataDir, extension: str, names: Iterable[str]) -> None:
+def note_pending(data_dir: DataDir, extension: str, names: Iterable[str]) -> None:
     """Stores beside the grants file what could not be written there, if that is possible."""
     try:
-        add_pending(places.grants, extension, names)
+        add_pending(data_dir.grants, extension, names)
     except (BadFile, OSError) as error:
-        log_error("%s: the revocation could not be written beside it either: %s", quote_path(places.grants), error)
+        log_error("%s: the revocation could not be written beside it either: %s", quote_path(data_dir.grants), error)
 
 
 def log_error(text: str, *parts: object) -> None:
     host_logger().error(text, *parts)
 
 
-def open_read_only(places: DataDir | None, limits: Limits) -> Store:
+def open_read_only(data_dir: DataDir | None, limits: Limits) -> Store:
     """Returns the store of a host, or an empty one if there is none."""
-    if places is None or not places.store.exists():
+    if data_dir is None or not data_dir.store.exists():
         return InMemoryStore(limits)
     from becket.stores.sqlite import SqliteStore
 
-    return SqliteStore(places.store, limits, read_only=True)
+    return SqliteStore(data_dir.store, limits, read_only=True)
 
 
-def load_trust(places: DataDir | None) -> ProviderTrust:
+def load_trust(data_dir: DataDir | None) -> ProviderTrust:
     """Returns which providers are trusted. A file that cannot be read trusts none."""
-    path: Path | None = None if places is None else places.trust
+    path: Path | None = None if data_dir is None else data_dir.trust
     if path is None or not path.exists():
         return ProviderTrust()
     try:

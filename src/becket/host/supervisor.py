@@ -78,8 +78,8 @@ READY_TIMEOUT = 60.0  # seconds for a call that waits until its extension runs
 class Supervisor:
     """The owner of one extension. `run` is its task; the other methods may be called from any task.
 
-    `renew` is called before a reload; if it raises, the running process stays. The extensions of one host share its
-    `heartbeats`. If any thread may read the `clock`, any thread may read the state."""
+    `before_reload` is called before a reload; if it raises, the running process stays. The extensions of one host share
+    its `heartbeats`. If any thread may read the `clock`, any thread may read the state."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class Supervisor:
         command: tuple[str, ...] = (),
         version: str | None = None,
         stagger: Stagger | None = None,
-        chance: Callable[[], float] = random.random,
-        renew: Callable[[], Awaitable[None]] | None = None,
+        random: Callable[[], float] = random.random,
+        before_reload: Callable[[], Awaitable[None]] | None = None,
         heartbeats: Heartbeats | None = None,
         clock: Callable[[], float] = loop_time,
     ) -> None:
@@ -102,12 +102,12 @@ class Supervisor:
         self.version = version
         self.failure: BecketError | None = None
         self._start = start
-        self._before_reload = renew
+        self._before_reload = before_reload
         self._heartbeats = heartbeats
         self._clock = clock
         self._events = events
         self._stagger = stagger
-        self._random = chance
+        self._random = random
         self._lifecycle = Lifecycle(id)
         self._history = RestartHistory()
         self._breaker = Breaker(id, self.supervision.breaker)

@@ -19,10 +19,10 @@ __all__ = ["CallSlots"]
 class SlotWaiter:
     """A caller that waits for a slot."""
 
-    __slots__ = ("call", "has_slot", "waiter")
+    __slots__ = ("call", "future", "has_slot")
 
-    def __init__(self, waiter: LoopFuture, call: OutboundCall) -> None:
-        self.waiter = waiter
+    def __init__(self, future: LoopFuture, call: OutboundCall) -> None:
+        self.future = future
         self.call = call
         self.has_slot = False
 
@@ -33,11 +33,11 @@ class CallSlots:
 
     __slots__ = ("_calls", "_create_future", "limit", "waiters")
 
-    def __init__(self, calls: Sized, limit: int, create_waiter: Callable[[], LoopFuture]) -> None:
+    def __init__(self, calls: Sized, limit: int, create_future: Callable[[], LoopFuture]) -> None:
         self.waiters: deque[SlotWaiter] = deque()
         self.limit = limit  # less the slots of woken waiters that have not run yet: no other caller may take those
         self._calls = calls
-        self._create_future = create_waiter
+        self._create_future = create_future
 
     @property
     def is_full(self) -> bool:
@@ -45,44 +45,44 @@ class CallSlots:
 
     async def wait(self, call: OutboundCall) -> None:
         """Waits for a slot. On return the caller has one unless `is_full`, and must take it at once."""
-        place = SlotWaiter(self._create_future(), call)
-        self.waiters.append(place)
+        waiter = SlotWaiter(self._create_future(), call)
+        self.waiters.append(waiter)
         try:
-            await place.waiter
+            await waiter.future
         except BaseException:
-            if place.has_slot:
+            if waiter.has_slot:
                 self.limit += 1
                 self.grant_free_slots()
-            elif place in self.waiters:
-                self.waiters.remove(place)
+            elif waiter in self.waiters:
+                self.waiters.remove(waiter)
             raise
-        if place.has_slot:
+        if waiter.has_slot:
             self.limit += 1
 
     def grant_free_slots(self) -> None:
         """Gives free slots to the callers that have waited longest."""
         while self.waiters and not self.is_full:
-            place = self.waiters.popleft()
-            if not place.waiter.done():  # else it was cancelled, and is about to leave
-                place.has_slot = True
+            waiter = self.waiters.popleft()
+            if not waiter.future.done():  # else it was cancelled, and is about to leave
+                waiter.has_slot = True
                 self.limit -= 1
-                place.waiter.set_result(None)
+                waiter.future.set_result(None)
 
     def expire(self, now: float) -> float:
         """Wakes the waiters whose deadline has passed, without a slot, and returns the next deadline."""
-        self._wake([place for place in self.waiters if place.call.deadline <= now])
-        return min((place.call.deadline for place in self.waiters), default=inf)
+        self._wake([waiter for waiter in self.waiters if waiter.call.deadline <= now])
+        return min((waiter.call.deadline for waiter in self.waiters), default=inf)
 
     def wake_failed(self) -> None:
         """Wakes the waiters whose call has an error already, without a slot."""
-        self._wake([place for place in self.waiters if place.call.error is not None])
+        self._wake([waiter for waiter in self.waiters if waiter.call.error is not None])
 
-    def _wake(self, places: list[SlotWaiter]) -> None:
-        for place in places:
-            self.waiters.remove(place)
-            wake(place.waiter)
+    def _wake(self, waiters: list[SlotWaiter]) -> None:
+        for waiter in waiters:
+            self.waiters.remove(waiter)
+            wake(waiter.future)
 
     def close(self) -> None:
         """Wakes all waiters: the link has ended."""
         while self.waiters:
-            wake(self.waiters.popleft().waiter)
+            wake(self.waiters.popleft().future)

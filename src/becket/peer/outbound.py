@@ -151,8 +151,8 @@ class Outbound:
             current = self._bind_to_request(call, current)
         if link.features:
             encoded = self._add_meta(call, current, encoded)
-        window = self._call_slots
-        if len(self._calls) >= window.limit or window.waiters or self._transport.queued:
+        slots = self._call_slots
+        if len(self._calls) >= slots.limit or slots.waiters or self._transport.queued:
             await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
         try:
             link.send(link.connection.open_call(call, encoded))
@@ -420,8 +420,8 @@ class Outbound:
             for member in members
             if isinstance(member, BatchNotify)
         ]
-        window = link.call_slots
-        if calls and (link.transport.queued or window.is_full or window.waiters):  # it takes one slot for all its calls
+        slots = link.call_slots
+        if calls and (link.transport.queued or slots.is_full or slots.waiters):  # it takes one slot for all its calls
             await self._wait_for_slot(calls[0], sum(len(params or b"") for params in encoded))
         try:
             frame = link.connection.open_batch(list(zip(calls, encoded, strict=True)), notifications)

@@ -104,15 +104,15 @@ class InMemoryStore:
             check_memory_quota(
                 entry.namespace, self._limits, records=len(memory.records), used=memory.bytes, more=entry.size
             )
-            answer = Appended(True, max(0, self._clock()), self._last_id + 1)
-            record = Record(entry.namespace, answer.timestamp_ms, entry.content, entry.tags, id=answer.id)
+            appended = Appended(True, max(0, self._clock()), self._last_id + 1)
+            record = Record(entry.namespace, appended.timestamp_ms, entry.content, entry.tags, id=appended.id)
             memory.records.append(StoredRecord(record, entry.content.casefold(), entry.meta, entry.idem, entry.size))
             memory.bytes += entry.size
             if entry.idem is not None:
-                memory.by_idem[entry.idem] = answer
+                memory.by_idem[entry.idem] = appended
             self._memories[entry.namespace] = memory
             self._last_id += 1
-            return answer
+            return appended
 
     def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
         return [to_record(stored) for stored in self._find(parse_query(query, self._limits), timeout)]

@@ -119,10 +119,10 @@ class PyglsBridge:
         if method == types.INITIALIZE:
             self._state = LanguageServerState.STARTING
             self._watch_client(params)
-        answer = self._pending[id] = self._loop.create_future()
-        pending = PyglsRequest(answer, partial(self._cancel, id))
+        response = self._pending[id] = self._loop.create_future()
+        pending = PyglsRequest(response, partial(self._cancel, id))
         self._protocol.handle_message(message)
-        answer.add_done_callback(partial(self._on_request_done, method, params))
+        response.add_done_callback(partial(self._on_request_done, method, params))
         return pending
 
     async def _respond(self, pending: Any, ctx: Context) -> Any:
@@ -166,9 +166,9 @@ class PyglsBridge:
         elif self._state is LanguageServerState.SHUT_DOWN:
             raise InvalidRequest(f"{LanguageServerState.SHUT_DOWN.value}: only `exit` may follow")
 
-    def _on_request_done(self, method: str, params: Any, answer: asyncio.Future[Any]) -> None:
+    def _on_request_done(self, method: str, params: Any, response: asyncio.Future[Any]) -> None:
         """Updates the state when a request is done."""
-        has_succeeded = not answer.cancelled() and answer.exception() is None
+        has_succeeded = not response.cancelled() and response.exception() is None
         if method == types.INITIALIZE:
             self._state = LanguageServerState.READY if has_succeeded else LanguageServerState.NEW
             if not has_succeeded:
@@ -221,17 +221,17 @@ class PyglsBridge:
 
     def _resolve_request(self, message: Any) -> None:
         """Resolves a pending request with pygls's response; ignores a second response, or one after cancellation."""
-        answer = self._pending.pop(message.id, None)
-        if answer is None or answer.done():
+        response = self._pending.pop(message.id, None)
+        if response is None or response.done():
             return
         error = getattr(message, "error", None)
         if error is not None:
-            answer.set_exception(RpcError(error.code, error.message, strip_traceback(error.data)))
+            response.set_exception(RpcError(error.code, error.message, strip_traceback(error.data)))
             return
         try:
-            answer.set_result(self._encode(message, "result"))
+            response.set_result(self._encode(message, "result"))
         except Exception as failure:
-            answer.set_exception(failure)
+            response.set_exception(failure)
 
     def _encode(self, message: Any, member: str) -> Raw | None:
         """Returns a member of a message as JSON, encoded with the server's own converter; None if it is absent.
@@ -341,8 +341,8 @@ class PyglsRequest:
 
     __slots__ = ("_cancel", "_response", "is_awaited")
 
-    def __init__(self, answer: asyncio.Future[Any], cancel: Callable[[], None]) -> None:
-        self._response = answer
+    def __init__(self, response: asyncio.Future[Any], cancel: Callable[[], None]) -> None:
+        self._response = response
         self._cancel = cancel
         self.is_awaited = False
 

@@ -187,11 +187,11 @@ async def refresh_tools(extension: ExtensionConnection, slices: Slices) -> None:
     """
     server: McpServerInfo = extension.extra
     steps = request_tools(extension.id, server.capabilities)
-    answer: Any = None  # starts the generator
+    response: Any = None  # starts the generator
     while True:
         try:
             async with slices:
-                step = steps.send(answer)
+                step = steps.send(response)
         except StopIteration as stop:
             async with slices:
                 tools, names = convert_tools(stop.value)
@@ -199,7 +199,7 @@ async def refresh_tools(extension: ExtensionConnection, slices: Slices) -> None:
                 inputs = await compile_inputs(extension.id, tools, before.mode, slices, is_tolerant=True, before=before)
             break
         assert isinstance(step, WireRequest)  # there are no notifications
-        answer = await extension.peer.call(step.method.name, step.params, returns=Raw)
+        response = await extension.peer.call(step.method.name, step.params, returns=Raw)
     server.names.clear()
     server.names.update(names)
     extension.replace_tools(Capabilities(tools), inputs)

@@ -97,15 +97,15 @@ def build_hook_params(
             return AfterMessage(agent, session, text_in if isinstance(text_in, str) else "", event.message or "")
 
 
-def decode_hook_result(answer: NexoHookResult | None, wire_request: WireRequest, state: LinkState) -> HookResult:
+def decode_hook_result(result: NexoHookResult | None, wire_request: WireRequest, state: LinkState) -> HookResult:
     """Returns a result as one of the contract; the host checks whether the hook allows it."""
-    if answer is None:
+    if result is None:
         return Continue()
-    if answer.abort or answer.decision == BLOCK_DECISION:
-        return Block(answer.reason or DEFAULT_BLOCK_REASON)
-    if answer.decision == TRANSFORM_DECISION and answer.transformed_body is not None:
-        return Inject(answer.transformed_body)
-    override: dict[str, Any] = answer.override if is_object(answer.override) else {}
+    if result.abort or result.decision == BLOCK_DECISION:
+        return Block(result.reason or DEFAULT_BLOCK_REASON)
+    if result.decision == TRANSFORM_DECISION and result.transformed_body is not None:
+        return Inject(result.transformed_body)
+    override: dict[str, Any] = result.override if is_object(result.override) else {}
     match wire_request.params:
         case BeforeToolCall() if "arguments" in override:
             arguments = override["arguments"]

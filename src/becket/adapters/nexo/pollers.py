@@ -179,10 +179,10 @@ POLL_TOOL_CALL: Final[Method[PollToolCallParams, Any]] = Method(
 )
 
 
-def decode_poller_tools(answer: Raw | bytes) -> tuple[Tool, ...]:
+def decode_poller_tools(response: Raw | bytes) -> tuple[Tool, ...]:
     """Returns the tools of a poller; ignores invalid entries, and anything that is not a list."""
     try:
-        entries: object = msgspec.json.decode(answer)
+        entries: object = msgspec.json.decode(response)
     except JSON_ERRORS:
         return ()
     found: list[Tool] = []

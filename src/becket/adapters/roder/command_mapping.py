@@ -75,9 +75,9 @@ class CommandCollector:
         self._call = call
         self._last = CommandRunDone()
 
-    def on_response(self, answer: Raw, /) -> None:
+    def on_response(self, response: Raw, /) -> None:
         """Checks the executor's acknowledgement."""
-        TASK_OPERATION.check_ack(answer, self._call)
+        TASK_OPERATION.check_ack(response, self._call)
 
     def on_event(self, event: CommandEvent, /) -> bool:
         """Adds an event; returns whether it is the last one."""

@@ -119,9 +119,9 @@ class ProviderResultCollector:
         self._stop_reason: str | None = None
         self._failure: str | None = None
 
-    def on_response(self, answer: Raw, /) -> None:
+    def on_response(self, response: Raw, /) -> None:
         """Checks the engine's acknowledgement."""
-        TURN_OPERATION.check_ack(answer, self._call)
+        TURN_OPERATION.check_ack(response, self._call)
 
     def on_event(self, event: ProviderEvent, /) -> bool:
         """Adds an event; returns whether it is the last one."""

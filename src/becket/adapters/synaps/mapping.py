@@ -114,12 +114,12 @@ def build_identity_mapping(
     )
 
 
-def decode_hook_result(answer: Raw, request: WireRequest, state: LinkState) -> HookResult | Raw:
+def decode_hook_result(result: Raw, request: WireRequest, state: LinkState) -> HookResult | Raw:
     """Returns the result, or the raw result if it is malformed: its meaning then depends on its action.
 
     The input of a `modify` may be any JSON value: SynapsCLI passes it on."""
-    reading = decode_any_result(answer, any_input=True)
-    return reading.result if reading.problem is None else answer
+    reading = decode_any_result(result, any_input=True)
+    return reading.result if reading.problem is None else result
 
 
 RAW_HOOK_HANDLE: Final[Method[HookEvent, Raw]] = Method(

@@ -138,7 +138,7 @@ class Conversation:
 
     def _send(self, case: Case, timeout: float, values: dict[str, Any]) -> Observation:
         """Sends the steps of a case and returns the observation."""
-        id, method, answer, exit_code = 0, "", None, None
+        id, method, response, exit_code = 0, "", None, None
         for step in case.sends:
             match step:
                 case SendRequest(method, params):
@@ -149,19 +149,19 @@ class Conversation:
                     assert NATIVE.cancellation is not None
                     self._probe.notify(NATIVE.cancellation.method, {"id": id})
                 case CloseStdin():
-                    answer = self._probe.response(id, DEFAULT_LIMITS.stdin_grace) if id else None
+                    response = self._probe.response(id, DEFAULT_LIMITS.stdin_grace) if id else None
                     self._probe.close_stdin()
                     exit_code = self._probe.wait_exit(DEFAULT_LIMITS.stdin_grace)
                     if exit_code is None:
                         return Observation(Observed.RUNNING, {"seconds": f"{DEFAULT_LIMITS.stdin_grace:g}"})
-                    if answer is None:
+                    if response is None:
                         observed = Observed.BAD_EXIT if exit_code else Observed.EXIT
                         return Observation(observed, {"ended": describe_exit(exit_code)})
-        answer = answer or self._probe.response(id, timeout)
+        response = response or self._probe.response(id, timeout)
         if case.id == "answer":
-            self._opening = answer
+            self._opening = response
         facts = {"method": method, **{name.removeprefix("$"): to_text(value) for name, value in values.items()}}
-        return self._explain_silence(facts, timeout) if answer is None else observe_response(answer, facts)
+        return self._explain_silence(facts, timeout) if response is None else observe_response(response, facts)
 
     def _explain_silence(self, facts: Mapping[str, object], timeout: float) -> Observation:
         """Returns the likely reason why there was no response."""
@@ -189,12 +189,12 @@ class Conversation:
         return decode_initialized(result)
 
     def _observe_handshake(self) -> Iterator[Observation]:
-        answer = self._opening
-        assert answer is not None
-        if answer.result is None:
-            yield observe_response(answer, {})
+        response = self._opening
+        assert response is not None
+        if response.result is None:
+            yield observe_response(response, {})
             return
-        problems = [*find_declared_problems(self._subject, answer.result)]
+        problems = [*find_declared_problems(self._subject, response.result)]
         hint = SCHEMAS if problems else REQUEST_PERMISSION
         for pointer, text in problems or find_missing_permissions(self._subject, self._initialized):
             problem = f"{pointer}: {text}" if pointer else text
@@ -292,12 +292,12 @@ def find_output_problem(outputs: list[Raw]) -> str | None:
 # -- observations
 
 
-def observe_response(answer: ProbeResponse, facts: Mapping[str, object]) -> Observation:
+def observe_response(response: ProbeResponse, facts: Mapping[str, object]) -> Observation:
     """Returns the observation of a response."""
-    facts = {**facts, "ms": f"{answer.seconds * 1000:.0f}"}
-    if answer.error is None:
+    facts = {**facts, "ms": f"{response.seconds * 1000:.0f}"}
+    if response.error is None:
         return Observation(Observed.RESULT, facts)
-    error = answer.error if is_object(answer.error) else {"code": answer.error, "message": answer.error}
+    error = response.error if is_object(response.error) else {"code": response.error, "message": response.error}
     code, message = error.get("code"), error.get("message")
     meaning = MEANINGS.get(code) if isinstance(code, int) else None
     return Observation(Observed.ERROR, {**facts, "code": code, "message": message}, meaning)

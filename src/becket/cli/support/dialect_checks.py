@@ -264,13 +264,13 @@ class DialectObserver:
                 if isinstance(step, WireRequest) and not self._first_method:
                     self._first_method = step.method.name
                 try:
-                    answer: Raw = yield step
+                    response: Raw = yield step
                 except BecketError as error:
                     step = steps.throw(error)
                     continue
                 if self._response_seconds is None and isinstance(step, WireRequest):
                     self._response_seconds = monotonic() - self._began
-                step = steps.send(answer)
+                step = steps.send(response)
         except StopIteration as stop:
             result: HandshakeResult = stop.value
             self.notes = result.warnings

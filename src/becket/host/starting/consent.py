@@ -471,20 +471,22 @@ class ConsentController:
 
     def _snapshot(self, candidate: Candidate, digest: str) -> str | None:
         """Returns the folder of a copy with this digest; None if the extension has other files by now."""
-        places, limits = self._settings.data_dir, self._settings.limits
-        assert places is not None
+        data_dir, limits = self._settings.data_dir, self._settings.limits
+        assert data_dir is not None
         listed = encode_listed(candidate)
-        copy = find_snapshot(places.snapshots, digest, listed=listed, limits=limits)
+        copy = find_snapshot(data_dir.snapshots, digest, listed=listed, limits=limits)
         if copy is None:
-            copy = create_snapshot(candidate.folder, places.snapshots, without=self._data, listed=listed, limits=limits)
+            copy = create_snapshot(
+                candidate.folder, data_dir.snapshots, without=self._data, listed=listed, limits=limits
+            )
         return copy.folder if copy.digest == digest else None
 
     def _open_working_copy(self, approved: ApprovedStart) -> LaunchSpec | None:
         """Returns the launch in a fresh working copy; None if the copy of the approved files was changed."""
-        places, way = self._settings.data_dir, approved.launch
-        assert places is not None
+        data_dir, way = self._settings.data_dir, approved.launch
+        assert data_dir is not None
         working = open_working_copy(
-            places.working,
+            data_dir.working,
             approved.candidate.id,
             FolderSnapshot(way.folder, approved.digest, encode_listed(approved.candidate)),
             name=os.path.basename(approved.candidate.folder),

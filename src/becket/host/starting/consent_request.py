@@ -94,8 +94,8 @@ def answer_for(ask: AskConsent, request: ConsentRequest) -> AskCallback:
     if is_async(ask):
 
         async def wait(question: str, decision: Decision) -> bool:
-            answer: Any = ask(question, request.about(decision))
-            return await answer is True
+            verdict: Any = ask(question, request.about(decision))
+            return await verdict is True
 
         return wait
     return lambda question, decision: ask(question, request.about(decision)) is True

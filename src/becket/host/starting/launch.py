@@ -313,11 +313,11 @@ def build_host_default_variables(
         raise refuse_folder(extension, error) from error
 
 
-def create_extension_dir(places: DataDir | None, id: str) -> str | None:
+def create_extension_dir(data_dir: DataDir | None, id: str) -> str | None:
     """Returns the folder that an extension may write to, made if need be; None where nothing is kept."""
-    if places is None:
+    if data_dir is None:
         return None
-    folder = str(places.extension_dir(id))
+    folder = str(data_dir.extension_dir(id))
     create_folder(id, folder)
     return folder
 

@@ -177,8 +177,8 @@ class SqliteStore:
     # -- memory
 
     def append(self, append: Append) -> Appended:
-        answer: Appended = self._get_writer().write(parse_append(append, self._limits))
-        return answer
+        appended: Appended = self._get_writer().write(parse_append(append, self._limits))
+        return appended
 
     def append_nowait(self, append: Append, done: AppendCallback) -> None:
         self._get_writer().submit(parse_append(append, self._limits), done)

@@ -24,9 +24,9 @@ def expect_equal(found: object, expected: object, what: str) -> None:
 
 def expect_error(kind: type[E], what: str, call: Callable[..., object], *arguments: object) -> E:
     try:
-        answer = call(*arguments)
+        result = call(*arguments)
     except kind as refusal:
         return refusal
     except Exception as problem:
         raise AssertionError(f"{what} raised {problem!r}, expected {kind.__name__}") from problem
-    raise AssertionError(f"{what} returned {truncate_repr(answer)}, expected {kind.__name__}")
+    raise AssertionError(f"{what} returned {truncate_repr(result)}, expected {kind.__name__}")

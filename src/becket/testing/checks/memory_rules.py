@@ -23,11 +23,11 @@ def _check_append_results(factory: StoreFactory) -> None:
     with opened(factory) as (store, time):
         ids: list[int] = []
         for time.now in (5, 5, 3, 9):
-            answer = store.append(Append("notes", "text"))
-            expect(answer.ok, "append: the result is not ok")
-            expect_equal(answer.timestamp_ms, time.now, "append: the time is not that of the clock")
-            expect(answer.id is not None, "append: the result has no id")
-            ids.append(answer.id or 0)
+            appended = store.append(Append("notes", "text"))
+            expect(appended.ok, "append: the result is not ok")
+            expect_equal(appended.timestamp_ms, time.now, "append: the time is not that of the clock")
+            expect(appended.id is not None, "append: the result has no id")
+            ids.append(appended.id or 0)
         expect_equal(ids, sorted(set(ids)), "append: ids do not grow")
 
 
@@ -35,17 +35,17 @@ def _check_records(factory: StoreFactory) -> None:
     with opened(factory) as (store, _):
         meta = {"a": [1, 2.5, None, True, "é"]}
         given = Append("notes", "é\n\x00\u2028", ("b", "a", "a"), meta)
-        answer = store.append(given)
+        appended = store.append(given)
         expect_equal(
             store.query(Query("notes")),
             [
                 Record(
                     "notes",
-                    answer.timestamp_ms,
+                    appended.timestamp_ms,
                     given.content,
                     ("b", "a", "a"),
                     {"a": [1, 2.5, None, True, "é"]},
-                    answer.id,
+                    appended.id,
                 )
             ],
             "query: the record is not as it was appended",
@@ -228,11 +228,11 @@ def _check_handing_over(factory: StoreFactory) -> None:
         for content in ("1", "2", "3", "4"):
             store.append_nowait(Append("notes", content), outcomes)
         store.append_nowait(Append("other", "5"), outcomes)
-        answers = outcomes.wait()
-        kept = [outcome.id for outcome in answers if isinstance(outcome, Appended)]
+        results = outcomes.wait()
+        kept = [outcome.id for outcome in results if isinstance(outcome, Appended)]
         expect_equal(len(kept), 4, "append_nowait: how many of five were kept, where a fourth is beyond the quota")
         expect_equal(
-            [isinstance(outcome, QuotaExceeded) for outcome in answers],
+            [isinstance(outcome, QuotaExceeded) for outcome in results],
             [False, False, False, True, False],
             "append_nowait: the outcome of the one that is too many",
         )

@@ -150,12 +150,12 @@ def newest_ids(store: Store, namespace: str) -> list[int | None]:
     return [record.id for record in store.query(Query(namespace, limit=1))]
 
 
-def run_and_kill(command: list[str], answers: int) -> list[str]:
-    """Starts a program, kills it after `answers` lines of output, and returns all lines."""
+def run_and_kill(command: list[str], lines: int) -> list[str]:
+    """Starts a program, kills it after `lines` lines of output, and returns all lines."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=build_child_env()) as child:
         assert child.stdout is not None
         try:
-            output = [line.decode() for line in islice(child.stdout, answers)]
+            output = [line.decode() for line in islice(child.stdout, lines)]
         finally:
             child.send_signal(signal.SIGKILL)
         output += [line.decode() for line in child.stdout]
@@ -169,15 +169,15 @@ def build_child_env() -> dict[str, str]:
 
 def check_durable(store: Store, round_number: int, output: Iterable[str], report: CrashReport) -> None:
     """Checks that everything acknowledged is there, once and in order, and at most one append more."""
-    answers: dict[str, list[int]] = {}
+    acknowledged: dict[str, list[int]] = {}
     for line in output:
         name, _, id = line.split()
-        answers.setdefault(name, []).append(int(id))
+        acknowledged.setdefault(name, []).append(int(id))
     report.crashes += 1
     for thread in range(THREADS):
         namespace = namespace_of(round_number, thread)
-        check_namespace(store, namespace, answers.get(namespace, []), report)
-    revisions = answers.get("config", [])
+        check_namespace(store, namespace, acknowledged.get(namespace, []), report)
+    revisions = acknowledged.get("config", [])
     value = store.get_config("notes", "n")
     report.acknowledged += len(revisions)
     report.lost += max(0, (revisions[-1] if revisions else 0) - (value.revision or 0))

@@ -130,10 +130,10 @@ class RecordedSession:
 
     def handshake_result(self) -> HandshakeResult:
         """Returns what the recorded extension declared."""
-        answers = (
-            answer
+        responses = (
+            response
             for request in self.requests(LinkEnd.CHILD)
-            if (answer := self.find_response(request, LinkEnd.CHILD)) is not None
+            if (response := self.find_response(request, LinkEnd.CHILD)) is not None
         )
         introduction = HandshakeContext(
             extension=self.id,
@@ -143,7 +143,7 @@ class RecordedSession:
             grants=frozenset(PERMISSIONS),
             extra=self.extra,
         )
-        return self.mapping.decode_handshake_result(introduction, answers) or HandshakeResult(extra=self.extra)
+        return self.mapping.decode_handshake_result(introduction, responses) or HandshakeResult(extra=self.extra)
 
     def link_state(self, result: HandshakeResult) -> LinkState:
         """Returns what a host knows of the connection after the handshake."""
@@ -216,7 +216,7 @@ class ConformanceRun:
         self.tasks: anyio.abc.TaskGroup
         self.link: MemoryTransport  # the recorded end
         self.ours: MemoryTransport
-        self.listener = FrameCollector(recorded)
+        self.collector = FrameCollector(recorded)
         self._framing = recorded.transcript.open_framing()
         self._loop: Loop
         self._began = 0.0
@@ -226,7 +226,7 @@ class ConformanceRun:
         loop = self._loop = await current_loop()
         self._began = loop.time()
         self.ours, self.link = memory_transports()
-        self.link.start(loop, self.listener)
+        self.link.start(loop, self.collector)
         try:
             async with anyio.create_task_group() as self.tasks:
                 try:
@@ -273,9 +273,9 @@ class ConformanceRun:
     async def expect_frame(self, number: int, expected: bytes) -> None:
         """Waits for a frame, and compares it with the recorded one."""
         await self.wait_until(
-            lambda: bool(self.listener.frames), f"entry {number}: it did not write {format_body(expected)}"
+            lambda: bool(self.collector.frames), f"entry {number}: it did not write {format_body(expected)}"
         )
-        frame = self.listener.frames.popleft()
+        frame = self.collector.frames.popleft()
         found = set_timeout(frame, expected, self._loop.time() - self._began)
         if found != expected:
             offset = next(
@@ -287,17 +287,17 @@ class ConformanceRun:
                 f"which differ from byte {offset} on: {quote(found[offset:])} instead of {quote(expected[offset:])}"
             )
         framed = self._framing.encode(frame)
-        written = bytes(self.listener.written[: len(framed)])
+        written = bytes(self.collector.written[: len(framed)])
         if written != framed:
             raise ConformanceAborted(f"entry {number}: the frame is {quote(written)}, and recorded is {quote(framed)}")
-        del self.listener.written[: len(framed)]
+        del self.collector.written[: len(framed)]
 
     async def wait_until(self, condition: Callable[[], bool], otherwise: str) -> None:
         """Waits until a condition holds."""
         with anyio.move_on_after(MESSAGE_TIMEOUT):
             while not condition():
                 self.check_alive(otherwise)
-                await self.listener.changed.wait()
+                await self.collector.changed.wait()
             return
         raise ConformanceAborted(otherwise)
 
@@ -305,12 +305,12 @@ class ConformanceRun:
         """Reports frames of our end beyond the recording."""
         for _ in range(SETTLE_TURNS):
             await anyio.lowlevel.checkpoint()
-        for frame in self.listener.frames:
+        for frame in self.collector.frames:
             self.problems.append(f"at the end: it wrote {format_body(frame)}, which is not recorded")
 
     def check_alive(self, otherwise: str) -> None:
         """Raises ConformanceAborted if our end has closed the connection."""
-        if self.listener.has_ended:
+        if self.collector.has_ended:
             raise ConformanceAborted(f"{otherwise}: it has closed the link")
 
     # -- overridden for each end
@@ -361,6 +361,6 @@ def build_rpc_error(failure: Failure) -> RpcError:
     return RpcError(failure.code, failure.message, failure.data)
 
 
-def is_method_not_found(answer: Success | Failure | None) -> bool:
+def is_method_not_found(response: Success | Failure | None) -> bool:
     """Returns whether a response is the error for an unknown method."""
-    return isinstance(answer, Failure) and answer.code == UNKNOWN
+    return isinstance(response, Failure) and response.code == UNKNOWN

@@ -84,7 +84,7 @@ class HostConformanceRun(ConformanceRun):
         opening = next((step.number for step in recorded.entries if isinstance(step.message, Request)), 0)
         self._outcomes[opening] = outcome
         self._is_connected.set()
-        self.listener.data_received(b"")  # wakes the waiters, though nothing was written
+        self.collector.data_received(b"")  # wakes the waiters, though nothing was written
 
     def _open_store(self) -> InMemoryStore:
         """Returns a store whose clock gives the recorded times."""
@@ -121,8 +121,10 @@ class HostConformanceRun(ConformanceRun):
             self._meanings[step.number] = message.method, msgspec.json.decode(entry.means)
         if isinstance(message, Success | Failure):
             return
-        await self.wait_until(lambda: bool(self.listener.frames) or self._is_connected.is_set(), f"entry {step.number}")
-        if self.listener.frames:
+        await self.wait_until(
+            lambda: bool(self.collector.frames) or self._is_connected.is_set(), f"entry {step.number}"
+        )
+        if self.collector.frames:
             return
         extension = self._extension
         if extension is None:

@@ -146,20 +146,20 @@ async def perform_handshake(peer: Peer, callbacks: ClientCallbacks, options: Cli
     """Runs the client handshake and returns the server's result."""
     steps = initialize_server(peer.name, options.get("info") or own_implementation(), callbacks.capabilities())
     timeout = options.get("handshake", MCP.host_defaults.host_limits["handshake"])
-    answer: Any = None  # starts the generator
+    response: Any = None  # starts the generator
     try:
         step = next(steps)
         while True:
             try:
                 if isinstance(step, WireNotification):
                     await peer.notify(step.method, step.params)
-                    answer = None
+                    response = None
                 else:
-                    answer = await peer.call(step.method.name, step.params, returns=Raw, timeout=timeout)
+                    response = await peer.call(step.method.name, step.params, returns=Raw, timeout=timeout)
             except RemoteError as error:
                 step = steps.throw(error)
             else:
-                step = steps.send(answer)
+                step = steps.send(response)
     except StopIteration as stop:
         server: McpInitializeResult = stop.value
         return server

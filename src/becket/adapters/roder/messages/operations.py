@@ -63,9 +63,9 @@ class OperationKind(Struct, frozen=True, eq=False, kw_only=True):
         except JSON_ERRORS:
             return False
 
-    def check_ack(self, answer: Raw, call: object) -> None:
+    def check_ack(self, response: Raw, call: object) -> None:
         """Raises `ValueError` for an acknowledgement of another operation."""
-        given, expected = self._decode_id(answer), self.get_id(call)
+        given, expected = self._decode_id(response), self.get_id(call)
         if given != expected:
             raise ValueError(f"acknowledged {self.name} {format_text(given)} but {format_text(expected)} was requested")
 
@@ -92,9 +92,9 @@ class OperationCollector:
         self._call = call
         self._last: Any = None
 
-    def on_response(self, answer: Raw, /) -> None:
+    def on_response(self, response: Raw, /) -> None:
         """Checks the acknowledgement."""
-        self._kind.check_ack(answer, self._call)
+        self._kind.check_ack(response, self._call)
 
     def on_event(self, event: Any, /) -> bool:
         """Handles an event; returns whether it is the last one."""
