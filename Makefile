@@ -86,7 +86,7 @@ $(DEV_READY): $(TEST_READY)
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
-# The site is tested in a browser. That test is skipped where there is none and none can be had.
+# The site is tested in a browser. That test is skipped where there is none and it cannot be installed.
 chromium: .venv-docs/.ready ## Installs a Chromium for the test of the documentation site
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -94,26 +94,26 @@ chromium: .venv-docs/.ready ## Installs a Chromium for the test of the documenta
 	else .venv-docs/bin/playwright install chromium; fi \
 		|| echo "Chromium could not be installed: the test that needs it will be skipped" >&2
 
-# One test asks a validator of another language about the schemas. It is skipped where this cannot be had.
+# One test checks the schemas with a JavaScript validator. It is skipped where that cannot be installed.
 .node_cache/node_modules/ajv/package.json:
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 ajv@8 \
 		|| echo "ajv could not be installed: the test that needs it will be skipped" >&2
 
-# Two tests read the schemas with programs of others: the parser of OpenRPC, and a generator of TypeScript.
+# Two tests read the schemas with third-party programs: the parser of OpenRPC, and a generator of TypeScript.
 SCHEMA_READERS := @open-rpc/schema-utils-js@2 json-schema-to-typescript@16
 .node_cache/node_modules/@open-rpc/schema-utils-js/package.json: | .node_cache/node_modules/ajv/package.json
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 $(SCHEMA_READERS) \
 		|| echo "readers of schemas could not be installed: the tests that need them will be skipped" >&2
 
-# The official test suite of JSON Schema is in the source of jsonschema. Its test is skipped where this cannot be had.
+# The official test suite of JSON Schema is in the source of jsonschema. Its test is skipped where it cannot be downloaded.
 .schema_cache/.ready: | $(TEST_READY)
 	@mkdir -p .schema_cache; $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
 		--dest .schema_cache jsonschema==4.25.1 && tar -xzf .schema_cache/jsonschema-4.25.1.tar.gz -C .schema_cache --strip-components 1 \
-		&& touch $@ || echo "the test suite of JSON Schema could not be had: its test will be skipped" >&2
+		&& touch $@ || echo "the test suite of JSON Schema could not be downloaded: its test will be skipped" >&2
 
 schema-suite: .schema_cache/.ready ## Downloads the official test suite of JSON Schema
 
-# Some tests speak with the reference servers of MCP. They are skipped where these cannot be had.
+# Some tests use the reference servers of MCP. They are skipped where these cannot be installed.
 MCP_SERVERS := $(addprefix @modelcontextprotocol/server-,everything@2026 filesystem@2026 memory@2026)
 .node_cache/node_modules/@modelcontextprotocol/server-everything/package.json: | .node_cache/node_modules/@open-rpc/schema-utils-js/package.json
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 $(MCP_SERVERS) \
@@ -129,8 +129,8 @@ OF_NODE := $(addprefix .node_cache/node_modules/,$(addsuffix /package.json, \
 	ajv @open-rpc/schema-utils-js @modelcontextprotocol/server-everything typescript-language-server))
 node: $(OF_NODE) ## Installs what the tests need of Node
 
-# What others have written in Python, and some tests speak with, has environments of its own: its versions and its warnings
-# are not ours, and nothing of ours may need it. The pip of .venv installs it; what is not used is not compiled.
+# Third-party Python programs that some tests use have environments of their own: their versions and warnings are not
+# ours, and no code of becket may depend on them. The pip of .venv installs them; what is not used is not compiled.
 others = test -x $(1)/bin/python || $(BIN)/python -m venv --without-pip $(1); \
 	$(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check --no-compile $(2) && touch $(1)/.ready \
 	|| echo "$(3) could not be installed: the tests that need it will be skipped" >&2
@@ -170,7 +170,7 @@ demo: $(TEST_READY) $(BUILT_EXAMPLES) ## Runs the demonstration
 
 test: tests ## Runs all tests on one Python
 
-# What others have written, and some tests speak with, is installed first: that of Node where there is one.
+# Third-party programs that some tests use are installed first: those of Node where there is one.
 tests: $(TEST_READY) .venv-lsp/.ready .venv-mcp/.ready .schema_cache/.ready $(if $(shell command -v npm 2>/dev/null),$(OF_NODE))
 	$(PYTEST) $(PARALLEL) $(ARGS)
 
@@ -199,7 +199,7 @@ test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without priv
 # -- kits for other languages
 
 # Each kit NAME:PROGRAM has two targets: sdk-ready-NAME installs what its linters and tests need, and fails where that
-# cannot be had; sdk-test-NAME lints and tests it.
+# cannot be installed; sdk-test-NAME lints and tests it.
 KITS := typescript:npm go:go rust:cargo
 
 sdk: $(TEST_READY) ## Writes the schema bundle and the types of all kits

@@ -82,7 +82,7 @@ ENTRANTS_BY_NAME = {
         ),
         Entrant(
             "becket-blocking",
-            "becket, blocking both sides",
+            "becket, blocking at both ends",
             Kind.BECKET,
             "becket/blocking_host.py",
             "becket/blocking_child.py",
@@ -157,7 +157,7 @@ ENTRANTS_BY_NAME = {
         ),
         Entrant(
             "floor-blocking",
-            "blocking both sides",
+            "blocking at both ends",
             Kind.FLOOR,
             "floor/blocking_host.py",
             "floor/blocking_child.py",

@@ -51,7 +51,7 @@ DO: Method[Do, Any] = Method("do", Do, Any)
 OUT = Method("out", None, None)
 
 
-# -- the first exchange, from both sides
+# -- the handshake, at both ends
 
 
 def greet(introduction: HandshakeContext) -> ClientHandshake:
@@ -153,7 +153,7 @@ async def main() -> None:
         print("our program, their words:", await host.call_tool("echo", {"text": "hello"}))
     transcript = parse_transcript(line.encode() + b"\n" for line in RECORDED.strip().splitlines())
     await check_dialect(WALKIE, [transcript])
-    print("as recorded, from both sides")
+    print("as recorded, at both ends")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def test_a_custom_dialect_takes_one_file(tmp_path: Path) -> None:
     assert printed_by("new_dialect.py", folder=tmp_path) == [
         "their program, our host: HELLO",
         "our program, their words: hello",
-        "as recorded, from both sides",
+        "as recorded, at both ends",
     ]
 
 

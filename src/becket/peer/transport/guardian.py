@@ -1,4 +1,4 @@
-"""The host's side of its guardian: a small process that kills the sessions of children when this program is gone.
+"""Starts and feeds the guardian: a small process that kills the sessions of children when this program is gone.
 
 One guardian serves a whole program, from the first guarded child until none is left. It gets the numbers of sessions
 over a pipe and nothing else, in particular no descriptor of a child.
