@@ -28,7 +28,7 @@ TEST_KIT = "each part of the kit imports what it tests"
 IN_FUNCTIONS = {
     "becket._deprecated": (6, RARE),
     "becket._loggers": (1, RARE),
-    "becket._msgspec_import": (2, RARE),
+    "becket._msgspec_import": (1, RARE),
     "becket.adapters.cigen.dialect": (1, EXTRA),
     "becket.adapters.lsp": (1, EXTRA),
     "becket.adapters.lsp.positions": (1, RARE),
@@ -55,7 +55,7 @@ IN_FUNCTIONS = {
     "becket.cli.memory": (8, COMMAND),
     "becket.cli.support.checks": (1, COMMAND),
     "becket.cli.support.host_session": (1, COMMAND),
-    "becket.cli.support.options": (15, COMMAND),
+    "becket.cli.support.options": (16, COMMAND),
     "becket.cli.support.output": (6, COMMAND),
     "becket.cli.support.prompt": (5, COMMAND),
     "becket.cli.support.relay": (1, COMMAND),

@@ -88,7 +88,7 @@ WITHOUT_SYSTEMS = {"framing", "jsonrpc", "methods", "peer", "host"}
 SYSTEMS_NAMED = {
     "becket.framing.header_parser": "copies the header rules of one host, and its docstring says whose they are",
     "becket.host": "`McpSettings`, a deprecated name of 0.1",
-    "becket.host.host_options": "`Host(mcp=...)`, a deprecated keyword of 0.1",
+    "becket.host.host_settings": "`Host(mcp=...)`, a deprecated keyword of 0.1",
     "becket.host.starting.interpreters": "`mcp` is a program that loads code from its folder",
     "becket.host.starting.manifest": "`mcp_servers`, a public table of every `becket.toml`",
     "becket.jsonrpc.calls": "the docstring says which protocols need which response to a cancelled request",
