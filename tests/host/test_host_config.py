@@ -187,7 +187,7 @@ def test_the_schema_lists_the_dialects_whose_environment_can_be_inherited() -> N
 
 
 def test_dialects_that_cannot_inherit_are_reported_with_all_other_problems() -> None:
-    table = {"inherit_environment": ["nexo", "native", "nexo", 5], "nmae": "x"}
+    table = {"inherit_environment": ["nexo", "native", "nexo", 5], "unknown": "x"}
 
     with pytest.raises(BadFile) as bad:
         parse_host_config(table, "host.toml")
@@ -196,7 +196,7 @@ def test_dialects_that_cannot_inherit_are_reported_with_all_other_problems() -> 
         "/inherit_environment/1",
         "/inherit_environment/2",
         "/inherit_environment/3",
-        "/nmae",
+        "/unknown",
     }
     assert ("/inherit_environment/1", "must be one of cigen, morphir, nexo: native") in bad.value.problems
 
