@@ -15,7 +15,7 @@ import pytest
 from tests.peer.starting import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
-from becket.peer.transport.rate import (
+from becket.peer.transport.fair_share import (
     MAX_PAUSE,
     MIN_READ_SIZE,
     Account,

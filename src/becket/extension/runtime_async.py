@@ -16,7 +16,7 @@ from becket._deprecated import RenamedMember
 from becket.errors import BecketError, LocalProtocolError, NotSupported
 from becket.extension.runtime_blocking import UserFunction, can_log, check_not_awaitable
 from becket.methods.descriptors import Method, Notification
-from becket.methods.dispatch import call_sync
+from becket.methods.error_mapping import call_sync
 
 if TYPE_CHECKING:
     import asyncio

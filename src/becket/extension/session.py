@@ -28,7 +28,7 @@ from becket.extension.decorators import Declaration, is_async
 from becket.extension.handlers import ExtensionHandlers, register_handler
 from becket.extension.runtime_blocking import UserFunction
 from becket.methods.descriptors import Method
-from becket.methods.dispatch import HANDLER_ERRORS
+from becket.methods.error_mapping import HANDLER_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

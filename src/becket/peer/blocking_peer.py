@@ -32,7 +32,7 @@ from becket.peer.outbound import (
     resolve_timeout,
     wait_drained,
 )
-from becket.peer.permission_prompt import AskCallback
+from becket.peer.permission_check import AskCallback
 
 if TYPE_CHECKING:
     from becket.jsonrpc.budget import SharedBudget

@@ -26,7 +26,7 @@ from becket.dialects.mapping import (
 )
 from becket.errors import RequestCancelled, RpcError
 from becket.methods.descriptors import Method, Notification
-from becket.methods.dispatch import is_caused_by_disconnect, to_rpc_error
+from becket.methods.error_mapping import is_caused_by_disconnect, to_rpc_error
 from becket.methods.registry import Handler, Registry
 from becket.peer.deferred import Deferred
 from becket.peer.outbound import READY

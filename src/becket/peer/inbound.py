@@ -35,7 +35,7 @@ from becket.jsonrpc.calls import CLOSED, OPEN, RESPONDED, InboundRequest
 from becket.jsonrpc.codec import END, normalize_id
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
-from becket.methods.dispatch import (
+from becket.methods.error_mapping import (
     HANDLER_ERRORS,
     call_sync,
     find_handler,
@@ -50,7 +50,7 @@ from becket.peer.context import Context
 from becket.peer.deferred import Deferred
 from becket.peer.nested_calls import CURRENT_REQUEST, CurrentRequest
 from becket.peer.outbound import READY, wait_drained
-from becket.peer.permission_prompt import Admission, AskCallback, PermissionChecker
+from becket.peer.permission_check import Admission, AskCallback, PermissionChecker
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:

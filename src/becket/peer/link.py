@@ -23,8 +23,8 @@ from becket.jsonrpc.messages import Failure
 from becket.limits import Limits
 from becket.peer.call_slots import CallSlots
 from becket.peer.event_routing import EventRouter
+from becket.peer.transport.fair_share import LIGHT, Account, AdaptiveReadSize, MessageRateLimiter
 from becket.peer.transport.fd import READ_SIZE, FdTransport, wake
-from becket.peer.transport.rate import LIGHT, Account, AdaptiveReadSize, MessageRateLimiter
 
 if TYPE_CHECKING:
     from becket.peer.protocols import (

@@ -11,7 +11,7 @@ from becket.jsonrpc.budget import SharedBudget
 from becket.limits import Limits
 from becket.methods.registry import Registry
 from becket.peer.outbound import Unset
-from becket.peer.permission_prompt import AskCallback
+from becket.peer.permission_check import AskCallback
 from becket.peer.streams import Overflow
 from becket.permissions.gate import Gate
 

@@ -20,7 +20,7 @@ from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.loops.async_loops import current_loop, loop_for_start
 from becket.peer.outbound import UNSET, BatchCall, BatchNotify, Outbound, Unset, resolve_timeout, wait_drained
-from becket.peer.permission_prompt import AskCallback
+from becket.peer.permission_check import AskCallback
 from becket.peer.transport.stream import StreamTransport
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from becket.errors import BecketError, ConnectionLost
 from becket.jsonrpc.calls import InboundRequest
 from becket.jsonrpc.messages import NotificationMessage
-from becket.peer.transport.rate import Account, Charge, Ledger
+from becket.peer.transport.fair_share import Account, Charge, Ledger
 
 __all__ = [
     "AdjustableReader",

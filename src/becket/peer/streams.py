@@ -32,7 +32,7 @@ from becket.errors import (
     StreamOverrun,
 )
 from becket.jsonrpc.calls import NULL_FUTURE, OutboundCall
-from becket.methods.dispatch import HANDLER_ERRORS, log_internal_error
+from becket.methods.error_mapping import HANDLER_ERRORS, log_internal_error
 from becket.methods.streams import Cancellation, CancelReason, EventReader, ResultCollector
 from becket.peer.event_routing import JSON_NULL, CallSubscription, EventHandler
 from becket.peer.nested_calls import latest_deadline

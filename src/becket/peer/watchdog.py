@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from becket._threads import start_daemon_thread
-from becket.peer.transport.sessions import GRACE, kill_session, session_members
+from becket.peer.transport.guardian_process import GRACE, kill_session, session_members
 
 if TYPE_CHECKING:
     import select

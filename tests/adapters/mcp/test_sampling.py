@@ -20,10 +20,10 @@ from becket.adapters.mcp import (
 from becket.adapters.mcp.hosted_servers import HostedMcpServers, McpSettings
 from becket.contract.providers import ProviderResult
 from becket.errors import InvalidParams, RpcError
-from becket.host.slices import Slices
 from becket.host.starting.candidate import Candidate
 from becket.host.starting.launch import LaunchSettings
 from becket.host.starting.manifest import Manifest
+from becket.host.time_slices import Slices
 from becket.permissions.grants import Grants
 from becket.stores.in_memory import InMemoryStore
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from becket.contract import Tool
 from becket.errors import BadValue
 from becket.host.serving.tool_inputs import compile_inputs
-from becket.host.slices import Slices
+from becket.host.time_slices import Slices
 from becket.json_schema.validator import SchemaMode, Validator
 
 pytestmark = pytest.mark.loops

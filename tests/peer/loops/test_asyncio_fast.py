@@ -23,8 +23,8 @@ from becket import Limits, Peer
 from becket.peer.loops._asyncio_fast import FastFuture, InlineWakeups
 from becket.peer.loops.asyncio_loop import HAS_EAGER_TASKS, AsyncioLoop
 from becket.peer.protocols import LoopFuture
+from becket.peer.transport.fair_share import Account, Ledger
 from becket.peer.transport.fd import FdTransport
-from becket.peer.transport.rate import Account, Ledger
 
 
 def awaited() -> tuple[FastFuture, InlineWakeups]:

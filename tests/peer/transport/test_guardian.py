@@ -17,7 +17,7 @@ from tests.peer.test_host_ends import all_gone
 
 from becket import Peer, blocking
 from becket.errors import NotSupported
-from becket.peer.transport import guardian, sessions
+from becket.peer.transport import guardian, guardian_process
 from becket.peer.transport.guardian import GUARDIAN
 from becket.testing import ProcessWatch, check_leaks, child, take_inventory
 
@@ -162,7 +162,7 @@ async def test_the_guardian_is_alone_in_its_session_and_holds_no_pipe_but_its_ow
             assert os.readlink(f"/proc/{pid}/cwd") == "/"
 
 
-@pytest.mark.parametrize("name", sessions.IGNORED)
+@pytest.mark.parametrize("name", guardian_process.IGNORED)
 async def test_the_guardian_ignores_signals_that_are_meant_for_a_whole_group(name: str) -> None:
     with anyio.fail_after(60):
         async with Peer.connect_process(child("echoes"), guard=True) as peer:
@@ -208,9 +208,9 @@ def test_a_reused_process_id_is_not_killed() -> None:
     pidfds = [os.pidfd_open(gone.pid), os.pidfd_open(other.pid)]
     gone.wait()
     try:
-        sessions.kill_sessions({other.pid: pidfds[0]})
+        guardian_process.kill_sessions({other.pid: pidfds[0]})
         assert other.poll() is None
-        sessions.kill_sessions({other.pid: pidfds[1]})
+        guardian_process.kill_sessions({other.pid: pidfds[1]})
         assert other.wait(60) == -signal.SIGKILL
     finally:
         for pidfd in pidfds:

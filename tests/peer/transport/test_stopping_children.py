@@ -12,7 +12,7 @@ import pytest
 from tests.peer.starting import QUICK, ready_child
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer, PeerCrashed
-from becket.peer.transport import child_process, exit_watch, sessions
+from becket.peer.transport import child_process, exit_watch, guardian_process
 from becket.peer.transport.child_process import ChildProcess
 from becket.testing import ProcessWatch, check_leaks, child
 
@@ -125,7 +125,7 @@ async def test_a_child_that_cannot_be_killed_is_abandoned_and_reaped_later(
 ) -> None:
     # A process in the kernel's hands survives SIGKILL for a while; one that is never signalled looks the same.
     monkeypatch.setattr(exit_watch, "pidfd_send_signal", lambda *_: None)
-    monkeypatch.setattr(sessions, "session_members", lambda _: [])
+    monkeypatch.setattr(guardian_process, "session_members", lambda _: [])
     with anyio.fail_after(60):
         async with ready_child("ignores_sigterm", limits=QUICK.but(kill_grace=0.01)) as (peer, output):
             watch = ProcessWatch(output["pid"])

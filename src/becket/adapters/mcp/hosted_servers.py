@@ -22,9 +22,9 @@ from becket.dialects.mapping import WireRequest
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.extension_connection import ExtensionConnection
 from becket.host.serving.tool_inputs import compile_inputs
-from becket.host.slices import Slices
 from becket.host.starting.candidate import Candidate
 from becket.host.starting.launch import LaunchSettings
+from becket.host.time_slices import Slices
 from becket.methods.registry import Registry
 from becket.peer.context import Context
 from becket.peer.peer import Peer

@@ -13,7 +13,7 @@ from becket._text import join_problems
 from becket.contract.names import strip_whitespace
 from becket.contract.tools import Tool
 from becket.errors import BadSchema, BadValue
-from becket.host.slices import Slices
+from becket.host.time_slices import Slices
 from becket.json_schema.validator import SchemaMode, Validator, compile_schema
 
 __all__ = ["CompiledInput", "ToolInputSchemas", "compile_inputs"]

@@ -34,11 +34,11 @@ from becket.host.serving.revocation import RevocableCalls
 from becket.host.serving.services import ExtensionServices
 from becket.host.serving.streams import ExtensionNotifications, ExtensionStreams
 from becket.host.serving.tool_inputs import compile_inputs
-from becket.host.slices import Slices
 from becket.host.starting.environment import build_default_environment, build_variable_policy, prefer_own_python
 from becket.host.starting.handshake import last_stderr_line, probe_info, run_dialect_handshake, run_native_handshake
 from becket.host.starting.secrets import Secrets
 from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
+from becket.host.time_slices import Slices
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.json_schema.validator import SchemaMode, is_ready, preload
 from becket.jsonrpc.budget import SharedBudget
@@ -47,7 +47,7 @@ from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import loop_for_start
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer, PeerConnector
-from becket.peer.permission_prompt import AskCallback
+from becket.peer.permission_check import AskCallback
 from becket.peer.protocols import ByteStream, Loop, Transport
 from becket.peer.transport.child_process import normalize_command
 from becket.permissions.gate import Gate

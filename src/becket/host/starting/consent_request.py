@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 from becket._text import quote_path
 from becket.host.starting.environment import ExtensionVariables, is_secret_name
 from becket.host.starting.interpreters import find_code_from_cwd
-from becket.peer.permission_prompt import AskCallback
+from becket.peer.permission_check import AskCallback
 from becket.permissions.policies import Decision, is_async
 
 __all__ = [

@@ -32,7 +32,7 @@ from becket.errors import (
     StartFailed,
 )
 from becket.host.serving.client import ContractClient
-from becket.host.slices import Slices
+from becket.host.time_slices import Slices
 from becket.peer.peer import Peer
 from becket.permissions.gate import Gate
 

@@ -27,7 +27,6 @@ from becket.host.extension_connection import ExtensionConnection
 from becket.host.logs import LogEventPublisher
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.serving.audited_gate import AuditSink
-from becket.host.slices import Slices
 from becket.host.starting.candidate import Candidate
 from becket.host.starting.configuration import ResolvedConfig, resolve_config
 from becket.host.starting.connect import DEFAULT_HOST_INFO, connect_extension
@@ -45,6 +44,7 @@ from becket.host.starting.start_check import configured_variables, declared_envi
 from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
 from becket.host.starting.working_copies import WorkingCopy
 from becket.host.supervision_policy import SupervisionPolicy
+from becket.host.time_slices import Slices
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.json_schema.validator import SchemaMode
 from becket.jsonrpc.budget import SharedBudget

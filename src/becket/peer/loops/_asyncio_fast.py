@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct
 
 from becket.limits import DEFAULT_LIMITS
-from becket.peer.transport.rate import Account, Charge, Ledger, charge_nothing
+from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_nothing
 
 __all__ = ["FastFuture", "InlineWakeups", "ShieldAwareCanceller"]
 

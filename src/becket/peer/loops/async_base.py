@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from becket.limits import DEFAULT_LIMITS
 from becket.peer.nested_calls import CURRENT_REQUEST
-from becket.peer.transport.rate import Charge, charge_nothing
+from becket.peer.transport.fair_share import Charge, charge_nothing
 
 if TYPE_CHECKING:
     import anyio

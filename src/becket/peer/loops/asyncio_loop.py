@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from becket.limits import DEFAULT_LIMITS
 from becket.peer.loops._asyncio_fast import FastFuture, InlineWakeups, ShieldAwareCanceller
 from becket.peer.loops.async_base import AsyncLoop
-from becket.peer.transport.rate import Account, Charge, Ledger, charge_nothing
+from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_nothing
 
 if TYPE_CHECKING:
     from becket.peer.protocols import LoopFuture, TaskHandle

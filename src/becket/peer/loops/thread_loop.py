@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from becket.methods.dispatch import log_internal_error
-from becket.peer.transport.rate import Account, Charge, Ledger, charge_nothing
+from becket.methods.error_mapping import log_internal_error
+from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_nothing
 
 if TYPE_CHECKING:
     from threading import Thread

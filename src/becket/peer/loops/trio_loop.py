@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from becket.methods.dispatch import log_internal_error
+from becket.methods.error_mapping import log_internal_error
 from becket.peer.loops.async_base import AsyncLoop
 from becket.peer.loops.trio_poller import TrioPoller, find_poller
-from becket.peer.transport.rate import Account, Charge, Ledger
+from becket.peer.transport.fair_share import Account, Charge, Ledger
 
 if TYPE_CHECKING:
     from becket.peer.protocols import LoopFuture, TaskHandle, Timer

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import TYPE_CHECKING
 
-from becket.methods.dispatch import log_internal_error
+from becket.methods.error_mapping import log_internal_error
 
 if TYPE_CHECKING:
     import trio

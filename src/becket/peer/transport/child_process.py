@@ -22,7 +22,7 @@ from becket._text import quote
 from becket.errors import PeerCrashed, StartFailed
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.transport.exit_watch import ExitWatch, check_exit_watch, watch_exit
-from becket.peer.transport.sessions import kill_session
+from becket.peer.transport.guardian_process import kill_session
 from becket.peer.transport.stderr_log import StderrLog
 
 if TYPE_CHECKING:

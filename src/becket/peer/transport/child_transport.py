@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from becket._loggers import peer_logger
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
-from becket.methods.dispatch import log_internal_error
+from becket.methods.error_mapping import log_internal_error
 from becket.peer.transport.child_process import ChildPipes, ChildProcess
 from becket.peer.transport.fd import MAX_DRAIN_READS, READ_SIZE, FdTransport, wake
 

@@ -12,8 +12,8 @@ import sys
 from _thread import allocate_lock
 
 from becket.errors import NotSupported
-from becket.peer.transport import sessions
-from becket.peer.transport.sessions import GUARD, RELEASE
+from becket.peer.transport import guardian_process
+from becket.peer.transport.guardian_process import GUARD, RELEASE
 
 __all__ = ["GUARDIAN", "Guardian", "check_guarding", "find_guarding_problem"]
 
@@ -26,7 +26,7 @@ def find_guarding_problem() -> str | None:
         return "this system has no pidfds or no procfs"
     if not sys.executable or getattr(sys, "frozen", False):
         return "this program is not a Python interpreter that could be started again"
-    if not os.path.isfile(sessions.__file__):
+    if not os.path.isfile(guardian_process.__file__):
         return "becket is not installed as files"
     return None
 
@@ -120,7 +120,7 @@ class Guardian:
             os.set_blocking(self._pipe, False)
             self._send_all()
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", sessions.__file__, str(os.getpid())],
+                [sys.executable, "-I", "-S", guardian_process.__file__, str(os.getpid())],
                 stdin=read_end,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

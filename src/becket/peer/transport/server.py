@@ -14,7 +14,7 @@ from becket._loggers import peer_logger
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.framing.framing import FramingFactory
 from becket.limits import Limits
-from becket.methods.dispatch import log_internal_error
+from becket.methods.error_mapping import log_internal_error
 from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import current_loop
 from becket.peer.peer import Peer

@@ -12,7 +12,7 @@ from time import thread_time
 
 from becket._text import escape
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.dispatch import log_internal_error
+from becket.methods.error_mapping import log_internal_error
 
 __all__ = ["StderrLog"]
 

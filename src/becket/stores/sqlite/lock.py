@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from becket.errors import NotSupported, StoreInUse, StoreUnavailable
-from becket.stores.sqlite.causes import explain
+from becket.stores.sqlite.disk_errors import explain
 
 __all__ = ["StoreLock"]
 

@@ -21,7 +21,7 @@ from becket.contract.config import ConfigChanged, ConfigValue
 from becket.contract.memory import Record, Records
 from becket.errors import LocalProtocolError, QueryTimeout
 from becket.stores.query_filter import RecordFilter, fill_page, rank_texts
-from becket.stores.sqlite.causes import primary_code
+from becket.stores.sqlite.disk_errors import primary_code
 from becket.stores.sqlite.rows import (
     CHANGE,
     RECORD,

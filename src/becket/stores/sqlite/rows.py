@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from becket.contract.memory import Record
 from becket.stores.sqlite.checksum import checksum
-from becket.stores.sqlite.mark import Reached
+from becket.stores.sqlite.commit_mark import Reached
 from becket.stores.sqlite.schema import MAX_ID
 from becket.stores.store import Damage
 

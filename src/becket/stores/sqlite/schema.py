@@ -15,7 +15,7 @@ from time import monotonic
 from zlib import crc32
 
 from becket.errors import StoreUnavailable
-from becket.stores.sqlite.causes import explain, primary_code
+from becket.stores.sqlite.disk_errors import explain, primary_code
 
 __all__ = [
     "BUSY_TIMEOUT",

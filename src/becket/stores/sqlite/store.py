@@ -24,9 +24,9 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.notifications import ChangeNotifier
 from becket.stores.query_filter import check_namespace, parse_query, parse_search
 from becket.stores.quotas import parse_append
-from becket.stores.sqlite.causes import explain
+from becket.stores.sqlite.commit_mark import Reached, read_mark
+from becket.stores.sqlite.disk_errors import explain
 from becket.stores.sqlite.lock import StoreLock
-from becket.stores.sqlite.mark import Reached, read_mark
 from becket.stores.sqlite.reader import ReaderPool
 from becket.stores.sqlite.reserve import DiskReserve
 from becket.stores.sqlite.rows import SHARE, DamagedRow, Share, hint_at_damage, measure, parse_share

@@ -17,7 +17,7 @@ from becket.contract.memory import Appended
 from becket.limits import Limits
 from becket.stores.quotas import NewRecord, check_config_quota, check_memory_quota, config_value_size
 from becket.stores.sqlite.checksum import checksum
-from becket.stores.sqlite.mark import Reached
+from becket.stores.sqlite.commit_mark import Reached
 from becket.stores.sqlite.rows import (
     RECORD,
     SHARE,

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from becket.errors import JSON_ERRORS
-from becket.stores.sqlite.mark import Reached, read_mark
+from becket.stores.sqlite.commit_mark import Reached, read_mark
 from becket.stores.sqlite.rows import (
     CHANGE,
     RECORD,

@@ -23,8 +23,8 @@ from becket.errors import BecketError, Busy, LocalProtocolError, Meaning, RpcErr
 from becket.limits import Limits
 from becket.stores.notifications import complete_append
 from becket.stores.quotas import NewRecord
-from becket.stores.sqlite.causes import DISK_FULL, FREE_SPACE, explain, primary_code
-from becket.stores.sqlite.mark import Mark, Reached
+from becket.stores.sqlite.commit_mark import Mark, Reached
+from becket.stores.sqlite.disk_errors import DISK_FULL, FREE_SPACE, explain, primary_code
 from becket.stores.sqlite.reserve import DiskReserve, free_bytes
 from becket.stores.sqlite.rows import DamagedRow, hint_at_damage
 from becket.stores.sqlite.schema import BUSY_TIMEOUT, check_integrity, open_database

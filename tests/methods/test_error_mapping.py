@@ -31,7 +31,7 @@ from becket.errors import (
     RpcError,
 )
 from becket.limits import Limits
-from becket.methods.dispatch import find_handler, is_caused_by_disconnect, to_rpc_error
+from becket.methods.error_mapping import find_handler, is_caused_by_disconnect, to_rpc_error
 from becket.methods.registry import Registry
 from becket.testing import MemoryTransport
 

@@ -12,7 +12,7 @@ from tests.peer.scripted import notification, request, scripted, settled
 
 from becket import Context, Limits, Meaning, RemoteError
 from becket.methods.descriptors import Method, Notification
-from becket.peer.permission_prompt import PermissionChecker
+from becket.peer.permission_check import PermissionChecker
 from becket.permissions.gate import Gate
 from becket.permissions.grants import Grants
 from becket.permissions.policies import Decision, Policy

@@ -11,8 +11,8 @@ import pytest
 from tests.host.stand_ins import initialized
 
 from becket import Peer
-from becket.host.slices import Slices
 from becket.host.starting.connect import connect_extension_over
+from becket.host.time_slices import Slices
 from becket.testing import memory_transports
 
 pytestmark = pytest.mark.loops
