@@ -33,7 +33,6 @@ from becket.host.starting.discovery import DiscoverySettings, discover_extension
 from becket.host.starting.environment import list_inheriting_dialects
 from becket.host.starting.manifest import Environment, LimitOverrides, RestartOverrides
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
-from becket.host.supervision_policy import SupervisionPolicy
 from becket.json_schema.files import load_schema
 from becket.json_schema.validator import SchemaMode
 from becket.permissions.grants import Grants
@@ -400,28 +399,6 @@ def test_arguments_of_a_host_override_its_configuration(tmp_path: Path) -> None:
     assert (host.name, host.roots) == ("desk", (str(tmp_path / "extensions"),))
     assert host.data_dir is not None
     assert (other.name, other.data_dir) == ("other", None)
-
-
-def test_a_keyword_that_a_host_does_not_have_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"`Host` has no keyword `discover`.*discovery"):
-        Host(discover=None)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "settings"),
-    [
-        ({"watch": "reload"}, HostSettings(watch="reload")),
-        ({"only": None, "limits": None}, HostSettings()),
-        ({"mcp": 1}, HostSettings(dialects={"mcp": 1})),
-        ({"care": SupervisionPolicy(drain_timeout=1)}, HostSettings(supervision=SupervisionPolicy(drain_timeout=1))),
-    ],
-    ids=str,
-)
-def test_a_keyword_of_0_1_is_a_setting_for_one_more_release(keywords: dict[str, Any], settings: HostSettings) -> None:
-    with pytest.warns(DeprecationWarning, match=r"HostSettings\("):
-        host = Host(data=None, **keywords)
-
-    assert host.settings == settings
 
 
 def test_the_keywords_of_a_configuration_of_0_1_are_its_settings(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def check_inheriting(dialects: Collection[str]) -> None:
     Raises:
         ValueError: hosts of one of these systems pass no variables on, or there is no such dialect.
     """
-    possible = list_inheriting_dialects()
+    possible = list_inheriting_dialects() if dialects else []  # it imports all adapters
     for name in dialects:
         if name not in possible:
             raise ValueError(f"`inherit_environment` must name dialects of {', '.join(possible)}, got {name}")
