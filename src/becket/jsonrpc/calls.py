@@ -31,8 +31,7 @@ __all__ = [
 
 CancelResponse = Literal["answered", "never answered", "answers itself"]
 """The response to a request that its caller has cancelled: an error, or its result if that was first (LSP); none
-(MCP); a result of its own, from the handler that sees the cancellation (ACP). (No enum: creating one adds a fifth of
-a millisecond to the start of an extension.)"""
+(MCP); a result of its own, from the handler that sees the cancellation (ACP)."""
 
 
 class CancellationFormat(Struct, frozen=True):

@@ -33,7 +33,7 @@ RESERVED_PREFIX = "rpc."  # by JSON-RPC 2.0, for the protocol itself
 
 
 Direction = Literal["to-extension", "to-host"]
-"""Which peer receives a method or notification. No enum: that takes 0.2 ms of an extension's start."""
+"""Which peer receives a method or notification."""
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
