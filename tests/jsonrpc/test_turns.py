@@ -98,16 +98,6 @@ def test_messages_that_are_quick_again_are_handled_together_again() -> None:
     assert left == [COUNT - CHECK_EVERY, COUNT - CHECK_EVERY - 1, COUNT - 2 * CHECK_EVERY - 1]
 
 
-@pytest.mark.parametrize("count", [0, 1, CHECK_EVERY, COUNT])
-def test_frames_may_come_from_an_iterator_of_unknown_length(count: int) -> None:
-    inbox = build_inbox()
-    patience = iter([False] * COUNT)  # a codec that asks for frames for ever is stopped
-    inbox.should_yield = lambda: next(patience, True)
-    frames = make_frames(NOTIFICATION)[:count]
-    assert JsonCodec().decode_frames((frame for frame in frames), inbox)
-    assert len(inbox.messages) == count
-
-
 @pytest.mark.parametrize("count", [0, 1, CHECK_EVERY])
 def test_a_turn_that_ends_with_the_last_frame_leaves_nothing(count: int) -> None:
     inbox = build_inbox()

@@ -43,10 +43,13 @@ class CancellationFormat(Struct, frozen=True):
     excluded_methods: frozenset[str] = frozenset()
 
 
-class IdCounter(Struct):
+class IdCounter:
     """The numbers of calls, in sequence. Links that share a counter never use the same number twice."""
 
-    last: int = 0
+    __slots__ = ("last",)
+
+    def __init__(self, last: int = 0) -> None:
+        self.last = last
 
 
 class NullFuture:

@@ -166,20 +166,16 @@ class JsonCodec:
         return message
 
     def decode_frames(self, frames: Iterator[Any], inbox: MessageReceiver, *, is_checked: bool = False) -> bool:
-        """Delivers the messages of these frames to `inbox`, in order; returns False if the turn is over and some are
-        left. With `is_checked` they are the members of a batch, whose frame was checked against the limits.
+        """Delivers the messages of these frames, the iterator of a list, to `inbox`, in order; returns False if the
+        turn is over and some are left. With `is_checked` they are the members of a batch, whose frame was checked
+        against the limits.
 
         One loop for a whole chunk: for the most frequent messages, calling a function costs half as much as all the
-        rest."""
-        guard, short = self._guard, self._max_fast_head
-        deep = inf if is_checked else guard.safe_bytes
-        calls: dict[Any, Any] = inbox.calls
-        settle, on_request = inbox.on_response, inbox.on_request
+        rest. Most chunks are one frame: what only some messages need is looked up when they do."""
+        deep = inf if is_checked else self._guard.safe_bytes
         direct_handlers = inbox.direct_handlers
-        clock, until = inbox.clock, inbox.until
-        began = inbox.began
+        clock, until, began = inbox.clock, inbox.until, inbox.began
         while True:
-            frame = None
             for frame in islice(frames, self._block):
                 route = direct_handlers.last
                 if route is not None and frame.__class__ is bytes:
@@ -204,45 +200,46 @@ class JsonCodec:
                 if not method:
                     result = envelope.result
                     inner = len(result)
-                    if inner > deep and (excess := guard.find_problem(frame)):
+                    if inner > deep and (excess := self._guard.find_problem(frame)):
                         inbox.on_message(self._get_parser().reject(frame, excess))
                         continue
-                    call = calls.pop(envelope.id, None)
+                    call = inbox.calls.pop(envelope.id, None)
                     if call is not None:
                         size = inner + len(call.id) + SUCCESS_OVERHEAD
                         if inner and (len(frame) == size or len(frame) == size + SPACED_EXTRA):
                             call.result = result
-                            if settle is None:
+                            if (settle := inbox.on_response) is None:
                                 call.future.set_result(None)
                             else:
                                 settle(call)
                             continue
-                        calls[call.number] = call
+                        inbox.calls[call.number] = call
                     self._parse(frame, inbox)
                     continue
                 params = envelope.params
                 inner = len(params)
                 id = envelope.id
-                if inner > deep and (excess := guard.find_problem(frame)):
+                if inner > deep and (excess := self._guard.find_problem(frame)):
                     inbox.on_message(self._get_parser().reject(frame, excess))
                 elif not inner or inner == NULL_BYTES:  # the latter may be null, which means none
                     self._parse(frame, inbox)
                 elif id == NO_ID:
                     spare = len(frame) - inner - len(method) - NOTIFICATION_OVERHEAD
-                    if spare not in (0, SPACED_EXTRA) or len(method) > short:
+                    if spare not in (0, SPACED_EXTRA) or len(method) > self._max_fast_head:
                         self._parse(frame, inbox)
                     else:
                         inbox.on_notification(method, params)
                 else:
                     text = b"%d" % id if isinstance(id, int) and id >= 0 else b""
                     head = len(method) + len(text) + REQUEST_OVERHEAD
-                    if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
-                        self._parse(frame, inbox)
+                    is_exact = len(frame) == inner + head or (text and is_spaced(frame, inner + head))
+                    if is_exact and head <= self._max_fast_head:
+                        inbox.on_request(text, method, params)
                     else:
-                        on_request(text, method, params)
+                        self._parse(frame, inbox)
                 if clock() > until:  # a function was called, and may have taken any time
                     break
-            if frame is None or not length_hint(frames, 1):
+            if not length_hint(frames):
                 return True
             now = clock()
             self._block = CHECK_EVERY if now - began < SLOW * self._block else 1

@@ -446,15 +446,11 @@ class Connection:
         self._buffer.events.clear()
         return events
 
-    def receive_frames(self, frames: Iterable[Frame | SkippedFrame]) -> bool:
+    def receive_frames(self, frames: list[Frame | SkippedFrame]) -> bool:
         """Passes the events of these frames to the receiver, in order; returns False if the turn is over and some
         are left."""
         waiting = self._frames = iter(frames)
         return self.codec.decode_frames(waiting, self)  # pyright: ignore[reportArgumentType] - as in `resume_receiving`
-
-    def receive_frames_now(self, frames: Iterable[Frame | SkippedFrame]) -> None:
-        """The same for a frame that is handled at once, whatever is left of others."""
-        self.codec.decode_frames(iter(frames), self)  # pyright: ignore[reportArgumentType] - as in `resume_receiving`
 
     def resume_receiving(self) -> bool:
         """Continues with the frames that are left: after a pause, or while the handler of the last one waits within
@@ -566,16 +562,13 @@ class Connection:
         requests = self.requests
         if key is None:
             key = id
-        is_named = key not in requests and key != NULL_ID  # null and a repeated id name no request
-        if (not is_named or method == self._ping or len(requests) >= self._free_requests) and self._respond_at_once(
-            id, key, method, batch
-        ):
-            return
         request = InboundRequest(id, key, method, params, batch)
-        if is_named:
-            requests[key] = request
+        if key in requests or key == NULL_ID or method == self._ping or len(requests) >= self._free_requests:
+            if self._respond_at_once(id, key, method, batch):
+                return
+            self._file_without_id(request)  # null and a repeated id name no request
         else:
-            self._file_without_id(request)
+            requests[key] = request
         if batch is not None:
             batch.missing += 1
         self.receiver.on_request(request)

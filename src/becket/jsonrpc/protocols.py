@@ -49,7 +49,7 @@ class Codec(Protocol):
 class MessageReceiver(Protocol):
     """The destination of decoded messages, with what a codec's fast path needs of a connection."""
 
-    calls: dict[int, Any]
+    calls: dict[Any, Any]
     """Pending calls by number: removed, given their `reply`, and settled."""
     direct_handlers: DirectHandlers
     """The events that are delivered directly."""
