@@ -7,22 +7,22 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from benchmarks.clients import measure_clients
 from benchmarks.discovery import measure_discovery
 from benchmarks.faults import measure_faults
 from benchmarks.growth import measure_growth
 from benchmarks.imports import measure_imports
 from benchmarks.install import install
 from benchmarks.languages import measure_languages
-from benchmarks.neighbours import measure_neighbours
+from benchmarks.paths import RESULTS, ROOT, take_snapshot
 from benchmarks.picture import draw
-from benchmarks.places import RESULTS, ROOT, take_snapshot
 from benchmarks.report import Report, load_report, render, save_report
 from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Plan, measure, say
 from benchmarks.store import measure_store
 from benchmarks.workloads import WORKLOADS
 
-SECTIONS = ("speed", "growth", "discovery", "faults", "store", "neighbours", "languages", "imports")
+SECTIONS = ("speed", "growth", "discovery", "faults", "store", "clients", "languages", "imports")
 PICTURE = "benchmark.svg"
 LATEST = RESULTS / "latest.json"
 
@@ -59,8 +59,8 @@ def main() -> int:
             report.faults = measure_faults()
         if "store" in sections:
             report.store = measure_store(plan, options.records)
-        if "neighbours" in sections:
-            report.neighbours = measure_neighbours(plan)
+        if "clients" in sections:
+            report.clients = measure_clients(plan)
         if "languages" in sections:
             report.languages = measure_languages(plan)
         if "imports" in sections:

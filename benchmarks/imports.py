@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import time
 
-from benchmarks.places import ROOT, environment, interpreter
+from benchmarks.paths import ROOT, environment, interpreter
 from benchmarks.run import Plan, say
 
 __all__ = ["Imports", "measure_imports", "render_imports"]

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from benchmarks.interpreters import choose_interpreter, inspect_interpreter
-from benchmarks.places import ENVIRONMENT, NODE_MODULES, ROOT
+from benchmarks.paths import ENVIRONMENT, NODE_MODULES, ROOT
 from benchmarks.run import say
 
 __all__ = ["install"]

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.places import ENTRANTS, RESULTS
+from benchmarks.paths import ENTRANTS, RESULTS
 from benchmarks.roster import Entrant, Kind
 from benchmarks.run import HostFailed, Plan, Results, Run, run_host, say
 from benchmarks.workloads import WORKLOADS

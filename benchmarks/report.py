@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from benchmarks.clients import ClientFigures, render_clients
 from benchmarks.discovery import Discovery, render_discovery
 from benchmarks.faults import Faults, render_faults
 from benchmarks.goals import Goal, Verdict, figure_of, judge
@@ -18,8 +19,7 @@ from benchmarks.growth import Growth, render_growth
 from benchmarks.imports import Imports, render_imports
 from benchmarks.interpreters import inspect_interpreter
 from benchmarks.languages import Languages, render_languages
-from benchmarks.neighbours import Neighbours, render_neighbours
-from benchmarks.places import NODE_MODULES, interpreter
+from benchmarks.paths import NODE_MODULES, interpreter
 from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Calm, Figure, Plan, Results, Run
 from benchmarks.store import StoreFigures, render_store
@@ -41,7 +41,7 @@ class Report:
     discovery: Discovery | str | None = None
     faults: Faults | None = None
     store: StoreFigures | None = None
-    neighbours: Neighbours | None = None
+    clients: ClientFigures | None = None
     languages: Languages | None = None
     imports: Imports | None = None
     machine: dict[str, str] = field(default_factory=lambda: machine_facts())
@@ -67,7 +67,7 @@ def load_report(path: Path) -> Report:
         discovery=stored.get("discovery"),
         faults=stored.get("faults"),  # there were none in earlier reports
         store=stored.get("store"),
-        neighbours=stored.get("neighbours"),
+        clients=stored.get("clients"),
         languages=stored.get("languages"),
         imports=stored["imports"],
         machine=stored["machine"],
@@ -122,8 +122,8 @@ def render(report: Report, *, picture: str | None = None) -> str:
         parts.append(render_faults(report.faults))
     if report.store is not None:
         parts.append(render_store(report.store))
-    if report.neighbours is not None:
-        parts.append(render_neighbours(report.neighbours))
+    if report.clients is not None:
+        parts.append(render_clients(report.clients))
     if report.languages is not None:
         parts.append(render_languages(report.languages))
     if report.imports is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from benchmarks.places import ENTRANTS, interpreter
+from benchmarks.paths import ENTRANTS, interpreter
 
 __all__ = ["ENTRANTS_BY_NAME", "Entrant", "Kind"]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from benchmarks.places import ROOT, environment, placed, spare_cores
+from benchmarks.paths import ROOT, environment, pin_to_core, spare_cores
 from benchmarks.roster import ENTRANTS_BY_NAME, Entrant
 from benchmarks.workloads import WORKLOADS, Workload
 
@@ -222,8 +222,8 @@ def run_host(
         HostFailed: it ended without figures, or did not end.
     """
     host_core, child_core = (spare_cores() if is_pinned else None) or (None, None)
-    child = placed(entrant.child_command(), child_core, nice)
-    command = placed(entrant.host_command(json.dumps({**settings, "child": child})), host_core, nice)
+    child = pin_to_core(entrant.child_command(), child_core, nice)
+    command = pin_to_core(entrant.host_command(json.dumps({**settings, "child": child})), host_core, nice)
     with subprocess.Popen(
         command,
         cwd=ROOT,

@@ -90,7 +90,6 @@ OTHER_VARIABLES = {
     "ANSWERS": "what a person types at a prompt",
     "MAX_ANSWER_LENGTH": "what a person types at a prompt",
     "YES_ANSWERS": "what a person types at a prompt",
-    "MOST_HOOKS": "a constant of the contract that has not been renamed yet",
 }
 CONSTANTS = {"MOST": "MAX", "LONGEST": "MAX", "LEAST": "MIN"}
 """Words of constants; in lower case they are adjectives."""

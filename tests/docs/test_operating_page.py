@@ -20,8 +20,8 @@ def test_every_command_is_described(name: str) -> None:
 
 
 def test_every_file_is_described() -> None:
-    places = DataDir("/x")
-    kept = {path.name for path in (places.store, places.audit, places.grants, places.trust)}
+    data = DataDir("/x")
+    kept = {path.name for path in (data.store, data.audit, data.grants, data.trust)}
     files = {row[0].strip("`") for row in read_table(PAGE, "Files on disk")}
 
     assert kept < files

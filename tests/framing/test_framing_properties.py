@@ -53,8 +53,8 @@ anything = st.lists(fragments | st.binary(max_size=8), max_size=40).map(b"".join
 
 @st.composite
 def cuts(draw: st.DrawFn, data: bytes) -> list[bytes]:
-    places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=12)))
-    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
+    cuts = sorted(draw(st.lists(st.integers(0, len(data)), max_size=12)))
+    return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
 def read(framing: Framing, chunks: list[bytes]) -> list[bytes | str]:

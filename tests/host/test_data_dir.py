@@ -20,13 +20,13 @@ def test_an_invalid_data_home_is_ignored(given: str, monkeypatch: pytest.MonkeyP
 
 
 def test_everything_lies_in_a_folder_that_only_the_user_can_open(tmp_path: Path) -> None:
-    places = DataDir(tmp_path / "deep" / "host")
-    places.create()
-    places.create()
-    assert places.folder.stat().st_mode & 0o077 == 0
-    files = [places.store, places.audit, places.grants, places.trust, places.snapshots]
-    assert {file.parent for file in files} == {places.folder}
-    assert places.extension_dir("notes") == places.folder / "data" / "notes"
+    data = DataDir(tmp_path / "deep" / "host")
+    data.create()
+    data.create()
+    assert data.folder.stat().st_mode & 0o077 == 0
+    files = [data.store, data.audit, data.grants, data.trust, data.snapshots]
+    assert {file.parent for file in files} == {data.folder}
+    assert data.extension_dir("notes") == data.folder / "data" / "notes"
 
 
 @pytest.mark.parametrize("id", ["..", ".", "a/b", "", "a b"])

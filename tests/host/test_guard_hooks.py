@@ -89,9 +89,9 @@ async def test_a_guard_sees_the_input_as_modified_by_another_extension(tmp_path:
             assert (verdict.result, verdict.by) == (Block("no"), "guard")
             used = await host.use_tool(ToolUse("1", "shell_run_it", {"command": "ls"}))
             assert used["is_error"]
-            places = {status.id: status.hooks for status in host.status()}
-            assert places[order[0]] == (HookStatus("before_tool_call", 1),)
-            assert places[order[1]] == (HookStatus("before_tool_call", 2),)
+            hooks = {status.id: status.hooks for status in host.status()}
+            assert hooks[order[0]] == (HookStatus("before_tool_call", 1),)
+            assert hooks[order[1]] == (HookStatus("before_tool_call", 2),)
             assert host.hooks.order()[:2] == order
 
 

@@ -29,7 +29,7 @@ __all__ = [
     "parse_initialized",
 ]
 
-MOST_HOOKS: Final = 64  # each may search the input of every tool call
+MAX_HOOKS: Final = 64  # each may search the input of every tool call
 
 
 def decode_initialized(raw: Raw) -> Initialized:
@@ -248,8 +248,8 @@ class CapabilityChecker:
         from becket.contract.hooks import HOOKS, HookSubscription, find_hook_problem
         from becket.conversion.problems import find_problems  # slow to import, and rarely needed
 
-        if len(hooks) > MOST_HOOKS:
-            self.add("/hooks", f"announced {len(hooks)} hooks, the limit is {MOST_HOOKS}")
+        if len(hooks) > MAX_HOOKS:
+            self.add("/hooks", f"announced {len(hooks)} hooks, the limit is {MAX_HOOKS}")
             return
         for index, announced in enumerate(hooks):
             at = f"/hooks/{index}"

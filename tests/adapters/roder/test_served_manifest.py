@@ -47,7 +47,7 @@ def state(*own: str, with_all: bool = True) -> LinkState:
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Returns a folder with two more in it: one of a program, and one that is the current one."""
     for name in ("program", "current"):
         (tmp_path / name).mkdir()
@@ -61,9 +61,9 @@ def test_a_variable_names_the_file_before_all_else() -> None:
     assert find_manifest_path({MANIFEST_VARIABLE: "/somewhere/m.toml"}, "/p/demo.py", "/c") == "/somewhere/m.toml"
 
 
-def test_the_file_beside_the_program_comes_before_that_of_the_current_folder(places: Path) -> None:
-    in_current, beside = places / "current" / "roder-extension.toml", places / "program" / "roder-extension.toml"
-    program, current = str(places / "program" / "demo.py"), str(places / "current")
+def test_the_file_beside_the_program_comes_before_that_of_the_current_folder(folders: Path) -> None:
+    in_current, beside = folders / "current" / "roder-extension.toml", folders / "program" / "roder-extension.toml"
+    program, current = str(folders / "program" / "demo.py"), str(folders / "current")
 
     assert find_manifest_path({}, program, current) is None
     in_current.write_text(TEXT, encoding="utf-8")
@@ -72,18 +72,18 @@ def test_the_file_beside_the_program_comes_before_that_of_the_current_folder(pla
     assert find_manifest_path({}, program, current) == str(beside)
 
 
-def test_the_file_of_the_program_that_runs_is_found_and_read(places: Path) -> None:
-    (places / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
+def test_the_file_of_the_program_that_runs_is_found_and_read(folders: Path) -> None:
+    (folders / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
 
     side = load_served_manifest(state())
 
     assert side.has_file
     assert side.loaded.checksum == manifest_checksum(TEXT.encode())
-    assert side.loaded.folder == str(places / "program")
+    assert side.loaded.folder == str(folders / "program")
     assert side.loaded.manifest.provides == (EventSink("s"),)
 
 
-def test_a_program_without_a_file_is_reported_and_served(places: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_program_without_a_file_is_reported_and_served(folders: Path, caplog: pytest.LogCaptureFixture) -> None:
     side = load_served_manifest(state())
 
     assert not side.has_file
@@ -91,17 +91,17 @@ def test_a_program_without_a_file_is_reported_and_served(places: Path, caplog: p
 
 
 def test_the_file_of_a_program_without_a_name_is_searched_by_its_arguments(
-    places: Path, monkeypatch: pytest.MonkeyPatch
+    folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(sys.modules["__main__"], "__file__")
-    monkeypatch.setattr(sys, "argv", [str(places / "program" / "demo.py")])
-    (places / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", [str(folders / "program" / "demo.py")])
+    (folders / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
 
     assert load_served_manifest(state()).has_file
 
 
-def test_a_file_that_cannot_be_used_is_reported_in_the_response(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MANIFEST_VARIABLE, str(places / "nowhere.toml"))
+def test_a_file_that_cannot_be_used_is_reported_in_the_response(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MANIFEST_VARIABLE, str(folders / "nowhere.toml"))
 
     with pytest.raises(RpcError) as caught:
         load_served_manifest(state())

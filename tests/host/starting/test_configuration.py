@@ -12,9 +12,9 @@ from becket.host.starting.manifest import ConfigEntry, ConfigType
 TEXT = ConfigEntry(type=ConfigType.STRING)
 
 
-def resolve_one(entry: ConfigEntry, variable: str = "", **places: dict[str, object]) -> ResolvedConfig:
+def resolve_one(entry: ConfigEntry, variable: str = "", **sources: dict[str, object]) -> ResolvedConfig:
     variables = {"BECKET_CONFIG__NOTES__MODE": variable} if variable else {}
-    return resolve_config("notes", {"mode": entry}, variables=variables, **places)  # type: ignore[arg-type]
+    return resolve_config("notes", {"mode": entry}, variables=variables, **sources)  # type: ignore[arg-type]
 
 
 # -- order

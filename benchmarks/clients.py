@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.places import ENTRANTS, ROOT, interpreter
+from benchmarks.paths import ENTRANTS, ROOT, interpreter
 from benchmarks.roster import Entrant, Kind
 from benchmarks.run import HostFailed, Plan, run_host, say
 
-__all__ = ["Neighbours", "measure_neighbours", "render_neighbours"]
+__all__ = ["ClientFigures", "measure_clients", "render_clients"]
 
 CALLS, QUICK_CALLS = 2_000, 300
 BECKET = "becket"
 NODE_SERVERS = ROOT / ".node_cache" / "node_modules"
 
-Neighbours = dict[str, dict[str, dict[str, float]] | str]
+ClientFigures = dict[str, dict[str, dict[str, float]] | str]
 """The figures by request and client; or why there are none."""
 
 
@@ -82,7 +82,7 @@ ERRANDS = (
 )
 
 
-def measure_neighbours(plan: Plan) -> Neighbours:
+def measure_clients(plan: Plan) -> ClientFigures:
     """Returns the medians over the plan's rounds; the clients of one server take turns."""
     settings = {"calls": QUICK_CALLS if plan.quick else CALLS, "warmup": 100}
     return {errand.title: measure_errand(errand, settings, plan) for errand in ERRANDS}
@@ -105,7 +105,7 @@ def measure_errand(errand: Errand, settings: dict[str, Any], plan: Plan) -> dict
     }
 
 
-def render_neighbours(neighbours: Neighbours) -> str:
+def render_clients(results: ClientFigures) -> str:
     """Returns the section as Markdown."""
     lines = [
         "## Clients of other programs",
@@ -116,7 +116,7 @@ def render_neighbours(neighbours: Neighbours) -> str:
         "| what | client | us a call | us CPU of the client | 64 at once, calls/s | start, ms |",
         "|---|---|---:|---:|---:|---:|",
     ]
-    for title, clients in neighbours.items():
+    for title, clients in results.items():
         if isinstance(clients, str):
             lines.append(f"| {title} | not measured: {clients} | | | | |")
             continue

@@ -15,7 +15,7 @@ __all__ = [
     "ROOT",
     "environment",
     "interpreter",
-    "placed",
+    "pin_to_core",
     "spare_cores",
     "take_snapshot",
 ]
@@ -56,7 +56,7 @@ def spare_cores() -> tuple[int, int] | None:
     return (cores[-2], cores[-1]) if len(cores) > 1 else None
 
 
-def placed(command: list[str], core: int | None, nice: int = 0) -> list[str]:
+def pin_to_core(command: list[str], core: int | None, nice: int = 0) -> list[str]:
     """Returns the command on that core and at that priority.
 
     Done by the command itself and not by its parent, so that it holds for every library's way of starting a
