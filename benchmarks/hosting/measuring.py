@@ -40,6 +40,7 @@ class Window:
         self.child_before = child["cpu"] if child else 0.0
         self.waited = -sum(map(waited_seconds, self.pids))
         self.busy = -busy_seconds()
+        self.ended_children = -ended_children_seconds()
         self.host_cpu = -time.process_time()
         self.seconds = -time.perf_counter()
 
@@ -48,20 +49,22 @@ class Window:
         self.seconds += time.perf_counter()
         self.host_cpu += time.process_time()
         self.busy += busy_seconds()
+        self.ended_children += ended_children_seconds()
         self.waited += sum(map(waited_seconds, self.pids))
 
     def figures(self, operations: int, child_cpu: float) -> dict[str, float]:
         """Returns the processor time per operation, and the figures that show whether the run was quiet.
 
         `foreign` is the share of a core that others took, `waited` the share of the time in which host or child
-        could have run and had no core.
+        could have run and had no core. Children that have ended also used their exit, which they cannot report.
         """
         child_used = child_cpu - self.child_before
+        own = self.host_cpu + max(child_used, self.ended_children)
         return {
             "host_cpu_us": self.host_cpu / operations * 1e6,
             "child_cpu_us": child_used / operations * 1e6,
             "cpu_us": (self.host_cpu + child_used) / operations * 1e6,
-            "foreign": max(0.0, self.busy - self.host_cpu - child_used) / self.seconds,
+            "foreign": max(0.0, self.busy - own) / self.seconds,
             "waited": self.waited / self.seconds,
             "seconds": self.seconds,
         }
@@ -75,6 +78,12 @@ def busy_seconds() -> float:
     except (OSError, ValueError):
         return 0.0
     return sum(map(int, (user, nice, system, irq, softirq, steal))) / TICK
+
+
+def ended_children_seconds() -> float:
+    """Returns the processor time of the children that have ended and were waited for."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def waited_seconds(pid: int | str) -> float:
