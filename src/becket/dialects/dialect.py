@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set as AbstractSet
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -231,8 +231,13 @@ def match_first_request(framing: type, kind: type[T], is_known: Callable[[T], bo
 META_PREFIX = b'{"_meta":{"becket":'
 META_KEY = b'"_meta"'
 EMPTY_OBJECT = Raw(b"{}")
-decode_call_meta = msgspec.json.Decoder(CallMeta).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+@cache
+def get_meta_decoder() -> Callable[[bytes | Raw], CallMeta]:
+    """Returns the decoder of `CallMeta`, built at first use: no handshake needs it."""
+    return msgspec.json.Decoder(CallMeta).decode
 
 
 def begin_params(meta: bytes) -> bytes:
@@ -290,7 +295,7 @@ class MetaReader:
             # The form that becket writes: `_meta` first, and nothing else in it.
             end = text.find(b"}}", len(META_PREFIX)) + 1
             try:
-                meta = decode_call_meta(text[len(META_PREFIX) : end])
+                meta = get_meta_decoder()(text[len(META_PREFIX) : end])
             except JSON_ERRORS:
                 return split_any_meta(params, features)
             if text[end + 1 : end + 2] == b",":
@@ -317,7 +322,7 @@ def split_any_meta(params: Raw, features: AbstractSet[str]) -> tuple[CallMeta | 
     try:
         members = decode_members(params)
         own = decode_members(members.pop("_meta"))
-        meta = decode_call_meta(own.pop("becket"))
+        meta = get_meta_decoder()(own.pop("becket"))
     except (*JSON_ERRORS, KeyError):
         return None, params
     if own:
