@@ -142,6 +142,7 @@ class Context(BaseContext):
 
     def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
         """Calls the caller back as part of this request. Same as `ctx.peer.call`."""
-        return self.peer.call(method, params, **options)
+        peer: Peer = self._inbound.peer
+        return peer.call(method, params, **options)
 
     answer = RenamedMember("respond")

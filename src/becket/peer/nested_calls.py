@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CURRENT_REQUEST",
     "CurrentRequest",
+    "bind_to_request",
     "current_request",
     "inherit_chain",
-    "inherit_deadline",
     "latest_deadline",
 ]
 
@@ -42,11 +42,18 @@ def current_request() -> CurrentRequest | None:
     return None if current is None or current.request.state is CLOSED else current
 
 
-def inherit_deadline(call: OutboundCall, current: CurrentRequest, link: Link) -> None:
-    """Shortens the time of a call to that of the request that it is made within."""
-    if current.request.deadline < call.deadline:
-        call.deadline = current.request.deadline
+def bind_to_request(call: OutboundCall, current: CurrentRequest, link: Link) -> CurrentRequest | None:
+    """Binds a call to the request that it is made within: it has its gates, and ends with it. Returns that request, or
+    None if it has ended: a task may outlive the request whose handler started it."""
+    request = current.request
+    if request.state is CLOSED:
+        return None
+    if current.link.gate is not None:
+        inherit_chain(call, current, link)
+    if request.deadline < call.deadline:
+        call.deadline = request.deadline
         call.timeout = max(0.0, call.deadline - link.time())
+    return current
 
 
 def latest_deadline() -> float:

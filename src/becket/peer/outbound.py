@@ -14,7 +14,7 @@ from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
 from becket.dialects.dialect import begin_params, can_take_meta
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
-from becket.jsonrpc.calls import CLOSED, NULL_FUTURE, OPEN, OutboundCall
+from becket.jsonrpc.calls import NULL_FUTURE, OPEN, OutboundCall
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
@@ -22,9 +22,9 @@ from becket.peer.event_routing import CallSubscription, EventHandler
 from becket.peer.nested_calls import (
     CURRENT_REQUEST,
     CurrentRequest,
+    bind_to_request,
     current_request,
     inherit_chain,
-    inherit_deadline,
     latest_deadline,
 )
 from becket.peer.transport.fd import wake
@@ -145,10 +145,12 @@ class Outbound:
         # Functions in slots are called through a name: as methods they cost three times as much.
         create_waiter, time = self._create_future, self._time
         waiter = create_waiter()
-        call = OutboundCall(method, waiter, time() + timeout, timeout, group=group)
+        call = OutboundCall(method, waiter, time() + timeout, timeout)
+        if group:
+            call.group = group
         current = CURRENT_REQUEST.get()
         if current is not None:
-            current = self._bind_to_request(call, current)
+            current = bind_to_request(call, current, link)
         if link.features:
             encoded = self._add_meta(call, current, encoded)
         slots = self._call_slots
@@ -183,14 +185,6 @@ class Outbound:
             self._usual_timeout, self._usual_features = call.timeout, features
             self._usual_prefix = begin_params(meta)
         return link.dialect.insert_meta(params, meta, features)
-
-    def _bind_to_request(self, call: OutboundCall, current: CurrentRequest) -> CurrentRequest | None:
-        """Binds a call to the request that it is made within, and returns that, or None if it has ended."""
-        if current.request.state is CLOSED:
-            return None  # a task may outlive the request whose handler started it
-        inherit_chain(call, current, self.link)
-        inherit_deadline(call, current, self.link)
-        return current
 
     async def open_call(
         self,
@@ -404,7 +398,7 @@ class Outbound:
         if requests:
             current = CURRENT_REQUEST.get()
             if current is not None:
-                current = self._bind_to_request(shared, current)
+                current = bind_to_request(shared, current, link)
             if link.features:
                 meta = self._encode_meta(shared.timeout, current, None)
         deadline, timeout, chain = shared.deadline, shared.timeout, shared.chain
