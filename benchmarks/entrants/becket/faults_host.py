@@ -23,7 +23,7 @@ from becket.dialects import PLAIN
 from becket.framing import ContentLength, FramingFactory, JsonLines, LengthPrefixed
 from becket.host import Host, HostSettings, SupervisionPolicy
 from becket.host.events import ExtensionRestarted
-from becket.host.hook_plan import Hooks, HookWish
+from becket.host.hook_plan import HookDeclaration, Hooks
 from becket.host.hooks import run_hooks
 from becket.jsonrpc.calls import NULL_FUTURE, OutboundCall
 from becket.testing import child
@@ -409,8 +409,8 @@ async def hook_filters() -> Values:
         hooks = Hooks()
         for id in range(100):
             mine = [texts[(id * 8 + number) % len(texts)] for number in range(8)]
-            wishes = [HookWish("before_tool_call", HookMatch(input_contains=text)) for text in mine]
-            hooks.add(f"guard{id}", wishes, lambda permission: True)
+            declared = [HookDeclaration("before_tool_call", HookMatch(input_contains=text)) for text in mine]
+            hooks.add(f"guard{id}", declared, lambda permission: True)
         for _ in range(settings["messages"]):
             event = HookEvent.before_tool_call("bash", {"command": words})
             in_loop, in_all = time.thread_time(), time.process_time()
