@@ -60,9 +60,10 @@ type peer struct {
 	strays       []time.Time
 	requests     map[string]*Request
 	running      int // handlers that have not returned
+	unfinished   int // requests whose handler has not returned, or whose response is not sent
 	inboundBytes int
 	batchBytes   int           // of responses that wait for the rest of their batch
-	returned     chan struct{} // closed when a handler returns; nil if nothing waits for that
+	finished     chan struct{} // closed when a request is finished; nil if nothing waits for that
 	queue        []func()      // notifications, handled one at a time
 	queueBytes   int
 	isDraining   bool
@@ -359,6 +360,7 @@ func (p *peer) receiveRequest(m message, group *batch) {
 	request.cancel = cancel
 	p.requests[key] = request
 	p.running++
+	p.unfinished++
 	p.inboundBytes += request.size
 	p.mu.Unlock()
 	p.start(func() { p.serve(&requestContext{ctx, request}, request, handler, meta) })
@@ -396,18 +398,26 @@ func (p *peer) serve(ctx context.Context, request *Request, handler handlerFunc,
 	result, err := p.run(ctx, request, handler)
 	stop()
 	p.mu.Lock()
-	p.running--
+	p.running-- // before the response: the host may send the next request at once
 	p.inboundBytes -= request.size
-	if p.returned != nil {
-		close(p.returned)
-		p.returned = nil
-	}
 	p.mu.Unlock()
 	if err != nil && ctx.Err() != nil {
 		err = causeOf(ctx)
 	}
 	request.respond(result, err)
 	request.cancel(nil)
+	p.finish()
+}
+
+// finish counts a request as finished: its response was sent.
+func (p *peer) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unfinished--
+	if p.finished != nil {
+		close(p.finished)
+		p.finished = nil
+	}
 }
 
 // run calls the handler; a panic is an error.
@@ -492,23 +502,23 @@ func (p *peer) cancelAll(cause error, but *Request) {
 	}
 }
 
-// waitIdle returns whether all handlers but this many have returned in time.
+// waitIdle returns whether all requests but this many were finished in time.
 func (p *peer) waitIdle(limit time.Duration, others int) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
 		p.mu.Lock()
-		if p.running <= others {
+		if p.unfinished <= others {
 			p.mu.Unlock()
 			return true
 		}
-		if p.returned == nil {
-			p.returned = make(chan struct{})
+		if p.finished == nil {
+			p.finished = make(chan struct{})
 		}
-		returned := p.returned
+		finished := p.finished
 		p.mu.Unlock()
 		select {
-		case <-returned:
+		case <-finished:
 		case <-timer.C:
 			return false
 		}

@@ -366,3 +366,34 @@ func TestPendingCallsFailWhenTheLinkEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// slowResult is a result whose encoding begins when the link ends.
+type slowResult struct{ encode func() }
+
+func (r slowResult) MarshalJSON() ([]byte, error) {
+	r.encode()
+	return []byte("1"), nil
+}
+
+func TestAProgramEndsAfterTheResponsesOfItsHandlers(t *testing.T) {
+	ext := New("test", "1")
+	stopped := make(chan struct{})
+	ext.OnStop(func(context.Context) error { close(stopped); return nil })
+	link := connectRaw(t, ext)
+	ext.AddMethod("slow", func(context.Context, json.RawMessage) (any, error) {
+		return slowResult{func() {
+			link.out.Close()
+			select {
+			case <-stopped:
+				t.Error("OnStop ran before the response was sent")
+			case <-time.After(unfinishedGrace / 5): // if it is ever to run too early, it does so at once
+			}
+		}}, nil
+	})
+	link.initialize("[]")
+	link.send(`{"jsonrpc":"2.0","id":1,"method":"slow"}`)
+	link.expect(`{"jsonrpc":"2.0","id":1,"result":1}`)
+	if err := <-link.ended; err != nil {
+		t.Error(err)
+	}
+}
