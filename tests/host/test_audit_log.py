@@ -693,6 +693,29 @@ def test_a_full_disk_does_not_stop_the_anchor(path: Path) -> None:
         assert verify_audit(path) == []
 
 
+def test_a_rotated_audit_is_whole_before_its_new_file_has_a_record(path: Path) -> None:
+    write(path, START, GRANT, PROVIDER_CALL)
+    path.rename(path.with_name("audit-000000000003.jsonl"))
+    path.touch()
+    assert verify_audit(path) == []
+    assert events_in(path) == [START, GRANT, PROVIDER_CALL]
+
+
+def test_a_torn_first_record_after_a_rotation_is_the_only_problem(path: Path) -> None:
+    write(path, START, GRANT, PROVIDER_CALL)
+    path.rename(path.with_name("audit-000000000003.jsonl"))
+    path.write_bytes(b'{"seq":4,')
+    assert [(found.path, found.is_torn_end) for found in verify_audit(path)] == [(str(path), True)]
+
+
+def test_records_of_a_rotated_audit_whose_new_file_was_emptied_are_missing(path: Path) -> None:
+    write(path, START, GRANT, PROVIDER_CALL)
+    path.rename(rotated := path.with_name("audit-000000000003.jsonl"))
+    rotated.write_bytes(b"".join(rotated.read_bytes().splitlines(keepends=True)[:2]))
+    path.touch()
+    assert [found.missing for found in verify_audit(path)] == [(3, 3)]
+
+
 def test_an_audit_may_be_verified_while_a_host_writes_and_rotates_it(path: Path) -> None:
     write(path, START)
     is_over = Event()

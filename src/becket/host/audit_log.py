@@ -481,9 +481,9 @@ def read_audit(path: str | os.PathLike[str]) -> Iterator[AuditRecord]:
 
 def find_chain(path: Path) -> tuple[list[Path], list[AuditProblem]]:
     """Returns the files of a chain, oldest first, and why it does not reach back to its beginning."""
-    if not path.exists() and (rotated := find_rotated(path)):
-        path = rotated[-1]
     files = [path]
+    if not has_record(path) and (rotated := find_rotated(path)):  # a host has rotated it, and not written to it since
+        files = [rotated[-1], path] if path.exists() else [rotated[-1]]
     while (previous := previous_file_name(files[0])) is not None:
         older = files[0].with_name(os.path.basename(previous))
         if previous != older.name or older in files:
@@ -494,6 +494,15 @@ def find_chain(path: Path) -> tuple[list[Path], list[AuditProblem]]:
             return files, [AuditProblem(str(files[0]), 1, problem, missing=(1, last) if last else None)]
         files.insert(0, older)
     return files, []
+
+
+def has_record(file: Path) -> bool:
+    """Returns whether a file has a whole line."""
+    try:
+        with file.open("rb") as lines:
+            return lines.readline().endswith(b"\n")
+    except FileNotFoundError:
+        return False
 
 
 def previous_file_name(file: Path) -> str | None:
