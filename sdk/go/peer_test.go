@@ -367,10 +367,10 @@ func TestPendingCallsFailWhenTheLinkEnds(t *testing.T) {
 	}
 }
 
-// slowResult is a result whose encoding begins when the link ends.
-type slowResult struct{ encode func() }
+// observedResult is a result that calls a function when it is encoded.
+type observedResult struct{ encode func() }
 
-func (r slowResult) MarshalJSON() ([]byte, error) {
+func (r observedResult) MarshalJSON() ([]byte, error) {
 	r.encode()
 	return []byte("1"), nil
 }
@@ -381,7 +381,7 @@ func TestAProgramEndsAfterTheResponsesOfItsHandlers(t *testing.T) {
 	ext.OnStop(func(context.Context) error { close(stopped); return nil })
 	link := connectRaw(t, ext)
 	ext.AddMethod("slow", func(context.Context, json.RawMessage) (any, error) {
-		return slowResult{func() {
+		return observedResult{func() {
 			link.out.Close()
 			select {
 			case <-stopped:

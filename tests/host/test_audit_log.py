@@ -708,7 +708,7 @@ def test_a_torn_first_record_after_a_rotation_is_the_only_problem(path: Path) ->
     assert [(found.path, found.is_torn_end) for found in verify_audit(path)] == [(str(path), True)]
 
 
-def test_records_of_a_rotated_audit_whose_new_file_was_emptied_are_missing(path: Path) -> None:
+def test_a_record_cut_off_a_rotated_file_is_missing_before_the_new_one_has_a_record(path: Path) -> None:
     write(path, START, GRANT, PROVIDER_CALL)
     path.rename(rotated := path.with_name("audit-000000000003.jsonl"))
     rotated.write_bytes(b"".join(rotated.read_bytes().splitlines(keepends=True)[:2]))

@@ -232,7 +232,7 @@ class JsonCodec:
                 else:
                     text = b"%d" % id if isinstance(id, int) and id >= 0 else b""
                     head = len(method) + len(text) + REQUEST_OVERHEAD
-                    is_exact = len(frame) == inner + head or (text and is_spaced(frame, inner + head))
+                    is_exact = len(frame) == inner + head or (text != b"" and is_spaced(frame, inner + head))
                     if is_exact and head <= self._max_fast_head:
                         inbox.on_request(text, method, params)
                     else:

@@ -50,7 +50,7 @@ class MessageReceiver(Protocol):
     """The destination of decoded messages, with what a codec's fast path needs of a connection."""
 
     calls: dict[Any, Any]
-    """Pending calls by number: removed, given their `reply`, and settled."""
+    """Pending calls by number: removed, given their `result`, and settled."""
     direct_handlers: DirectHandlers
     """The events that are delivered directly."""
     on_response: Callable[[Any], object] | None

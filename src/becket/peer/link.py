@@ -204,7 +204,8 @@ class Link:
             and not (self._ledger.spent and self._account.must_wait(is_small(frames[0]), began))
         ):  # one call after another: nothing to coalesce, nothing to pace
             self._has_written_this_turn = False
-            connection.codec.decode_frames(iter(frames), connection)  # pyright: ignore[reportArgumentType] - its slots
+            # ignored for the reason given in `Connection.resume_receiving`
+            connection.codec.decode_frames(iter(frames), connection)  # pyright: ignore[reportArgumentType]
         else:
             self._receive_frames(frames)
         if self._slot_waiters:

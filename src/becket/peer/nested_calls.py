@@ -63,7 +63,7 @@ def latest_deadline() -> float:
 
 
 def inherit_chain(call: OutboundCall, current: CurrentRequest, link: Link) -> None:
-    """Records the gates of those on whose behalf a call is made, from the nearest to the first."""
-    if current.link.gate is not None:
-        call.chain = (current.link.gate, *current.request.chain)
-        link.is_for_others = True
+    """Records the gates of those on whose behalf a call is made within a request of a link with a gate, from the
+    nearest to the first."""
+    call.chain = (current.link.gate, *current.request.chain)
+    link.is_for_others = True

@@ -203,7 +203,7 @@ class Outbound:
             raise NotSupported("progress", f"the dialect {link.dialect.name} does not define it")
         encoded = None if params is None else encode_json(params)
         current = current_request()
-        if current is not None:
+        if current is not None and current.link.gate is not None:
             inherit_chain(call, current, self.link)
         token = None
         if link.features:
