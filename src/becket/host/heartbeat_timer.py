@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from becket.errors import BecketError
 from becket.host.heartbeat import Heartbeat, HeartbeatDecision, HeartbeatPolicy, Liveness
-from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.peer.peer import Peer
@@ -38,7 +37,7 @@ class Heartbeats:
     async def keep(self, peer: Peer, policy: HeartbeatPolicy, take: Callable[[HeartbeatDecision], None]) -> None:
         """Pings a peer after silence and passes each decision on; returns when it is dead."""
         waiter = self._loop.create_future()
-        remove = self.add(peer, policy, take, partial(wake, waiter))
+        remove = self.add(peer, policy, take, partial(self._loop.wake, waiter))
         try:
             await waiter
         finally:

@@ -49,7 +49,6 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.loops.async_loops import current_loop
 from becket.peer.transport.child_process import log_stderr, normalize_command, open_child
 from becket.peer.transport.child_transport import ChildTransport
-from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.peer.protocols import ConnectionLostFactory, Loop, LoopFuture
@@ -303,7 +302,7 @@ class Sidecar:
         self._is_gone = True
         waiters, self._gone_waiters = self._gone_waiters, []
         for waiter in waiters:
-            wake(waiter)
+            self._loop.wake(waiter)
         self._loop.call_soon(self._loop.close)
 
     def __repr__(self) -> str:

@@ -55,6 +55,9 @@ class IdCounter:
 class NullFuture:
     """Settles nothing, for a call without a waiter."""
 
+    def done(self) -> bool:
+        return False
+
     def set_result(self, _: None, /) -> None:
         """Does nothing."""
 

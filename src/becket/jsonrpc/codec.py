@@ -59,7 +59,7 @@ class Envelope(Struct, gc=False):
 NOTIFICATION_OVERHEAD = len('{"jsonrpc":"2.0","method":"","params":}')
 REQUEST_OVERHEAD = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
 SUCCESS_OVERHEAD = len('{"jsonrpc":"2.0","id":,"result":}')
-NULL_BYTES = len(NULL_ID)
+NO_PARAMS_BYTES = (0, len(NULL_ID))  # absent, or perhaps null, which means none
 SPACED_EXTRA = 5  # after the commas and colons of a notification or a response; no member is so short
 SPACED_REQUEST_EXTRA = 7
 SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has three of them; no member that matters fits into the other four
@@ -208,10 +208,10 @@ class JsonCodec:
                         size = inner + len(call.id) + SUCCESS_OVERHEAD
                         if inner and (len(frame) == size or len(frame) == size + SPACED_EXTRA):
                             call.result = result
-                            if (settle := inbox.on_response) is None:
-                                call.future.set_result(None)
+                            if (wake := inbox.wake) is None:
+                                inbox.on_response(call)
                             else:
-                                settle(call)
+                                wake(call.future)
                             continue
                         inbox.calls[call.number] = call
                     self._parse(frame, inbox)
@@ -221,8 +221,16 @@ class JsonCodec:
                 id = envelope.id
                 if inner > deep and (excess := self._guard.find_problem(frame)):
                     inbox.on_message(self._get_parser().reject(frame, excess))
-                elif not inner or inner == NULL_BYTES:  # the latter may be null, which means none
+                elif inner in NO_PARAMS_BYTES:
                     self._parse(frame, inbox)
+                elif id.__class__ is int and id >= 0:
+                    text = b"%d" % id
+                    head = len(method) + len(text) + REQUEST_OVERHEAD
+                    is_exact = len(frame) == inner + head or is_spaced(frame, inner + head)
+                    if is_exact and head <= self._max_fast_head:
+                        inbox.on_request(text, method, params)
+                    else:
+                        self._parse(frame, inbox)
                 elif id == NO_ID:
                     spare = len(frame) - inner - len(method) - NOTIFICATION_OVERHEAD
                     if spare not in (0, SPACED_EXTRA) or len(method) > self._max_fast_head:
@@ -230,13 +238,7 @@ class JsonCodec:
                     else:
                         inbox.on_notification(method, params)
                 else:
-                    text = b"%d" % id if isinstance(id, int) and id >= 0 else b""
-                    head = len(method) + len(text) + REQUEST_OVERHEAD
-                    is_exact = len(frame) == inner + head or (text != b"" and is_spaced(frame, inner + head))
-                    if is_exact and head <= self._max_fast_head:
-                        inbox.on_request(text, method, params)
-                    else:
-                        self._parse(frame, inbox)
+                    self._parse(frame, inbox)
                 if clock() > until:  # a function was called, and may have taken any time
                     break
             if not length_hint(frames):
@@ -338,7 +340,7 @@ def is_spaced(frame: Frame, size: int) -> bool:
 class MessageCollector:
     """An inbox that collects messages, without pending calls."""
 
-    on_response: Callable[[Any], object] | None = None
+    wake: Callable[[Any], object] | None = None
     clock = staticmethod(timeless)
     should_yield = staticmethod(never_yield)
     began, until = 0.0, inf
@@ -353,6 +355,9 @@ class MessageCollector:
 
     def on_notification(self, method: str, params: Raw | None) -> None:
         self.messages.append(NotificationMessage(method, params))
+
+    def on_response(self, call: Any, /) -> None:
+        """Never called: there are no pending calls."""
 
     def on_message(self, message: SingleMessage | SkippedFrame) -> None:
         self.messages.append(message)

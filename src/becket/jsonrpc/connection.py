@@ -66,7 +66,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import Scanner
-    from becket.jsonrpc.protocols import Codec, EventReceiver
+    from becket.jsonrpc.protocols import Codec, EventReceiver, FutureLike
     from becket.jsonrpc.wire_format import WireFormat
 
 __all__ = ["CancelRequested", "Connection", "ConnectionEvent", "EventBuffer", "build_connection_lost"]
@@ -161,6 +161,7 @@ class Connection:
         "uncounted",
         "until",
         "violation",
+        "wake",
     )
 
     def __init__(
@@ -206,6 +207,7 @@ class Connection:
         self.last_received = 0.0  # when the last bytes arrived
         self._buffer = EventBuffer()
         self.set_receiver(self._buffer)
+        self.wake: Callable[[FutureLike], object] | None = None  # the futures of calls that have their response
         self.requests: dict[bytes | int, InboundRequest] = {}
         self.lost: ConnectionLost | None = None
         self.violation: RemoteProtocolError | None = None
@@ -434,7 +436,7 @@ class Connection:
     def set_receiver(self, receiver: EventReceiver) -> None:
         """Sends all events to this receiver from now on, instead of collecting them for `receive`."""
         self.receiver = receiver
-        self.on_response: Callable[[OutboundCall], object] | None = receiver.on_response
+        self.on_response: Callable[[OutboundCall], object] = receiver.on_response
 
     def receive(self, chunk: bytes, now: float = 0.0) -> list[ConnectionEvent]:
         """Returns the events of these bytes, in order. Check `violation` and `data_to_send` after it."""
@@ -522,7 +524,7 @@ class Connection:
         """Handles a message, on its own or as a member of a batch."""
         match message:
             case Request():
-                self.on_request(message.id, message.method, message.params, batch, normalize_id(message.id))
+                self.on_batch_request(batch, message.id, message.method, message.params)
             case NotificationMessage():
                 self.on_notification(message.method, message.params)
             case Success(id, result):
@@ -550,37 +552,42 @@ class Connection:
             case _:
                 assert_never(message)
 
-    def on_request(
-        self,
-        id: bytes,
-        method: str,
-        params: Raw | None,
-        batch: BatchResponse | None = None,
-        key: bytes | None = None,
-    ) -> None:
-        """Files an inbound request, or rejects it. `key` is its normalized id, if that may differ."""
+    def on_request(self, id: bytes, method: str, params: Raw | None) -> None:
+        """Files an inbound request with a number as its id, or rejects it."""
         requests = self.requests
-        if key is None:
-            key = id
-        request = InboundRequest(id, key, method, params, batch)
-        if key in requests or key == NULL_ID or method == self._ping or len(requests) >= self._free_requests:
-            if self._respond_at_once(id, key, method, batch):
+        if id in requests or method == self._ping or len(requests) >= self._free_requests:
+            self._file_request(InboundRequest(id, id, method, params))
+        else:
+            request = requests[id] = InboundRequest(id, id, method, params)
+            self.receiver.on_request(request)
+
+    def on_batch_request(self, batch: BatchResponse | None, id: bytes, method: str, params: Raw | None) -> None:
+        """Files an inbound request with any id, or a member of a batch, or rejects it."""
+        self._file_request(InboundRequest(id, normalize_id(id), method, params, batch))
+
+    def _file_request(self, request: InboundRequest) -> None:
+        """Files any inbound request, or rejects it."""
+        requests, key, batch = self.requests, request.key, request.batch
+        is_anonymous = key in requests or key == NULL_ID  # null and a repeated id name no request
+        if is_anonymous or request.method == self._ping or len(requests) >= self._free_requests:
+            if self._respond_at_once(request):
                 return
-            self._file_without_id(request)  # null and a repeated id name no request
+            self._file_without_id(request)
         else:
             requests[key] = request
         if batch is not None:
             batch.missing += 1
         self.receiver.on_request(request)
 
-    def _respond_at_once(self, id: bytes, key: bytes, method: str, batch: BatchResponse | None) -> bool:
+    def _respond_at_once(self, request: InboundRequest) -> bool:
         """Responds to a request without a handler: a ping, or one that is rejected. Returns whether it was one."""
+        id, batch = request.id, request.batch
         if self.lost is not None:
             return True
-        if key in self.requests and self._rejects_invalid:
+        if request.key in self.requests and self._rejects_invalid:
             problem = f"duplicate id in flight: {id.decode(errors='replace')}"
             self._reject_invalid(id, Meaning.INVALID_REQUEST, problem, batch)
-        elif method == self._ping:
+        elif request.method == self._ping:
             self._send_response(id, self.codec.encode_success(id, b"null"), batch)
         elif self.is_closing:
             self._reject_invalid(id, Meaning.NOT_READY, "shutting down", batch)
@@ -745,8 +752,9 @@ class InboundBatch:
     def __init__(self, connection: Connection, batch: BatchResponse) -> None:
         self.calls = connection.calls
         self.on_response = connection.on_response
+        self.wake = connection.wake
         self.on_notification = connection.on_notification
-        self.on_request = partial(connection.on_request, batch=batch)
+        self.on_request = partial(connection.on_batch_request, batch)
         self.on_message = partial(connection.on_member, batch=batch)
         self.begin_batch = connection.begin_batch  # never called: each member is an object
         self.end_batch = partial(connection.end_batch, batch)

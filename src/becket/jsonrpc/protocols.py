@@ -53,8 +53,8 @@ class MessageReceiver(Protocol):
     """Pending calls by number: removed, given their `result`, and settled."""
     direct_handlers: DirectHandlers
     """The events that are delivered directly."""
-    on_response: Callable[[Any], object] | None
-    """Called with a call whose reply has arrived; if None, its waiter is settled instead."""
+    wake: Callable[[FutureLike], object] | None
+    """Called with the future of a call whose response has arrived; None calls `on_response` instead."""
     should_yield: Callable[[], bool]
     """Called every few frames: sends the responses so far. If it returns True the turn is over, and the remaining
     frames are deferred."""
@@ -67,6 +67,8 @@ class MessageReceiver(Protocol):
     def on_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
 
     def on_notification(self, method: str, params: Raw | None) -> None: ...
+
+    def on_response(self, call: Any, /) -> object: ...
 
     def on_message(self, message: SingleMessage | SkippedFrame) -> None: ...
 
@@ -121,6 +123,8 @@ class StreamControl(Protocol):
 
 
 class FutureLike(Protocol):
-    """The waiter of a call: set when its response has arrived or never will. Setting it again has no effect."""
+    """The waiter of a call: set when its response has arrived or never will."""
+
+    def done(self) -> bool: ...
 
     def set_result(self, result: None, /) -> None: ...

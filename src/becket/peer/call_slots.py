@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from math import inf
 from typing import TYPE_CHECKING
 
-from becket.peer.transport.fd import wake
-
 if TYPE_CHECKING:
     from becket.jsonrpc.calls import OutboundCall
-    from becket.peer.protocols import LoopFuture
+    from becket.peer.protocols import Loop, LoopFuture
 
 __all__ = ["CallSlots"]
 
@@ -31,13 +29,14 @@ class CallSlots:
     """The slots of one link. A call takes one by entering the table of calls; `grant_free_slots` runs when one
     leaves it."""
 
-    __slots__ = ("_calls", "_create_future", "limit", "waiters")
+    __slots__ = ("_calls", "_create_future", "_wake_future", "limit", "waiters")
 
-    def __init__(self, calls: Sized, limit: int, create_future: Callable[[], LoopFuture]) -> None:
+    def __init__(self, calls: Sized, limit: int, loop: Loop) -> None:
         self.waiters: deque[SlotWaiter] = deque()
         self.limit = limit  # less the slots of woken waiters that have not run yet: no other caller may take those
         self._calls = calls
-        self._create_future = create_future
+        self._create_future = loop.create_future
+        self._wake_future = loop.wake
 
     @property
     def is_full(self) -> bool:
@@ -66,7 +65,7 @@ class CallSlots:
             if not waiter.future.done():  # else it was cancelled, and is about to leave
                 waiter.has_slot = True
                 self.limit -= 1
-                waiter.future.set_result(None)
+                self._wake_future(waiter.future)
 
     def expire(self, now: float) -> float:
         """Wakes the waiters whose deadline has passed, without a slot, and returns the next deadline."""
@@ -80,9 +79,9 @@ class CallSlots:
     def _wake(self, waiters: list[SlotWaiter]) -> None:
         for waiter in waiters:
             self.waiters.remove(waiter)
-            wake(waiter.future)
+            self._wake_future(waiter.future)
 
     def close(self) -> None:
         """Wakes all waiters: the link has ended."""
         while self.waiters:
-            wake(self.waiters.popleft().future)
+            self._wake_future(self.waiters.popleft().future)

@@ -51,7 +51,6 @@ from becket.peer.deferred import Deferred
 from becket.peer.nested_calls import CURRENT_REQUEST, CurrentRequest
 from becket.peer.outbound import READY, wait_drained
 from becket.peer.permission_check import Admission, AskCallback, PermissionChecker
-from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
@@ -167,14 +166,15 @@ class Inbound:
                 if admission is not None:
                     self._start(request, handler, context, admission)
                     return
-            if not handler.is_inline or link.loop.is_at_nesting_limit:
+            if not handler.is_inline or (self._is_reentrant and link.loop.is_at_nesting_limit):
                 self._start(request, handler, context, None)
                 return
             if self._is_reentrant:
                 result = self._run_reentrant(request, handler, context)
             else:
-                result = handler.function(*handler.build_arguments(request.params, context))
-            if type(result) is Deferred:  # it has begun: too late to reject it for a budget
+                build_arguments = handler.build_arguments  # a function: called as a method it would cost more
+                result = handler.function(*build_arguments(request.params, context))
+            if result.__class__ is Deferred:  # it has begun: too late to reject it for a budget
                 self._drop_params(request)
                 self._defer(request, result)
                 return
@@ -465,7 +465,7 @@ class Inbound:
 
     def _wake_credit_waiters(self, request: InboundRequest) -> None:
         for waiter in self._credit_waiters.pop(request.key, ()):
-            wake(waiter)
+            self.link.wake(waiter)
 
     async def _wait_for_credit(self, request: InboundRequest) -> None:
         """Waits for credit from the caller. Several tasks of one handler may wait; each checks again when woken."""
@@ -627,7 +627,7 @@ class Inbound:
             cancel(self._drain_task)
         self._notifications.clear()
         for waiter in [waiter for waiters in self._credit_waiters.values() for waiter in waiters]:
-            wake(waiter)
+            self.link.wake(waiter)
         self._credit_waiters.clear()
 
 

@@ -24,7 +24,7 @@ from becket.limits import Limits
 from becket.peer.call_slots import CallSlots
 from becket.peer.event_routing import EventRouter
 from becket.peer.transport.fair_share import LIGHT, Account, AdaptiveReadSize, MessageRateLimiter
-from becket.peer.transport.fd import READ_SIZE, FdTransport, wake
+from becket.peer.transport.fd import READ_SIZE, FdTransport
 
 if TYPE_CHECKING:
     from becket.peer.protocols import (
@@ -97,6 +97,7 @@ class Link:
         "time",
         "transport",
         "unsent_calls",
+        "wake",
         "wakes_at",
     )
 
@@ -106,6 +107,7 @@ class Link:
         self.loop = loop
         self.time = loop.time
         self.create_future = loop.create_future
+        self.wake = loop.wake
         self.transport = transport
         self.dialect = dialect
         self.connection = connection
@@ -121,7 +123,7 @@ class Link:
         self._transport_closed_waiters: list[LoopFuture] = []
         self._drain_waiters: list[LoopFuture] = []
         loop.workers = self.limits.workers
-        self.call_slots = CallSlots(connection.calls, self.limits.outbound_calls, loop.create_future)
+        self.call_slots = CallSlots(connection.calls, self.limits.outbound_calls, loop)
         self._slot_waiters = self.call_slots.waiters
         self.unsent_calls: list[OutboundCall] = []  # those that wait for a slot, or for room in the send queue
         self.long_lived_streams: set[LongLivedStream] = set()
@@ -183,7 +185,7 @@ class Link:
         self.on_cancel = server.on_cancel
         self.connection.set_receiver(self)
         # waiters are woken at once; freed slots are granted after each chunk
-        self.connection.on_response = None
+        self.connection.wake = self.wake
         self.transport.start(self.loop, self)
 
     # -- in
@@ -193,10 +195,10 @@ class Link:
             return
         connection = self.connection
         framing = connection.framing
-        time = self.time
-        began = connection.began = monotonic()
+        began = connection.began = connection.last_received = monotonic()
+        if self.time is not monotonic:
+            connection.last_received = self.time()
         connection.until = began + self._account.turn
-        now = connection.last_received = began if time is monotonic else time()
         frames = framing.feed(data)
         if (
             len(frames) == 1
@@ -210,14 +212,19 @@ class Link:
             self._receive_frames(frames)
         if self._slot_waiters:
             self.call_slots.grant_free_slots()
-        if self._rate_limiter is not None and (pause := self._rate_limiter.consume(framing.frames, now)):
-            self.pause_reading("rate")
-            self.loop.call_later(pause, self._end_rate_pause)
+        if self._rate_limiter is not None:
+            self._limit_rate(self._rate_limiter)
         if (violation := connection.violation or framing.error) is not None:
             if not self._has_backlog:  # messages before the violation are handled first
                 self._disconnect_on_violation(violation)
         elif framing.pending or self._partial is not None:
-            self._time_partial_frame(now)
+            self._time_partial_frame(connection.last_received)
+
+    def _limit_rate(self, limiter: MessageRateLimiter) -> None:
+        pause = limiter.consume(self.connection.framing.frames, self.connection.last_received)
+        if pause:
+            self.pause_reading("rate")
+            self.loop.call_later(pause, self._end_rate_pause)
 
     def _receive_frames(self, frames: list[Frame | SkippedFrame]) -> None:
         connection = self.connection
@@ -251,7 +258,7 @@ class Link:
 
     def on_response(self, call: OutboundCall, /) -> None:
         """Wakes the waiter of an outbound call: its response has arrived."""
-        call.future.set_result(None)
+        self.wake(call.future)
         if self._slot_waiters:
             self.call_slots.grant_free_slots()
 
@@ -316,7 +323,7 @@ class Link:
     async def next_iteration(self) -> None:
         """Yields the loop; resumes after links that waited before."""
         waiter = self.create_future()
-        self._ledger.wait(self._account, partial(wake, waiter), self.loop.call_soon)
+        self._ledger.wait(self._account, partial(self.wake, waiter), self.loop.call_soon)
         await waiter
 
     def _read_backlog(self) -> bool:
@@ -461,7 +468,7 @@ class Link:
     def write_queue_drained(self) -> None:
         waiters, self._drain_waiters = self._drain_waiters, []
         for waiter in waiters:
-            wake(waiter)
+            self.wake(waiter)
 
     async def wait_for_drain(self) -> None:
         """Waits until something was written or settled. The caller then checks its own condition again."""
@@ -487,7 +494,7 @@ class Link:
             else:
                 self.abandon_call(call)
                 call.error = build_error()
-                wake(call.future)
+                self.wake(call.future)
         for stream in [stream for stream in self.long_lived_streams if stream.group == group]:
             stream.close_with(build_error())
         for call in self.unsent_calls:
@@ -521,7 +528,7 @@ class Link:
                     continue
             self.abandon_call(call)
             call.error = CallTimeout(call.method, call.timeout)
-            wake(call.future)
+            self.wake(call.future)
         for request in connection.find_expired_requests(now):
             request.deadline = inf
             self._handler.on_deadline(request)
@@ -561,7 +568,7 @@ class Link:
         self.connection.direct_handlers.clear()  # bytes that arrive from now on are dropped
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
-            wake(call.future)
+            self.wake(call.future)
         streams, self.long_lived_streams = self.long_lived_streams, set()
         for stream in streams:
             stream.disconnect(lost)
@@ -581,14 +588,14 @@ class Link:
         self.is_transport_closed = True
         waiters, self._transport_closed_waiters = self._transport_closed_waiters, []
         for waiter in waiters:
-            wake(waiter)
+            self.wake(waiter)
         self.loop.call_soon(self.loop.close)
 
     async def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended and returns why."""
         if self.close_reason is None:
             waiter = self.loop.create_future()
-            callback = partial(wake, waiter)
+            callback = partial(self.wake, waiter)
             self.add_close_callback(callback)
             try:
                 await waiter

@@ -27,7 +27,6 @@ from becket.peer.nested_calls import (
     inherit_chain,
     latest_deadline,
 )
-from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.methods.streams import Stream
@@ -143,9 +142,8 @@ class Outbound:
             decode = get_result_decoder(returns)
         encoded = None if params is None else encode_json(params)
         # Functions in slots are called through a name: as methods they cost three times as much.
-        create_waiter, time = self._create_future, self._time
-        waiter = create_waiter()
-        call = OutboundCall(method, waiter, time() + timeout, timeout)
+        create_future, time = self._create_future, self._time
+        call = OutboundCall(method, NULL_FUTURE, time() + timeout, timeout)
         if group:
             call.group = group
         current = CURRENT_REQUEST.get()
@@ -160,7 +158,9 @@ class Outbound:
             link.send(link.connection.open_call(call, encoded))
             if call.deadline < link.wakes_at:
                 link.wake_at(call.deadline)
-            await waiter
+            if call.result is None and call.error is None:  # a transport may deliver the response while it sends
+                call.future = future = create_future()  # while the other peer has the request already
+                await future
         except BaseException:
             link.abandon_call(call)
             raise
@@ -321,7 +321,7 @@ class Outbound:
             failures.append(error)
             release()
             link.abandon_call(call)
-            wake(waiter)
+            link.wake(waiter)
 
         subscriptions = [(name, handler.build_subscription(call, fail)) for name, handler in handlers.items()]
         for name, subscription in subscriptions:

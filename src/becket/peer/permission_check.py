@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from becket._loggers import peer_logger
 from becket.errors import PermissionDenied
 from becket.methods.registry import Handler
-from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.jsonrpc.calls import InboundRequest
@@ -204,7 +203,7 @@ class PermissionPrompt:
         self._on_done(self._decision.permission or self._decision.method, allowed)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            wake(waiter)
+            self._link.wake(waiter)
 
     async def wait(self) -> None:
         """Waits until it is settled."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from becket.peer.transport.fd import wake
 from becket.permissions.policies import NO_VERDICT, PolicyQuestion, objection_in
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class PolicyConsultation:
         except Exception as error:
             self._objection = self._question.fail(error)
         finally:
-            wake(self._waiter)
+            self._loop.wake(self._waiter)
 
     def _work(self) -> None:
         objection = self._question.evaluate()
@@ -81,7 +80,7 @@ class PolicyConsultation:
 
     def _take(self, objection: str | None) -> None:
         self._objection = objection
-        wake(self._waiter)
+        self._loop.wake(self._waiter)
 
     def _give_up(self) -> None:
-        wake(self._waiter)
+        self._loop.wake(self._waiter)

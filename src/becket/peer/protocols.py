@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from becket.errors import BecketError, ConnectionLost
 from becket.jsonrpc.calls import InboundRequest
 from becket.jsonrpc.messages import NotificationMessage
+from becket.jsonrpc.protocols import FutureLike
 from becket.peer.transport.fair_share import Account, Charge, Ledger
 
 __all__ = [
@@ -44,7 +45,7 @@ class TaskHandle(Protocol):
 
 
 class LoopFuture(Protocol):
-    """A future that one task awaits and one callback sets. Setting it again has no effect."""
+    """A future that one task awaits, and that `Loop.wake` sets."""
 
     def done(self) -> bool: ...
 
@@ -113,6 +114,10 @@ class Loop(Protocol):
         ...
 
     def create_future(self) -> LoopFuture: ...
+
+    def wake(self, waiter: FutureLike, /) -> None:
+        """Sets a future, so that what awaits it resumes. Has no effect if it is done."""
+        ...
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> TaskHandle:
         """Starts a coroutine that catches its own errors. Where the loop can, it runs to its first wait at once."""

@@ -36,7 +36,6 @@ from becket.methods.error_mapping import HANDLER_ERRORS, log_internal_error
 from becket.methods.streams import Cancellation, CancelReason, EventReader, ResultCollector
 from becket.peer.event_routing import JSON_NULL, CallSubscription, EventHandler
 from becket.peer.nested_calls import latest_deadline
-from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.peer.event_routing import PutEvent
@@ -394,6 +393,7 @@ class CallStream(Generic[E, R]):
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []
+        wake = self._link.wake
         for waiter in waiters:
             wake(waiter)
 

@@ -1,4 +1,4 @@
-"""Tasks resume at the end of the callback that wakes them, and waiters are full asyncio futures."""
+"""Tasks resume at the end of the callback that wakes them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import asyncio
 import gc
 import json
 import logging
-import os
 import socket
 import time
-import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -20,17 +17,16 @@ import pytest
 from tests.peer.scripted import frame, request, response
 
 from becket import Limits, Peer
-from becket.peer.loops._asyncio_fast import FastFuture, InlineWakeups
+from becket.peer.loops._asyncio_fast import InlineWakeups
 from becket.peer.loops.asyncio_loop import HAS_EAGER_TASKS, AsyncioLoop
 from becket.peer.protocols import LoopFuture
 from becket.peer.transport.fair_share import Account, Ledger
 from becket.peer.transport.fd import FdTransport
 
 
-def awaited() -> tuple[FastFuture, InlineWakeups]:
+def awaited() -> tuple[asyncio.Future[None], InlineWakeups]:
     loop = asyncio.get_running_loop()
-    wakeups = InlineWakeups(loop, Ledger())
-    return FastFuture(loop, wakeups), wakeups
+    return loop.create_future(), InlineWakeups(loop, Ledger())
 
 
 async def wait_for(waiter: LoopFuture, log: list[str], name: str = "went on") -> None:
@@ -63,7 +59,7 @@ async def test_a_task_continues_when_the_callback_that_wakes_it_is_done() -> Non
     (task,) = await begun(wait_for(waiter, log))
 
     def callback() -> None:
-        waiter.set_result(None)
+        wakeups.wake(waiter)
         wakeups.call_after_wakeups(lambda: log.append("after it"))
         log.append("callback")
 
@@ -80,33 +76,25 @@ async def test_a_task_that_is_woken_from_another_task_waits_for_its_turn() -> No
     waiter, wakeups = awaited()
     log: list[str] = []
     await begun(wait_for(waiter, log))
-    waiter.set_result(None)
+    wakeups.wake(waiter)
     wakeups.call_after_wakeups(lambda: log.append("after it"))
     assert log == []
     await asyncio.sleep(0)
     assert log == ["went on", "after it"]
 
 
-async def test_a_waiter_that_is_already_done_does_not_suspend_the_task() -> None:
-    waiter, _ = awaited()
-    waiter.set_result(None)
-    log: list[str] = []
-    await wait_for(waiter, log)
-    assert (log, waiter.done(), waiter.cancelled(), waiter.exception()) == (["went on"], True, False, None)
-
-
 async def test_a_task_that_wakes_another_as_it_continues_does_not_run_it_within_itself() -> None:
     first, wakeups = awaited()
-    second = FastFuture(asyncio.get_running_loop(), wakeups)
+    second = asyncio.get_running_loop().create_future()
     log: list[str] = []
 
     async def wake() -> None:
         await first
-        second.set_result(None)
+        wakeups.wake(second)
         log.append("woke the other")
 
     await begun(wake(), wait_for(second, log, "the other"))
-    await in_callback(lambda: wakeups.run_callback(lambda: first.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: wakeups.wake(first)))
     await asyncio.sleep(0)
     assert log == ["woke the other", "the other"]
 
@@ -116,13 +104,13 @@ async def test_tasks_that_use_up_a_turn_leave_the_others_to_later_iterations_in_
     ledger = Ledger()
     wakeups = InlineWakeups(loop, ledger)
     wakeups.account = Account(ledger, Limits(turn_seconds=0.0))
-    waiters = [FastFuture(loop, wakeups) for _ in range(3)]
+    waiters = [loop.create_future() for _ in range(3)]
     log: list[str] = []
     await begun(*(wait_for(waiter, log, name) for waiter, name in zip(waiters, "abc", strict=True)))
 
     def wake() -> None:
         for waiter in waiters:
-            waiter.set_result(None)
+            wakeups.wake(waiter)
 
     seen: list[int] = []
 
@@ -147,7 +135,7 @@ async def test_a_turn_is_charged_for_its_callback_and_the_tasks_that_it_woke() -
     wakeups = InlineWakeups(loop, ledger)
     charged: list[float] = []
     wakeups.charge = lambda used, elapsed: charged.append(used)
-    waiter = FastFuture(loop, wakeups)
+    waiter = loop.create_future()
 
     async def work() -> None:
         await waiter
@@ -156,7 +144,7 @@ async def test_a_turn_is_charged_for_its_callback_and_the_tasks_that_it_woke() -
             pass
 
     await begun(work())
-    await in_callback(lambda: wakeups.run_callback(lambda: waiter.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: wakeups.wake(waiter)))
     assert len(charged) == 1
     assert charged[0] >= 0.002
 
@@ -164,7 +152,7 @@ async def test_a_turn_is_charged_for_its_callback_and_the_tasks_that_it_woke() -
 async def test_a_task_that_raises_keyboard_interrupt_affects_no_other_task() -> None:
     loop = asyncio.get_running_loop()
     wakeups = InlineWakeups(loop, Ledger())
-    waiters = [FastFuture(loop, wakeups) for _ in range(3)]
+    waiters = [loop.create_future() for _ in range(3)]
     log: list[str] = []
 
     async def leave() -> None:
@@ -175,7 +163,7 @@ async def test_a_task_that_raises_keyboard_interrupt_affects_no_other_task() -> 
 
     def wake() -> None:
         for waiter in waiters:
-            waiter.set_result(None)
+            wakeups.wake(waiter)
         wakeups.call_after_wakeups(lambda: log.append("after them"))
 
     def run() -> None:
@@ -195,7 +183,7 @@ async def test_a_task_woken_by_a_callback_that_then_raised_runs_in_the_next_iter
     await begun(wait_for(waiter, log))
 
     def callback() -> None:
-        waiter.set_result(None)
+        wakeups.wake(waiter)
         wakeups.call_after_wakeups(lambda: log.append("after it"))
         raise SystemExit
 
@@ -215,7 +203,7 @@ async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(type(loop), "_nest_patched", True, raising=False)  # as nest_asyncio does
     wakeups = InlineWakeups(loop, Ledger())
-    waiters = [FastFuture(loop, wakeups) for _ in range(2)]
+    waiters = [loop.create_future() for _ in range(2)]
     log: list[str] = []
 
     async def nest() -> None:
@@ -235,7 +223,7 @@ async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_
 
     def wake() -> None:
         for waiter in waiters:
-            waiter.set_result(None)
+            wakeups.wake(waiter)
 
     await in_callback(lambda: wakeups.run_callback(wake))
     await asyncio.sleep(0)
@@ -270,38 +258,23 @@ async def test_a_handler_starts_in_the_callback_that_brings_its_request() -> Non
 # -- what asyncio and anyio do with futures
 
 
-async def test_a_cancelled_task_ends_with_the_message_of_the_canceller() -> None:
-    waiter, _ = awaited()
-    (task,) = await begun(wait_for(waiter, []))
-    task.cancel("too slow")
-    with pytest.raises(asyncio.CancelledError, match="too slow"):
-        await task
-    assert (waiter.cancelled(), waiter.cancel()) == (True, False)
-    with pytest.raises(asyncio.CancelledError):
-        waiter.result()
-
-
-async def test_a_waiter_that_is_not_awaited_can_be_cancelled() -> None:
-    waiter, _ = awaited()
-    assert waiter.cancel()
-    (task,) = await begun(asyncio.wait_for(asyncio.shield(waiter), 1))
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 async def test_a_task_that_is_cancelled_after_it_was_woken_is_cancelled_at_its_next_wait() -> None:
-    waiter, _ = awaited()
+    waiter, wakeups = awaited()
     log: list[str] = []
     (task,) = await begun(wait_for(waiter, log))
-    waiter.set_result(None)
-    task.cancel()
+
+    def wake_and_cancel() -> None:
+        wakeups.wake(waiter)
+        task.cancel()
+
+    await in_callback(lambda: wakeups.run_callback(wake_and_cancel))
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert log == []  # as with asyncio's own futures: its next step raises
+    assert log == []  # as in any callback of asyncio: its next step raises
 
 
 async def test_anyio_does_not_cancel_a_task_that_was_woken_before_its_scope_was_cancelled() -> None:
-    waiter, _ = awaited()
+    waiter, wakeups = awaited()
     log: list[str] = []
     scope = anyio.CancelScope()
 
@@ -311,61 +284,46 @@ async def test_anyio_does_not_cancel_a_task_that_was_woken_before_its_scope_was_
             await asyncio.sleep(1)
 
     (task,) = await begun(scoped())
-    waiter.set_result(None)
-    scope.cancel()
+
+    def wake_and_cancel() -> None:
+        wakeups.wake(waiter)
+        scope.cancel()
+
+    await in_callback(lambda: wakeups.run_callback(wake_and_cancel))
     await task
     assert (log, task.cancelling(), scope.cancelled_caught) == (["went on"], 0, True)
 
 
-class Held:
-    """Something that a task holds while it waits."""
+async def test_all_that_wait_for_one_future_resume_in_their_order() -> None:
+    waiter, wakeups = awaited()
+    log: list[str] = []
+    await begun(*(wait_for(waiter, log, name) for name in "abc"))
+
+    def run() -> None:
+        wakeups.run_callback(lambda: wakeups.wake(waiter))
+        log.append("the loop goes on")
+
+    await in_callback(run)
+    assert log == ["a", "b", "c", "the loop goes on"]
 
 
-async def test_a_cancelled_wait_leaves_no_reference_cycles() -> None:
-    waiter, _ = awaited()
+async def test_a_future_that_is_done_or_cancelled_stays_so() -> None:
+    loop = asyncio.get_running_loop()
+    wakeups = InlineWakeups(loop, Ledger())
+    log: list[str] = []
+    done, cancelled = loop.create_future(), loop.create_future()
+    tasks = await begun(wait_for(done, log), wait_for(cancelled, log))
 
-    async def hold(held: Held) -> None:
-        await waiter
+    def wake() -> None:
+        cancelled.cancel()
+        for future in (done, done, cancelled):
+            wakeups.wake(future)
 
-    gc.collect()
-    gc.disable()
-    try:
-        (task,) = await begun(hold(held := Held()))
-        left = weakref.ref(held)
-        task.cancel("too slow")
-        with suppress(asyncio.CancelledError):
-            await task
-        del task, held
-        await asyncio.sleep(0)  # the loop has held the task until now
-        assert waiter.cancelled()
-        assert left() is None
-    finally:
-        gc.enable()
-
-
-async def test_the_repr_of_a_waiting_task_is_short() -> None:
-    waiter, _ = awaited()
-    task = asyncio.tasks._PyTask(wait_for(waiter, []))  # type: ignore[attr-defined]
-    await asyncio.sleep(0)
-    assert "wait_for=<FastFuture pending>" in repr(task)
-    task.cancel()
-    assert "<FastFuture cancelled>" in repr(task)
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    done, _ = awaited()
-    done.set_result(None)
-    assert repr(done) == "<FastFuture done>"
-
-
-async def test_timeouts_of_asyncio_and_of_anyio_end_a_wait() -> None:
-    waiter, _ = awaited()
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.001):
-            await waiter
-    other, _ = awaited()
-    with anyio.move_on_after(0.001) as scope:
-        await other
-    assert scope.cancelled_caught
+    await in_callback(lambda: wakeups.run_callback(wake))
+    wakeups.wake(done)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert log == ["went on"]
+    assert isinstance(outcomes[1], asyncio.CancelledError)
 
 
 async def test_a_shielded_waiter_is_not_cancelled_with_its_task() -> None:
@@ -378,44 +336,8 @@ async def test_a_shielded_waiter_is_not_cancelled_with_its_task() -> None:
     first.cancel()
     await asyncio.sleep(0)
     assert not waiter.done()
-    await in_callback(lambda: wakeups.run_callback(lambda: waiter.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: wakeups.wake(waiter)))
     await second
-
-
-async def test_many_waiters_can_be_gathered_and_cancelled_together() -> None:
-    first, wakeups = awaited()
-    second = FastFuture(asyncio.get_running_loop(), wakeups)
-    both = asyncio.gather(first, second)
-    both.cancel("too slow")
-    with pytest.raises(asyncio.CancelledError):
-        await both
-    assert first.cancelled()
-    assert second.cancelled()
-
-
-async def test_a_removed_callback_is_not_called() -> None:
-    waiter, _ = awaited()
-    log: list[str] = []
-
-    def first(_: object) -> None:
-        log.append("first")
-
-    def second(_: object) -> None:
-        log.append("second")
-
-    waiter.add_done_callback(first)
-    waiter.add_done_callback(second)
-    assert (waiter.remove_done_callback(first), waiter.remove_done_callback(first)) == (1, 0)
-    waiter.set_result(None)
-    waiter.add_done_callback(first)
-    await asyncio.sleep(0)
-    assert log == ["second", "first"]
-
-
-async def test_a_waiter_is_an_asyncio_future_of_its_loop() -> None:
-    waiter, _ = awaited()
-    assert asyncio.isfuture(waiter)
-    assert waiter.get_loop() is asyncio.get_running_loop()
 
 
 async def test_a_task_sees_the_context_variables_that_it_set() -> None:
@@ -429,7 +351,7 @@ async def test_a_task_sees_the_context_variables_that_it_set() -> None:
         seen.append(variable.get())
 
     await begun(work())
-    await in_callback(lambda: wakeups.run_callback(lambda: waiter.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: wakeups.wake(waiter)))
     assert (seen, variable.get()) == (["the task's own"], "nothing")
 
 
@@ -438,21 +360,16 @@ async def test_a_task_sees_the_context_variables_that_it_set() -> None:
 
 async def test_a_caller_resumes_in_the_turn_that_brings_its_response(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BECKET_PLAIN_LOOP", raising=False)
-    theirs, our_write = os.pipe()
-    our_read, their_write = os.pipe()
-    for fd in (our_read, our_write):
-        os.set_blocking(fd, False)
-    late: list[FastFuture] = []
-    async with Peer.over(FdTransport(our_read, our_write)) as peer:
-        (task,) = await begun(peer.call("echo"))
-        monkeypatch.setattr(FastFuture, "schedule_callbacks", late.append)
-        body = b'{"jsonrpc":"2.0","id":1,"result":"it is me"}'
-        os.write(their_write, b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        assert await task == "it is me"  # type: ignore[func-returns-value]
-        assert late == []
-        monkeypatch.undo()
-        os.close(theirs)
-        os.close(their_write)
+    ours, theirs = socket.socketpair()
+    transport = FdTransport.from_socket(ours)
+    with theirs:
+        async with Peer.over(transport) as peer:
+            (task,) = await begun(peer.call("echo"))
+            transport.pause()
+            theirs.send(frame(response({"id": 1}, "it is me")))
+            await in_callback(lambda: peer._link.loop.run_turn(transport._read))
+            assert task.done()
+            assert task.result() == "it is me"
 
 
 def messages(data: bytes) -> list[Any]:
@@ -541,7 +458,7 @@ def test_messages_after_a_handler_that_exits_the_program_are_not_lost(
     internal_errors.clear()  # asyncio reports the exception of a task that is never awaited
 
 
-async def test_an_environment_variable_selects_plain_futures_of_asyncio(
+async def test_an_environment_variable_makes_tasks_resume_in_the_next_iteration(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BECKET_PLAIN_LOOP", "1")
@@ -551,15 +468,14 @@ async def test_an_environment_variable_selects_plain_futures_of_asyncio(
     (task,) = await begun(wait_for(waiter, log))
 
     def callback() -> None:
-        waiter.set_result(None)
-        waiter.set_result(None)  # has no effect
+        ours.wake(waiter)
+        ours.wake(waiter)  # has no effect
         ours.call_after_wakeups(lambda: log.append("after it"))
         log.append("callback")
 
     await in_callback(lambda: ours.run_turn(callback))
     await task
     await asyncio.sleep(0)
-    assert type(waiter).__mro__[1] is asyncio.Future
     assert log == ["callback", "went on", "after it"]
 
 

@@ -1,7 +1,7 @@
-"""A link on asyncio or uvloop: the loop's own methods, with faster futures unless the environment turns them off.
+"""A link on asyncio or uvloop: the loop's own methods, with faster wake-ups unless the environment turns them off.
 
-With `BECKET_PLAIN_LOOP=1` in the environment calls wait for futures of asyncio, which cost an iteration of the loop
-each."""
+With `BECKET_PLAIN_LOOP=1` in the environment a task that was woken resumes in the next iteration of the loop, which
+costs one iteration for each call."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from becket.limits import DEFAULT_LIMITS
-from becket.peer.loops._asyncio_fast import FastFuture, InlineWakeups, ShieldAwareCanceller
+from becket.peer.loops._asyncio_fast import InlineWakeups, ShieldAwareCanceller
 from becket.peer.loops.async_base import AsyncLoop
 from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_nothing
 
 if TYPE_CHECKING:
+    from becket.jsonrpc.protocols import FutureLike
     from becket.peer.protocols import LoopFuture, TaskHandle
 
 __all__ = ["AsyncioLoop"]
@@ -50,14 +51,10 @@ class AsyncioLoop(AsyncLoop):
         self.remove_writer = loop.remove_writer
         # with a test's clock, a pause might never end
         self.ledger = ledger_of(loop) if has_usual_clock or is_uvloop(loop) else Ledger()
-        self._wakeups: PlainWakeups | InlineWakeups
-        self.create_future: Callable[[], LoopFuture]
-        if os.environ.get(PLAIN_SWITCH) == "1":
-            self._wakeups = PlainWakeups(loop, self.ledger)
-            self.create_future = partial(PlainFuture, loop=loop)
-        else:
-            self._wakeups = wakeups = InlineWakeups(loop, self.ledger)
-            self.create_future = partial(FastFuture, loop, wakeups)
+        self.create_future: Callable[[], LoopFuture] = partial(asyncio.Future, loop=loop)
+        wakeups = PlainWakeups if os.environ.get(PLAIN_SWITCH) == "1" else InlineWakeups
+        self._wakeups: PlainWakeups | InlineWakeups = wakeups(loop, self.ledger)
+        self.wake = self._wakeups.wake
         self.call_after_wakeups = self._wakeups.call_after_wakeups
         self.spawn_owned = find_task_factory(loop)
 
@@ -114,14 +111,6 @@ class AsyncioLoop(AsyncLoop):
             self.cancel(task)
 
 
-class PlainFuture(asyncio.Future[None]):
-    """A future of asyncio. Setting it again has no effect: its task may have been cancelled before."""
-
-    def set_result(self, result: None, /) -> None:
-        if not self.done():
-            super().set_result(result)
-
-
 class PlainWakeups:
     """Runs callbacks of a link; the tasks that they wake resume in the next iteration of the loop."""
 
@@ -130,6 +119,10 @@ class PlainWakeups:
         self.account = Account(ledger, DEFAULT_LIMITS)
         self.charge: Charge = charge_nothing
         self.call_after_wakeups = loop.call_soon
+
+    def wake(self, waiter: FutureLike, /) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
 
     def run_callback(self, callback: Callable[[], object]) -> None:
         began, used = monotonic(), thread_time()

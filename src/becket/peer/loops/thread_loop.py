@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_not
 if TYPE_CHECKING:
     from threading import Thread
 
+    from becket.jsonrpc.protocols import FutureLike
     from becket.peer.loops.worker_threads import WorkerThreads
     from becket.peer.protocols import LoopFuture, TaskHandle
 
@@ -135,6 +137,7 @@ class ThreadLoop:
         self.charge: Charge = charge_nothing
         self.ledger = Ledger()  # of this link alone: no other shares its turns
         self.create_future: Callable[[], LoopFuture] = ThreadFuture
+        self.wake: Callable[[FutureLike], None] = methodcaller("set_result", None)
         self.before_wait: Callable[[], None] = no_op
         self.flush: Callable[[], None] = no_op
         lock: Any = RLock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
+from operator import methodcaller
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from becket.peer.loops.trio_poller import TrioPoller, find_poller
 from becket.peer.transport.fair_share import Account, Charge, Ledger
 
 if TYPE_CHECKING:
+    from becket.jsonrpc.protocols import FutureLike
     from becket.peer.protocols import LoopFuture, TaskHandle, Timer
 
 __all__ = ["TrioLoop"]
@@ -34,6 +36,7 @@ class TrioLoop(AsyncLoop):
         self._polled: dict[tuple[int, bool], TrioPoller] = {}
         self._run_soon = trio.lowlevel.current_trio_token().run_sync_soon
         self.time = trio.lowlevel.current_clock().current_time  # unlike `trio.current_time` usable in any thread
+        self.wake: Callable[[FutureLike], None] = methodcaller("set_result", None)
         self.ledger = trio_ledger()
 
     async def start(self) -> TrioLoop:

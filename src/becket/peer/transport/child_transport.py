@@ -11,7 +11,7 @@ from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
 from becket.methods.error_mapping import log_internal_error
 from becket.peer.transport.child_process import ChildPipes, ChildProcess
-from becket.peer.transport.fd import MAX_DRAIN_READS, READ_SIZE, FdTransport, wake
+from becket.peer.transport.fd import MAX_DRAIN_READS, READ_SIZE, FdTransport
 
 if TYPE_CHECKING:
     from becket.peer.protocols import ConnectionLostFactory, Loop, LoopFuture, Receiver, Timer
@@ -57,7 +57,7 @@ class ChildTransport(FdTransport):
         if not self._is_stopping:
             self.drain()
         self._drain_stderr()
-        wake(self._exit_future)
+        self._wake_stopping()
         # A grandchild may hold the pipe open. What the child wrote was in it before the exit, and has been read.
         self._report_end_now()
 
@@ -111,7 +111,7 @@ class ChildTransport(FdTransport):
         self._drain_stderr()
         while log.is_behind and loop.time() < until:
             waiter = loop.create_future()
-            loop.call_soon(partial(wake, waiter))
+            loop.call_soon(partial(loop.wake, waiter))
             await waiter
             log.hand_out(loop.time())
 
@@ -153,10 +153,14 @@ class ChildTransport(FdTransport):
         finally:
             self._reap()
 
+    def _wake_stopping(self) -> None:
+        if self._exit_future is not None:
+            self._loop.wake(self._exit_future)
+
     async def _wait_for_exit(self, seconds: float) -> bool:
         if not self.child.has_exited:
             self._exit_future = self._loop.create_future()
-            timer = self._loop.call_later(seconds, lambda: wake(self._exit_future))
+            timer = self._loop.call_later(seconds, self._wake_stopping)
             try:
                 await self._exit_future
             finally:

@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, DisconnectReason
@@ -17,10 +18,9 @@ from becket.errors import ConnectionLost, DisconnectReason
 if TYPE_CHECKING:
     import socket
 
-    from becket.jsonrpc.protocols import FutureLike
     from becket.peer.protocols import ConnectionLostFactory, Loop, Receiver
 
-__all__ = ["FdTransport", "build_error_factory", "build_remote_close", "wake"]
+__all__ = ["FdTransport", "build_error_factory", "build_remote_close"]
 
 SHUT_WR = 1  # as in `socket`, which takes a child 4 ms to import and which pipes do not need
 READ_SIZE = 64 * 1024  # larger reads make the kernel and malloc ten times slower for small messages
@@ -72,6 +72,7 @@ class FdTransport:
     def start(self, loop: Loop, receiver: Receiver) -> None:
         self._loop = loop
         self._receiver = receiver
+        self._deliver: Callable[[bytes], object] = receiver.data_received
         if self._early:
             loop.call_soon(self._receive_early)
         else:
@@ -126,8 +127,8 @@ class FdTransport:
             self._on_eof(build_error_factory(error))
             return
         if data:
-            if not self._is_discarding:
-                self._receiver.data_received(data)
+            deliver = self._deliver
+            deliver(data)
         else:
             self._on_eof(build_remote_close)
 
@@ -144,6 +145,7 @@ class FdTransport:
     def discard_input(self) -> None:
         """Reads on and drops the bytes, so that the other peer does not block on a reader that has left."""
         self._is_discarding = True
+        self._deliver = drop
         self.resume()
 
     def _read_unpolled(self) -> None:
@@ -297,6 +299,10 @@ class FdTransport:
             os.close(self._read_fd)
 
 
+def drop(data: bytes) -> None:
+    """Drops bytes that arrive after the end of the link."""
+
+
 def build_remote_close(detail: str) -> ConnectionLost:
     return ConnectionLost(DisconnectReason.REMOTE_CLOSE, detail)
 
@@ -308,8 +314,3 @@ def build_error_factory(error: Exception) -> ConnectionLostFactory:
         return lost
 
     return describe
-
-
-def wake(waiter: FutureLike | None) -> None:
-    if waiter is not None:
-        waiter.set_result(None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
-from becket.peer.transport.fd import build_error_factory, build_remote_close, wake
+from becket.peer.transport.fd import build_error_factory, build_remote_close
 
 if TYPE_CHECKING:
     from becket.peer.protocols import ByteStream, Loop, LoopFuture, Receiver
@@ -98,18 +98,22 @@ class StreamTransport:
             return
         self._queue.append(data)
         self.queued += len(data)
-        wake(self._write_future)
+        self._wake(self._write_future)
 
     def pause(self) -> None:
         self._is_paused = True
 
     def resume(self) -> None:
         self._is_paused = False
-        wake(self._resume_future)
+        self._wake(self._resume_future)
+
+    def _wake(self, waiter: LoopFuture | None) -> None:
+        if waiter is not None:
+            self._loop.wake(waiter)
 
     def close_writing(self) -> None:
         self._closes_when_drained = True
-        wake(self._write_future)
+        self._wake(self._write_future)
 
     def close(self) -> None:
         if self._is_closed:
