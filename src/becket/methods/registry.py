@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Descriptor", "Handler", "Registry"]
 
 Descriptor = Method[Any, Any] | Notification[Any]
+ArgumentsBuilder = Callable[[Raw | None, object], tuple[Any, ...]]
+"""Returns the arguments of a handler, from the params and the context. Raises InvalidParams if the params do not have
+the type of its parameter."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P")
 R = TypeVar("R")
@@ -37,9 +41,9 @@ class Handler:
     """A registered function with what its signature and descriptor say."""
 
     __slots__ = (
-        "_decode",
         "_params_type",
         "arity",
+        "build_arguments",
         "decode_params",
         "descriptor",
         "function",
@@ -85,28 +89,13 @@ class Handler:
                 get_params_decoder(annotation) if descriptor is None else get_descriptor_decoder(descriptor)
             )
         self._params_type: Any = annotation if has_params else Any
-        self._decode: Callable[[Any], Any] | None = None
+        self.build_arguments: ArgumentsBuilder = self._build_first_arguments
 
-    def build_arguments(self, params: Raw | None, context: object) -> tuple[Any, ...]:
-        """Returns the arguments for the function.
-
-        Raises:
-            InvalidParams: the params do not have the type of the function's parameter.
-        """
-        decode = self._decode or self._choose_decoder()
-        try:
-            value = decode(params)
-        except Exception:
-            if decode == self.decode_params:
-                raise
-            value = self.decode_params(params)  # accepts absent params, and lists the problems of others
-        return (value,) if self.arity == 1 else (value, context) if self.arity == 2 else ()
-
-    def _choose_decoder(self) -> Callable[[Any], Any]:
-        """Chooses msgspec's decoder if it suffices; at the first call, so that the start does not pay for it."""
-        decode: Callable[[Any], Any] = get_msgspec_decoder(self._params_type) or self.decode_params
-        self._decode = decode
-        return decode
+    def _build_first_arguments(self, params: Raw | None, context: object) -> tuple[Any, ...]:
+        """Chooses `build_arguments`; at the first call, so that the start does not pay for it."""
+        decode = get_msgspec_decoder(self._params_type) or self.decode_params
+        self.build_arguments = get_arguments_builder(self.arity, decode, self.decode_params)
+        return self.build_arguments(params, context)
 
     def _check_no_params(self, params: Raw | None) -> None:
         # Many programs send an empty object or array for none. A later version of a declared method may have members,
@@ -114,6 +103,26 @@ class Handler:
         given: object = None if params is None else decode_untyped(params)
         if given and not (self.descriptor is not None and isinstance(given, dict)):
             raise InvalidParams([("", f"{self.name} takes no params")])
+
+
+def get_arguments_builder(arity: int, decode: Callable[[Any], Any], fallback: ParamsDecoder) -> ArgumentsBuilder:
+    """Returns a function that decodes params into the arguments of a handler with that many parameters. `fallback`
+    accepts absent params, and lists the problems of others."""
+
+    def build(params: Raw | None, context: object) -> tuple[Any, ...]:
+        try:
+            value = decode(params)
+        except Exception:
+            value = fallback(params)
+        return (value, context)[:arity]
+
+    def build_one(params: Raw | None, context: object) -> tuple[Any, ...]:  # the same, for most handlers
+        try:
+            return (decode(params),)
+        except Exception:
+            return (fallback(params),)
+
+    return build_one if arity == 1 else build
 
 
 def get_descriptor_decoder(descriptor: Descriptor) -> ParamsDecoder:
