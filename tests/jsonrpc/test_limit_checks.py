@@ -122,6 +122,21 @@ def test_bytes_that_reach_no_limit_are_left_to_the_parser(frame: bytes, limits: 
 # -- frames that need no check
 
 
+@pytest.mark.parametrize("depth", [1, 2, 5, 20, 51, 64])
+@pytest.mark.parametrize("digits", [1, 4, 128])
+def test_objects_that_nest_too_deep_are_found_in_as_few_bytes_as_they_take(depth: int, digits: int) -> None:
+    wrong, right = (b'{"":' * levels + b"{}" + b"}" * levels for levels in (depth, depth - 1))
+    assert find_problem(wrong, depth=depth, digits=digits) == f"nested deeper than {depth}"
+    assert find_problem(right, depth=depth, digits=digits) is None
+
+
+@pytest.mark.parametrize("size", range(130, 257))
+def test_arrays_that_nest_too_deep_are_found_in_small_frames(size: int) -> None:
+    wrong, right = (b"[" * levels + b" " * (size - 2 * levels) + b"]" * levels for levels in (65, 64))
+    assert find_problem(wrong) == "nested deeper than 64"
+    assert find_problem(right) is None
+
+
 @pytest.mark.parametrize(("depth", "digits", "size"), [(64, 128, 126), (65, 128, 128), (9, 128, 16), (64, 20, 20)])
 def test_frames_too_small_for_any_problem_need_no_check(depth: int, digits: int, size: int) -> None:
     assert LimitChecker(Limits(depth=depth, digits=digits)).safe_bytes == size

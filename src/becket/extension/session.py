@@ -63,6 +63,9 @@ class SessionState(Enum):
     STOPPING = "it is ending"
 
 
+READY = SessionState.READY  # a name without a look-up in the enum, for each request
+
+
 class ExtensionSession:
     """The state of one link. The runtime gets its peer before the first byte is read."""
 
@@ -159,7 +162,7 @@ class ExtensionSession:
 
     def check_ready(self) -> None:
         """Raises the error for a request before `initialize` or during shutdown."""
-        if self._state is not SessionState.READY:
+        if self._state is not READY:
             raise self._build_not_ready_error()
 
     def _build_not_ready_error(self) -> RpcError:
@@ -186,7 +189,7 @@ class ExtensionSession:
             raise
         if self._state is not SessionState.STARTING:
             raise self._build_not_ready_error()
-        self._state = SessionState.READY
+        self._state = READY
         initialized = self._build_initialized(params)
         return initialized if self._mapping is None else self._mapping.encode_initialized(initialized)
 

@@ -20,19 +20,25 @@ __all__ = ["LimitChecker", "find_duplicate", "strip_escapes"]
 class LimitChecker:
     """The limits of a frame that can be checked on its bytes."""
 
-    __slots__ = ("_dense", "_limits", "_stride", "safe_bytes")
+    __slots__ = ("_dense", "_digits", "_limits", "_small", "_stride", "safe_bytes")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._digits = limits.digits
         self._stride = max(1, (limits.digits + 1) // 2)
         self._dense = min(limits.nodes, MIN_SLOW_FRAME)
+        # Objects alone nest in so few bytes up to the limit, and a number that is too long has a digit in the middle.
+        self._small = min(MIN_LEVEL_BYTES * limits.depth, 2 * limits.digits, limits.nodes)
         # A level takes two bytes, a digit and a value one: smaller params cannot reach the limits beside the envelope.
         self.safe_bytes = min(2 * limits.depth - 2, limits.digits, limits.nodes - ENVELOPE_NODES)
 
     def find_problem(self, frame: Frame) -> str | None:
         """Returns which limit a frame exceeds, None if it exceeds none."""
         # Counted with the contents of strings: most frames are below the limits even so.
-        limits, size = self._limits, len(frame)
+        digits, size = self._digits, len(frame)
+        if digits < size <= self._small and frame.find(b"[") < 0 and frame[digits] not in DIGITS:
+            return None
+        limits = self._limits
         if size <= self._dense:  # too small for too many values
             # Removes up to one too many: `count` compares byte by byte, and takes several times as long for few.
             most = limits.depth + 1
@@ -44,12 +50,12 @@ class LimitChecker:
                 excess = find_node_problem(frame, limits.nodes)
                 if excess is not None:
                     return excess
-        if size <= 2 * limits.digits:  # a number that is too long has a digit at this place
-            has_number = size > limits.digits and frame[limits.digits] in DIGITS
+        if size <= 2 * digits:  # a number that is too long has a digit at this place
+            has_number = size > digits and frame[digits] in DIGITS
         else:  # at least two of its digits are this far apart
             has_number = frame[:: self._stride].translate(DIGITS_TO_ZERO).find(TWO_DIGITS) >= 0
         if has_number:
-            excess = find_digit_problem(frame, limits.digits)
+            excess = find_digit_problem(frame, digits)
             if excess is not None:
                 return excess
         return find_depth_problem(frame, limits.depth) if opened > limits.depth else None
@@ -148,6 +154,7 @@ NON_BRACKETS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 BRACES_TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
 
 ENVELOPE_NODES = len("{,,,")  # of a request
+MIN_LEVEL_BYTES = len('{"":}')  # of an object within another
 
 DIGITS = b"0123456789"
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)

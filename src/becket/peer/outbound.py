@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from becket.conversion.decode import RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
-from becket.dialects.dialect import begin_params, can_take_meta
+from becket.dialects.dialect import TAKES_META, begin_params, can_take_meta
 from becket.errors import JSON_ERRORS, BadReply, BecketError, DisconnectReason, NotSent, NotSupported
 from becket.jsonrpc.calls import NULL_FUTURE, OPEN, OutboundCall
 from becket.jsonrpc.json_values import decode_json, encode_json
@@ -149,8 +149,17 @@ class Outbound:
         current = CURRENT_REQUEST.get()
         if current is not None:
             current = bind_to_request(call, current, link)
-        if link.features:
-            encoded = self._add_meta(call, current, encoded)
+        if features := link.features:
+            if (
+                current is None
+                and timeout == self._usual_timeout
+                and features is self._usual_features
+                and encoded
+                and (encoded != b"{}" if TAKES_META[params.__class__] else can_take_meta(encoded))
+            ):
+                encoded = self._usual_prefix + encoded[1:]
+            else:
+                encoded = self._add_meta(call, current, encoded)
         slots = self._call_slots
         if len(self._calls) >= slots.limit or slots.waiters or self._transport.queued:
             await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
@@ -172,12 +181,9 @@ class Outbound:
             raise BadReply(method=method, problem=str(error)) from error
 
     def _add_meta(self, call: OutboundCall, current: CurrentRequest | None, params: bytes | None) -> bytes | None:
-        """Returns the params of a call with its metadata."""
+        """Returns the params of a call with its metadata, and keeps the prefix of the next ones."""
         link = self.link
         features = link.features
-        is_usual = current is None and call.timeout == self._usual_timeout and features is self._usual_features
-        if is_usual and params and can_take_meta(params):
-            return self._usual_prefix + params[1:]
         meta = self._encode_meta(call.timeout, current, None)
         if meta is None:
             return params
