@@ -376,18 +376,16 @@ class Inbound:
         if meta is None:
             return
         request.credit = meta.credit
+        if meta.timeout_ms is not None:
+            request.deadline = link.connection.last_received + meta.timeout_ms / 1000
         if meta.parent is not None:
             self._bind_to_parent(request, meta.parent)
         if meta.depth:
             request.depth = meta.depth
             if meta.depth > link.limits.call_depth:
                 raise Busy("calls within calls", link.limits.call_depth)
-        if meta.timeout_ms is not None:
-            deadline = link.connection.last_received + meta.timeout_ms / 1000
-            if deadline < request.deadline:
-                request.deadline = deadline
-            if request.deadline < link.wakes_at:
-                link.wake_at(request.deadline)
+        if request.deadline < link.wakes_at:
+            link.wake_at(request.deadline)
 
     def _bind_to_parent(self, request: InboundRequest, parent: object) -> None:
         """Binds a request to the outbound call that it belongs to: it may do no more and last no longer than that."""
