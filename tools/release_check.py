@@ -33,6 +33,7 @@ IN_SDIST = (
     "LICENSE",
     "Makefile",
     "README.md",
+    "benchmarks/README.md",
     "docs/index.md",
     "examples/demo.py",
     "pyproject.toml",
