@@ -215,7 +215,7 @@ class Connection:
         self.stray_responses = 0
         self.invalid_messages = 0  # invalid messages that get no response in this dialect
         self._meanings = build_meanings(self.error_codes)
-        self._ping = ping
+        self._ping = ping or ""  # no method has that name
         self._free_requests = limits.inbound_requests  # 0 while closing
         self.budget = Budget(max(limits.inbound_bytes, 2 * limits.frame), shared=budget)
         self.uncounted = small_enough(self.budget.limit, limits.inbound_requests)
@@ -559,7 +559,8 @@ class Connection:
             self._file_request(InboundRequest(id, id, method, params))
         else:
             request = requests[id] = InboundRequest(id, id, method, params)
-            self.receiver.on_request(request)
+            receive = self.receiver.on_request  # a function: called as a method it would cost more
+            receive(request)
 
     def on_batch_request(self, batch: BatchResponse | None, id: bytes, method: str, params: Raw | None) -> None:
         """Files an inbound request with any id, or a member of a batch, or rejects it."""

@@ -155,7 +155,8 @@ class Inbound:
         try:
             if self._has_meta:
                 self._read_meta(request)
-            handler = self._registry.get(request.method)
+            get_handler = self._registry.get  # functions: called as methods they would cost more
+            handler = get_handler(request.method)
             if handler is None or handler.is_for_notifications:
                 handler = find_handler(self._registry.get, request.method, self._registry.fallback)
             if self._transport.queued:
@@ -172,7 +173,7 @@ class Inbound:
             if self._is_reentrant:
                 result = self._run_reentrant(request, handler, context)
             else:
-                build_arguments = handler.build_arguments  # a function: called as a method it would cost more
+                build_arguments = handler.build_arguments
                 result = handler.function(*build_arguments(request.params, context))
             if result.__class__ is Deferred:  # it has begun: too late to reject it for a budget
                 self._drop_params(request)
