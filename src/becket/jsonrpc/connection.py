@@ -524,7 +524,7 @@ class Connection:
         """Handles a message, on its own or as a member of a batch."""
         match message:
             case Request():
-                self.on_batch_request(batch, message.id, message.method, message.params)
+                self.on_any_request(batch, message.id, message.method, message.params)
             case NotificationMessage():
                 self.on_notification(message.method, message.params)
             case Success(id, result):
@@ -562,8 +562,8 @@ class Connection:
             receive = self.receiver.on_request  # a function: called as a method it would cost more
             receive(request)
 
-    def on_batch_request(self, batch: BatchResponse | None, id: bytes, method: str, params: Raw | None) -> None:
-        """Files an inbound request with any id, or a member of a batch, or rejects it."""
+    def on_any_request(self, batch: BatchResponse | None, id: bytes, method: str, params: Raw | None) -> None:
+        """Files an inbound request with any id, on its own or as a member of a batch, or rejects it."""
         self._file_request(InboundRequest(id, normalize_id(id), method, params, batch))
 
     def _file_request(self, request: InboundRequest) -> None:
@@ -755,7 +755,7 @@ class InboundBatch:
         self.on_response = connection.on_response
         self.wake = connection.wake
         self.on_notification = connection.on_notification
-        self.on_request = partial(connection.on_batch_request, batch)
+        self.on_request = partial(connection.on_any_request, batch)
         self.on_message = partial(connection.on_member, batch=batch)
         self.begin_batch = connection.begin_batch  # never called: each member is an object
         self.end_batch = partial(connection.end_batch, batch)
