@@ -38,7 +38,7 @@ class Window:
         gc.collect()  # what the warm-up left behind is not part of the measurement
         self.pids: list[int | str] = ["self", child["pid"]] if child else ["self"]
         self.child_before = child["cpu"] if child else 0.0
-        self.waited = -sum(map(waited_seconds, self.pids))
+        self.waited = -sum(map(waited_seconds, self.pids)) - stolen_seconds()
         self.busy = -busy_seconds()
         self.ended_children = -ended_children_seconds()
         self.host_cpu = -time.process_time()
@@ -50,13 +50,14 @@ class Window:
         self.host_cpu += time.process_time()
         self.busy += busy_seconds()
         self.ended_children += ended_children_seconds()
-        self.waited += sum(map(waited_seconds, self.pids))
+        self.waited += sum(map(waited_seconds, self.pids)) + stolen_seconds()
 
     def figures(self, operations: int, child_cpu: float) -> dict[str, float]:
         """Returns the processor time per operation, and the figures that show whether the run was quiet.
 
         `foreign` is the share of a core that others took, `waited` the share of the time in which host or child
-        could have run and had no core. Children that have ended also used their exit, which they cannot report.
+        could have run and had no core: another process had it, or another virtual machine. Children that have ended
+        also used their exit, which they cannot report.
         """
         child_used = child_cpu - self.child_before
         own = self.host_cpu + max(child_used, self.ended_children)
@@ -72,12 +73,23 @@ class Window:
 
 def busy_seconds() -> float:
     """Returns the time that all cores were busy or stolen since boot; 0 where the system does not report it."""
+    return sum(core_seconds()[name] for name in ("user", "nice", "system", "irq", "softirq", "steal"))
+
+
+def stolen_seconds() -> float:
+    """Returns the time in which a program was ready to run and another virtual machine had the core."""
+    return core_seconds()["steal"]
+
+
+def core_seconds() -> dict[str, float]:
+    """Returns what all cores did since boot, by the names of the kernel; 0 where the system does not report it."""
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
     try:
         with open("/proc/stat", "rb") as file:
-            user, nice, system, _idle, _iowait, irq, softirq, steal = file.readline().split()[1:9]
+            ticks = [int(field) for field in file.readline().split()[1:9]]
     except (OSError, ValueError):
-        return 0.0
-    return sum(map(int, (user, nice, system, irq, softirq, steal))) / TICK
+        ticks = []
+    return dict.fromkeys(names, 0.0) | {name: count / TICK for name, count in zip(names, ticks, strict=False)}
 
 
 def ended_children_seconds() -> float:
