@@ -223,7 +223,7 @@ class JsonCodec:
                     inbox.on_message(self._get_parser().reject(frame, excess))
                 elif inner in NO_PARAMS_BYTES:
                     self._parse(frame, inbox)
-                elif id.__class__ is int and id >= 0:
+                elif isinstance(id, int) and id >= 0:
                     text = b"%d" % id
                     head = len(method) + len(text) + REQUEST_OVERHEAD
                     is_exact = len(frame) == inner + head or is_spaced(frame, inner + head)
