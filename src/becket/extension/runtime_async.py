@@ -115,7 +115,7 @@ class AsyncRuntime:
             result = routine.function(*arguments, **keywords)
         finally:
             self._is_inline = False
-        return check_not_awaitable(routine, result) if hasattr(result, "__await__") else result
+        return check_not_awaitable(routine, result)
 
     def wrap_context(self, routine: UserFunction, context: Any) -> Any:
         """Returns the context of a call for an `async def` or a plain `def`."""

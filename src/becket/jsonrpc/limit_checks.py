@@ -20,11 +20,10 @@ __all__ = ["LimitChecker", "find_duplicate", "strip_escapes"]
 class LimitChecker:
     """The limits of a frame that can be checked on its bytes."""
 
-    __slots__ = ("_dense", "_digits", "_limits", "_small", "_stride", "safe_bytes")
+    __slots__ = ("_dense", "_limits", "_small", "_stride", "safe_bytes")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._digits = limits.digits
         self._stride = max(1, (limits.digits + 1) // 2)
         self._dense = min(limits.nodes, MIN_SLOW_FRAME)
         # Objects alone nest in so few bytes up to the limit, and a number that is too long has a digit in the middle.
@@ -35,10 +34,10 @@ class LimitChecker:
     def find_problem(self, frame: Frame) -> str | None:
         """Returns which limit a frame exceeds, None if it exceeds none."""
         # Counted with the contents of strings: most frames are below the limits even so.
-        digits, size = self._digits, len(frame)
+        limits, size = self._limits, len(frame)
+        digits = limits.digits
         if digits < size <= self._small and frame.find(b"[") < 0 and frame[digits] not in DIGITS:
             return None
-        limits = self._limits
         if size <= self._dense:  # too small for too many values
             # Removes up to one too many: `count` compares byte by byte, and takes several times as long for few.
             most = limits.depth + 1

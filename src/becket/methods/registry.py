@@ -113,16 +113,12 @@ def get_arguments_builder(arity: int, decode: Callable[[Any], Any], fallback: Pa
         try:
             value = decode(params)
         except Exception:
+            if decode == fallback:
+                raise
             value = fallback(params)
         return (value, context)[:arity]
 
-    def build_one(params: Raw | None, context: object) -> tuple[Any, ...]:  # the same, for most handlers
-        try:
-            return (decode(params),)
-        except Exception:
-            return (fallback(params),)
-
-    return build_one if arity == 1 else build
+    return build
 
 
 def get_descriptor_decoder(descriptor: Descriptor) -> ParamsDecoder:

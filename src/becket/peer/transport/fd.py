@@ -46,7 +46,7 @@ class FdTransport:
         self.read_size = READ_SIZE  # its receiver may lower it, if a chunk takes too long
         self.has_reached_eof = False
         self._has_reported_end = False
-        self._is_discarding = False
+        self._deliver: Callable[[bytes], object] = drop  # before the start, and when its input is discarded
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._socket = owner  # a socket object closes its one descriptor itself
@@ -72,7 +72,7 @@ class FdTransport:
     def start(self, loop: Loop, receiver: Receiver) -> None:
         self._loop = loop
         self._receiver = receiver
-        self._deliver: Callable[[bytes], object] = receiver.data_received
+        self._deliver = receiver.data_received
         if self._early:
             loop.call_soon(self._receive_early)
         else:
@@ -144,7 +144,6 @@ class FdTransport:
 
     def discard_input(self) -> None:
         """Reads on and drops the bytes, so that the other peer does not block on a reader that has left."""
-        self._is_discarding = True
         self._deliver = drop
         self.resume()
 
@@ -163,7 +162,7 @@ class FdTransport:
 
         Another process may hold its end and write for ever: no more is read than a pipe can hold."""
         for _ in range(MAX_DRAIN_READS):
-            if self.has_reached_eof or self._is_closed or self._is_discarding:
+            if self.has_reached_eof or self._is_closed or self._deliver is drop:
                 return
             try:
                 data = os.read(self._read_fd, READ_SIZE)
@@ -300,7 +299,7 @@ class FdTransport:
 
 
 def drop(data: bytes) -> None:
-    """Drops bytes that arrive after the end of the link."""
+    """Drops bytes that no receiver takes."""
 
 
 def build_remote_close(detail: str) -> ConnectionLost:
