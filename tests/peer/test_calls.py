@@ -10,7 +10,7 @@ import anyio
 import pytest
 import trio
 from msgspec import Struct
-from tests.peer.scripted import refusal, request, response, scripted, settled
+from tests.peer.scripted import Script, refusal, request, response, scripted, settled
 from tests.peer.starting import ready_child
 
 from becket import (
@@ -28,7 +28,7 @@ from becket import (
     RemoteError,
     RpcError,
 )
-from becket.errors import LocalProtocolError, NotSupported
+from becket.errors import DisconnectReason, LocalProtocolError, NotSupported
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -738,3 +738,20 @@ async def test_a_registry_is_not_changed_by_the_peers_that_serve_it() -> None:
             await right.call("own")
 
     assert list(methods) == ["shared"]
+
+
+class Fragile(Script):
+    """A transport that ends its link within a write, as one does whose send queue is beyond all limits."""
+
+    link: Any
+
+    def write(self, data: bytes) -> None:
+        self.link.disconnect(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, "it does not read"))
+
+
+async def test_a_call_whose_own_request_ends_the_link_raises_at_once() -> None:
+    transport = Fragile()
+    async with Peer.over(transport) as peer:
+        transport.link = peer._link
+        with anyio.fail_after(60), pytest.raises(ConnectionLost, match="it does not read"):
+            await peer.call("x")
