@@ -28,7 +28,7 @@ from becket import (
     RemoteError,
     RpcError,
 )
-from becket.errors import DisconnectReason, LocalProtocolError, NotSupported
+from becket.errors import LocalProtocolError, NotSupported
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
