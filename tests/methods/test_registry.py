@@ -23,10 +23,6 @@ class Add(Struct):
     b: int = 0
 
 
-def invoke(one: Handler, params: Raw | None, context: object) -> Any:
-    return one.function(*one.build_arguments(params, context))
-
-
 def handler(function: Any, **options: bool) -> Handler:
     """Returns the handler that a registry builds from a function."""
     registry = Registry()
@@ -45,7 +41,7 @@ def add_up(params: Add) -> int:
 
 def call(function: Any, params: bytes | None) -> Any:
     """Returns what a handler returns for raw params."""
-    return invoke(handler(function), None if params is None else Raw(params), CONTEXT)
+    return handler(function).invoke(None if params is None else Raw(params), CONTEXT)
 
 
 # -- what a handler gets
@@ -402,11 +398,11 @@ def test_params_have_the_type_of_the_descriptor_where_the_function_has_no_annota
         return params
 
     raw = Raw(b'{"a":1}')
-    assert invoke(described(descriptor, untyped), raw, CONTEXT) == (Add(1), CONTEXT)
-    assert invoke(described(descriptor, loose), raw, CONTEXT) == Add(1)
-    assert invoke(described(descriptor, looser), raw, CONTEXT) == Add(1)
+    assert described(descriptor, untyped).invoke(raw, CONTEXT) == (Add(1), CONTEXT)
+    assert described(descriptor, loose).invoke(raw, CONTEXT) == Add(1)
+    assert described(descriptor, looser).invoke(raw, CONTEXT) == Add(1)
     with pytest.raises(InvalidParams):
-        invoke(described(descriptor, loose), Raw(b'{"a":"1"}'), CONTEXT)
+        described(descriptor, loose).invoke(Raw(b'{"a":"1"}'), CONTEXT)
 
 
 def test_a_function_may_repeat_the_type_of_the_descriptor() -> None:
@@ -419,18 +415,18 @@ def test_a_function_may_repeat_the_type_of_the_descriptor() -> None:
     def many(params: list[Add]) -> int:
         return len(params)
 
-    assert invoke(described(ADD, add), Raw(b'{"a":1,"b":2}'), CONTEXT) == Count(3)
-    assert invoke(described(TICK, tick), Raw(b'{"n":7}'), CONTEXT) == 7
-    assert invoke(described(Method("many", list[Add], int), many), Raw(b'[{"a":1}]'), CONTEXT) == 1
+    assert described(ADD, add).invoke(Raw(b'{"a":1,"b":2}'), CONTEXT) == Count(3)
+    assert described(TICK, tick).invoke(Raw(b'{"n":7}'), CONTEXT) == 7
+    assert described(Method("many", list[Add], int), many).invoke(Raw(b'[{"a":1}]'), CONTEXT) == 1
 
 
 def test_the_params_for_a_function_without_parameters_are_checked() -> None:
     nothing = described(ADD, lambda: 5)
-    assert invoke(nothing, Raw(b'{"a":1}'), CONTEXT) == 5
+    assert nothing.invoke(Raw(b'{"a":1}'), CONTEXT) == 5
     for bad in (b'{"a":"1"}', b"{}", b"[]"):
         with pytest.raises(InvalidParams):
-            invoke(nothing, Raw(bad), CONTEXT)
-    assert invoke(described(ANYTHING, lambda: 5), Raw(b'{"a":"1"}'), CONTEXT) == 5
+            nothing.invoke(Raw(bad), CONTEXT)
+    assert described(ANYTHING, lambda: 5).invoke(Raw(b'{"a":"1"}'), CONTEXT) == 5
 
 
 def test_a_method_without_params_gets_none_and_ignores_members_of_a_later_version() -> None:
@@ -439,10 +435,10 @@ def test_a_method_without_params_gets_none_and_ignores_members_of_a_later_versio
 
     for function, returned in ((stop, (None, CONTEXT)), (lambda params: params, None), (lambda: 5, 5)):
         for none in (None, Raw(b"{}"), Raw(b"[]"), Raw(b'{"a":1}')):
-            assert invoke(described(STOP, function), none, CONTEXT) == returned
+            assert described(STOP, function).invoke(none, CONTEXT) == returned
         for some in (b"[1]", b"5"):
             with pytest.raises(InvalidParams):
-                invoke(described(STOP, function), Raw(some), CONTEXT)
+                described(STOP, function).invoke(Raw(some), CONTEXT)
 
 
 def wants_count(params: Count) -> None:

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Descriptor", "Handler", "Registry"]
 
 Descriptor = Method[Any, Any] | Notification[Any]
-ArgumentsBuilder = Callable[[Raw | None, object], tuple[Any, ...]]
-"""Returns the arguments of a handler, from the params and the context. Raises InvalidParams if the params do not have
-the type of its parameter."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P")
 R = TypeVar("R")
+
+Invoker = Callable[[Raw | None, object], R]
+"""Calls a handler with the params, decoded, and the context. Raises InvalidParams if the params do not have the type of
+its parameter."""
 
 IS_ASYNC = 0x80  # inspect.CO_COROUTINE; importing inspect would cost an extension 10 ms at start
 HAS_STAR_ARGUMENTS = 0x04
@@ -48,6 +49,7 @@ class Handler:
         "descriptor",
         "function",
         "has_custom_params",
+        "invoke",
         "is_async",
         "is_for_notifications",
         "is_inline",
@@ -89,13 +91,23 @@ class Handler:
                 get_params_decoder(annotation) if descriptor is None else get_descriptor_decoder(descriptor)
             )
         self._params_type: Any = annotation if has_params else Any
-        self.build_arguments: ArgumentsBuilder = self._build_first_arguments
+        self.invoke: Invoker[Any] = self._invoke_first
+        self.build_arguments: Invoker[tuple[Any, ...]] = self._build_first_arguments
+
+    def _invoke_first(self, params: Raw | None, context: object) -> Any:
+        self._build_invokers()
+        return self.invoke(params, context)
 
     def _build_first_arguments(self, params: Raw | None, context: object) -> tuple[Any, ...]:
-        """Chooses `build_arguments`; at the first call, so that the start does not pay for it."""
-        decode = get_msgspec_decoder(self._params_type) or self.decode_params
-        self.build_arguments = get_arguments_builder(self.arity, decode, self.decode_params)
+        self._build_invokers()
         return self.build_arguments(params, context)
+
+    def _build_invokers(self) -> None:
+        """Builds `invoke`, which decodes params and calls the function, and `build_arguments`, for one that is called
+        later. At the first call, so that the start does not pay for it."""
+        decode = get_msgspec_decoder(self._params_type) or self.decode_params
+        self.invoke = build_invoker(self.function, self.arity, decode, self.decode_params)
+        self.build_arguments = build_invoker(pack_arguments, self.arity, decode, self.decode_params)
 
     def _check_no_params(self, params: Raw | None) -> None:
         # Many programs send an empty object or array for none. A later version of a declared method may have members,
@@ -105,20 +117,28 @@ class Handler:
             raise InvalidParams([("", f"{self.name} takes no params")])
 
 
-def get_arguments_builder(arity: int, decode: Callable[[Any], Any], fallback: ParamsDecoder) -> ArgumentsBuilder:
-    """Returns a function that decodes params into the arguments of a handler with that many parameters. `fallback`
-    accepts absent params, and lists the problems of others."""
+def build_invoker(
+    function: Callable[..., R], arity: int, decode: Callable[[Any], Any], fallback: ParamsDecoder
+) -> Invoker[R]:
+    """Returns a function that decodes params and calls `function`, which has that many parameters. `fallback` accepts
+    absent params, and lists the problems of others."""
 
-    def build(params: Raw | None, context: object) -> tuple[Any, ...]:
+    def invoke(params: Raw | None, context: object) -> R:
         try:
             value = decode(params)
         except Exception:
             if decode == fallback:
                 raise
             value = fallback(params)
-        return (value, context)[:arity]
+        if arity == 1:
+            return function(value)
+        return function(value, context) if arity else function()
 
-    return build
+    return invoke
+
+
+def pack_arguments(*arguments: Any) -> tuple[Any, ...]:
+    return arguments
 
 
 def get_descriptor_decoder(descriptor: Descriptor) -> ParamsDecoder:

@@ -138,7 +138,8 @@ class BlockingPeer:
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush
             with self._loop.locked():
-                self._link.start(Inbound(self._link, self.methods, self, BlockingContext, gate=gate, ask=ask))
+                inbound = Inbound(self._link, self._outbound, self.methods, self, BlockingContext, gate=gate, ask=ask)
+                self._link.start(inbound)
         except BaseException:  # an async handler, an unknown dialect, an invalid framing
             transport.close()
             self._loop.close()

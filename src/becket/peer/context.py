@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
@@ -10,7 +10,7 @@ from becket._deprecated import RenamedMember
 from becket.jsonrpc.calls import InboundRequest
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.methods.descriptors import Method, Notification
-from becket.peer.outbound import READY, wait_drained
+from becket.peer.outbound import READY, UNSET, Unset, wait_drained
 
 if TYPE_CHECKING:
     from becket.peer.inbound import Inbound
@@ -140,9 +140,17 @@ class Context(BaseContext):
         self, method: str, params: object = None, *, returns: Any = Any, **options: Unpack[CallOptions]
     ) -> Coroutine[Any, Any, Any]: ...
 
-    def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
+    def call(
+        self,
+        method: Any,
+        params: Any = None,
+        *,
+        timeout: float | Unset | None = UNSET,
+        returns: Any = Any,
+        on: Mapping[str, Callable[..., Any]] | None = None,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Coroutine[Any, Any, Any]:
         """Calls the caller back as part of this request. Same as `ctx.peer.call`."""
-        peer: Peer = self._inbound.peer
-        return peer.call(method, params, **options)
+        return self._inbound.outbound.call(method, params, timeout, returns, on, on_progress)
 
     answer = RenamedMember("respond")

@@ -49,7 +49,7 @@ from becket.methods.registry import Handler, Registry
 from becket.peer.context import Context
 from becket.peer.deferred import Deferred
 from becket.peer.nested_calls import CURRENT_REQUEST, CurrentRequest
-from becket.peer.outbound import READY, wait_drained
+from becket.peer.outbound import READY, Outbound, wait_drained
 from becket.peer.permission_check import Admission, AskCallback, PermissionChecker
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class Inbound:
         "_unfinished",
         "_unsubscribe",
         "link",
+        "outbound",
         "peer",
         "permissions",
     )
@@ -108,6 +109,7 @@ class Inbound:
     def __init__(
         self,
         link: Link,
+        outbound: Outbound,
         registry: Registry,
         peer: Any,
         context: Callable[..., Any] = Context,
@@ -116,6 +118,7 @@ class Inbound:
         ask: AskCallback | None = None,
     ) -> None:
         self.link = link
+        self.outbound = outbound  # for the calls that handlers make to their caller
         link.gate = gate
         self.permissions = PermissionChecker(link, gate, ask)
         self._unsubscribe = None if gate is None else gate.subscribe(self._on_revoked_from_thread)
@@ -173,8 +176,8 @@ class Inbound:
             if self._is_reentrant:
                 result = self._run_reentrant(request, handler, context)
             else:
-                build_arguments = handler.build_arguments
-                result = handler.function(*build_arguments(request.params, context))
+                invoke = handler.invoke
+                result = invoke(request.params, context)
             if result.__class__ is Deferred:  # it has begun: too late to reject it for a budget
                 self._drop_params(request)
                 self._defer(request, result)
@@ -192,7 +195,7 @@ class Inbound:
         self.link.connection.hold(request)
         before = CURRENT_REQUEST.set(CurrentRequest(request, self.link))
         try:
-            return handler.function(*handler.build_arguments(request.params, context))
+            return handler.invoke(request.params, context)
         finally:
             CURRENT_REQUEST.reset(before)
 
@@ -534,7 +537,7 @@ class Inbound:
                 raise PermissionDenied(handler.requires)  # a notification never prompts: no caller waits for it
             # where a plain function may wait, the next notification must not overtake it
             if handler.is_inline and is_decided and not self._is_draining and not self._is_reentrant:
-                handler.function(*handler.build_arguments(params, context))
+                handler.invoke(params, context)
             else:
                 self._enqueue_notification(handler, params, context)
         except BaseException as error:

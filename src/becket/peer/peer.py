@@ -66,7 +66,7 @@ class Peer:
             connection = resolved.build_connection(limits or resolved.limits, framing, budget)
             self._link = Link(loop, transport, resolved, connection, name=name)
             self._outbound = Outbound(self._link)
-            self._link.start(Inbound(self._link, self.methods, self, gate=gate, ask=ask))
+            self._link.start(Inbound(self._link, self._outbound, self.methods, self, gate=gate, ask=ask))
         except BaseException:  # an unknown dialect, an invalid framing
             transport.close()
             loop.close()
