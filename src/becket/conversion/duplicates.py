@@ -21,7 +21,6 @@ __all__ = ["check_duplicates", "refusing_duplicates"]
 COLON = b":"
 ESCAPED_COLON, ESCAPED_COLON_UPPER = rb"\u003a", rb"\u003A"
 
-SMALL = 512  # bytes, up to which all colons are counted
 LARGE = 65_536  # bytes; larger texts are not copied for the check, since allocating would cost more than the check
 
 encode = msgspec.json.Encoder().encode
@@ -37,22 +36,15 @@ def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -
 
     def decode_once(raw: Raw | bytes) -> Any:
         value = decode(raw)
-        colons = bytes(raw).count(COLON) if len(raw) <= SMALL else count_in_large(raw, enough)
-        if colons > 1 and colons != required:
+        if len(raw) <= LARGE or has_two_colons(raw):
             text = bytes(raw)
-            check_duplicates(text, decode_json(text))
+            # Removes as many as matter: `count` compares byte by byte, and takes several times as long for few.
+            colons = len(text) - len(text.replace(COLON, b"", enough))
+            if colons > 1 and colons != required:
+                check_duplicates(text, decode_json(text))
         return value
 
     return decode_once
-
-
-def count_in_large(raw: Raw | bytes, enough: int) -> int:
-    """Returns how many colons a text has, at most `enough` of them."""
-    if len(raw) > LARGE and not has_two_colons(raw):
-        return 0
-    # Removes as many as matter: `count` compares byte by byte, and takes several times as long for few.
-    text = bytes(raw)
-    return len(text) - len(text.replace(COLON, b"", enough))
 
 
 def has_two_colons(raw: Raw | bytes) -> bool:
