@@ -23,6 +23,7 @@ __all__ = ["ContentLength"]
 BLANK_LINE = b"\r\n\r\n"
 LENGTH_HEADER = b"Content-Length: "
 MAX_LENGTH_DIGITS = 10
+UNKNOWN = -1  # the length in a header that is not cached
 MAX_CACHED_HEADERS = 256  # some 15 KiB for a link that gets that many different lengths
 MAX_CACHED_HEADER_BYTES = 128  # bytes: a length and a content type
 
@@ -70,22 +71,26 @@ class ContentLength:
         if self.error is not None:
             return found
         position = self._continue_body(chunk, found) if self.pending else 0
-        # The whole header is looked up in the cache. A hit is byte-exact, so it is correct for any header; an
-        # empty slice never hits, which sends an unfinished header to its parser.
+        # The whole header is compared with the last one, and looked up in the cache. A hit is byte-exact, so it is
+        # correct for any header; an empty slice never hits, which sends an unfinished header to its parser.
         cached_length, append = self._lengths.get, found.append
         if self._is_in_header:
             width = 0
+        header: bytes | None = None
+        length = 0
         while position < size:
             start = position + width
-            length = cached_length(chunk[position:start])
-            if length is None:
-                start = self._read_header(chunk, position, found)
-                if start < 0:
-                    break
-                length, width = self._length, self._width
-                if length > self._limits.frame:
-                    position = self._begin_skipping(length, chunk, start, found)
-                    continue
+            if chunk[position:start] != header:
+                header = chunk[position:start]
+                length = cached_length(header, UNKNOWN)
+                if length == UNKNOWN:
+                    start = self._read_header(chunk, position, found)
+                    if start < 0:
+                        break
+                    header, length, width = None, self._length, self._width
+                    if length > self._limits.frame:
+                        position = self._begin_skipping(length, chunk, start, found)
+                        continue
             position = start + length
             if position <= size:
                 append(chunk[start:position])
