@@ -59,7 +59,7 @@ class Envelope(Struct, gc=False):
 NOTIFICATION_OVERHEAD = len('{"jsonrpc":"2.0","method":"","params":}')
 REQUEST_OVERHEAD = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
 SUCCESS_OVERHEAD = len('{"jsonrpc":"2.0","id":,"result":}')
-NO_PARAMS_BYTES = (0, len(NULL_ID))  # absent, or perhaps null, which means none
+NULL_BYTES = len(NULL_ID)
 SPACED_EXTRA = 5  # after the commas and colons of a notification or a response; no member is so short
 SPACED_REQUEST_EXTRA = 7
 SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has three of them; no member that matters fits into the other four
@@ -73,7 +73,7 @@ PARAMS_OPENERS = b"{["  # first bytes of params
 CHECK_EVERY = 16  # messages between two reads of the clock, if they are quick
 SLOW = 0.00006  # seconds for each of them: slower ones are checked one by one
 FIRST_MEMBER = b'{"'  # what an object with members begins with, as becket writes it
-CLOSING_BRACES = 2 * END  # of params that are an object, and of the frame
+CLOSING_BRACE = END[0]
 MAX_DIRECT_HANDLERS = 4  # each is a comparison for every frame; events of other calls are routed like all notifications
 
 MAX_CACHED_METHODS = 1_024  # encoded method names; beyond this many they are encoded anew
@@ -89,14 +89,15 @@ DirectHandler = Callable[[bytes], bool]
 type."""
 
 
-DirectRoute = tuple[bytes, bytes, int, DirectHandler]
-"""The beginning of a frame; the beginning of its params, and where in the frame they go on; the handler."""
+DirectRoute = tuple[bytes, int, bytes, int, DirectHandler]
+"""The beginning of a frame, and its size; the beginning of its params, and where in the frame they go on; the
+handler."""
 
 
 class DirectHandlers:
     """Handlers of events, found by the beginning of the frame up to the first name in the params.
 
-    A frame that begins so, ends with two braces, and has one JSON value in between holds nothing but this event."""
+    A frame that begins so, ends with a brace, and has one JSON value in between holds nothing but this event."""
 
     __slots__ = ("_routes", "last")
 
@@ -111,7 +112,8 @@ class DirectHandlers:
         beginning = b'%b,"method":%b%b%b' % (ENVELOPE_WITHOUT_ID, encode_json(method), PARAMS_KEY, params)
         if len(self._routes) < MAX_DIRECT_HANDLERS:
             opener = FIRST_MEMBER if mark else b""
-            self.last = (beginning, opener, len(beginning) - len(FIRST_MEMBER) + len(opener), handler)
+            start = len(beginning) - len(FIRST_MEMBER) + len(opener)
+            self.last = (beginning, len(beginning), opener, start, handler)
             self._routes.append(self.last)
 
     def remove(self, handlers: Collection[DirectHandler]) -> None:
@@ -175,15 +177,20 @@ class JsonCodec:
         deep = inf if is_checked else self._guard.safe_bytes
         direct_handlers = inbox.direct_handlers
         clock, until, began = inbox.clock, inbox.until, inbox.began
+        is_single = length_hint(frames) == 1  # no other message waits for this one
         while True:
-            for frame in islice(frames, self._block):
+            for frame in frames if is_single else islice(frames, self._block):
                 route = direct_handlers.last
                 if route is not None and frame.__class__ is bytes:
-                    if not frame.startswith(route[0]):
+                    beginning, size, opener, start, handle = route
+                    if frame[:size] != beginning:
                         route = direct_handlers.find(frame)
-                    if route is not None and frame.endswith(CLOSING_BRACES):
-                        _, opener, start, handle = route
-                        params = opener + frame[start:-1]
+                        if route is not None:
+                            beginning, size, opener, start, handle = route
+                    if route is not None and frame[-1] == CLOSING_BRACE:
+                        params = frame[start:-1]
+                        if opener:
+                            params = opener + params
                         if len(params) <= deep and handle(params):
                             continue
                 try:
@@ -221,7 +228,7 @@ class JsonCodec:
                 id = envelope.id
                 if inner > deep and (excess := self._guard.find_problem(frame)):
                     inbox.on_message(self._get_parser().reject(frame, excess))
-                elif inner in NO_PARAMS_BYTES:
+                elif not inner or inner == NULL_BYTES:  # absent, or perhaps null, which means none
                     self._parse(frame, inbox)
                 elif isinstance(id, int) and id >= 0:
                     text = b"%d" % id
@@ -239,9 +246,9 @@ class JsonCodec:
                         inbox.on_notification(method, params)
                 else:
                     self._parse(frame, inbox)
-                if clock() > until:  # a function was called, and may have taken any time
+                if not is_single and clock() > until:  # a function was called, and may have taken any time
                     break
-            if not length_hint(frames):
+            if is_single or not length_hint(frames):
                 return True
             now = clock()
             self._block = CHECK_EVERY if now - began < SLOW * self._block else 1
