@@ -193,17 +193,14 @@ class Link:
     def data_received(self, data: bytes) -> None:
         if self.close_reason is not None:
             return
-        connection = self.connection
+        connection, time = self.connection, self.time
         framing = connection.framing
-        began = connection.began = connection.last_received = monotonic()
-        if self.time is not monotonic:
-            connection.last_received = self.time()
-        connection.until = began + self._account.turn
+        connection.last_received = time()
         frames = framing.feed(data)
         if (
             len(frames) == 1
             and not self._has_backlog
-            and not (self._ledger.spent and self._account.must_wait(is_small(frames[0]), began))
+            and not (self._ledger.spent and self._account.must_wait(is_small(frames[0]), monotonic()))
         ):  # one call after another: nothing to coalesce, nothing to pace
             self._has_written_this_turn = False
             # ignored for the reason given in `Connection.resume_receiving`
@@ -228,6 +225,8 @@ class Link:
 
     def _receive_frames(self, frames: list[Frame | SkippedFrame]) -> None:
         connection = self.connection
+        connection.began = monotonic()
+        connection.until = connection.began + self._account.turn
         if self._has_backlog:
             connection.queue_frames(frames)
             return

@@ -69,13 +69,13 @@ class InlineWakeups:
             self._resume_ready(later=True)
             raise
         self.is_in_callback = False
-        ready = self._ready
-        if self._after or len(ready) > 1:
-            # With nest_asyncio one of them may run the loop within itself, and wait there for the others.
-            self._resume_ready(later=getattr(self._loop, "_nest_patched", False))
-        elif ready:  # one call after another
-            context, resume, future = ready.pop()
-            context.run(resume, future)
+        if self._ready or self._after:
+            if len(self._ready) == 1 and not self._after:  # one call after another
+                context, resume, future = self._ready.pop()
+                context.run(resume, future)
+            else:
+                # With nest_asyncio one of them may run the loop within itself, and wait there for the others.
+                self._resume_ready(later=getattr(self._loop, "_nest_patched", False))
         if began is not None:
             self.charge(thread_time() - began[1], monotonic() - began[0])
 
