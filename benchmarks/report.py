@@ -138,9 +138,10 @@ def introduction(report: Report) -> str:
         "A host and a child, JSON-RPC over pipes. Every entrant runs the same workloads, all of them in one\n"
         "interleaved run, host and child on a core each (W6 and W7 on all cores), Python "
         f"{report.machine.get('Python', 'unknown')}.\n\n" + "\n".join(names) + "\n\n"
-        "A figure is the median of the quiet runs. `~` marks one with too few quiet runs: other programs used the\n"
-        "machine, though not the cores of the run. `?` marks one from disturbed runs. Absolute figures\n"
-        "differ from machine to machine; compare the ratios.\n"
+        "A figure is the median of the quiet runs. The asyncio floor and the entrants of becket with goals beside it\n"
+        "run W1, W2, W3 and W5 in turns of a tenth of a second, and a ratio is taken in each turn. `~` marks a figure\n"
+        "with too few quiet runs: other programs used the machine, though not the cores of the run. `?` marks one\n"
+        "from disturbed runs. Absolute figures differ from machine to machine; compare the ratios.\n"
     )
 
 

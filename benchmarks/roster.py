@@ -33,6 +33,7 @@ class Entrant:
     workloads: tuple[str, ...] = ALL
     speed: float = 1.0  # about, beside the asyncio floor: slow entrants get fewer operations a run
     packages: tuple[str, ...] = field(default=())  # whose versions the report names
+    takes_turns: bool = False  # with the others that do, a tenth of a second each; for the ratios that are goals
 
     def host_command(self, settings: str) -> list[str]:
         program, *arguments = script(self.host)
@@ -55,7 +56,7 @@ def runtime(program: str) -> list[str]:
 ENTRANTS_BY_NAME = {
     entrant.name: entrant
     for entrant in (
-        Entrant("becket", "becket, asyncio", Kind.BECKET, "becket/host.py", "becket/child.py"),
+        Entrant("becket", "becket, asyncio", Kind.BECKET, "becket/host.py", "becket/child.py", takes_turns=True),
         Entrant(
             "becket-async-handlers",
             "becket, `async def` handlers",
@@ -63,6 +64,7 @@ ENTRANTS_BY_NAME = {
             "becket/host.py",
             "becket/child.py async-handlers",
             ("W1", "W2"),
+            takes_turns=True,
         ),
         Entrant(
             "becket-stream",
@@ -71,6 +73,7 @@ ENTRANTS_BY_NAME = {
             "becket/host.py stream",
             "becket/child.py",
             ("W3",),
+            takes_turns=True,
         ),
         Entrant("becket-uvloop", "becket, uvloop", Kind.BECKET, "becket/host.py uvloop", "becket/child.py uvloop"),
         Entrant(
@@ -111,7 +114,7 @@ ENTRANTS_BY_NAME = {
             "becket/host.py native",
             "becket/native_child.py",
             ("W1", "W2", "W3", "W5"),
-            speed=0.5,
+            takes_turns=True,
         ),
         Entrant(  # its tool is a coroutine, as that of the MCP SDK's server is
             "becket-host",
@@ -131,7 +134,9 @@ ENTRANTS_BY_NAME = {
             ("W1", "W2"),
             speed=0.2,
         ),
-        Entrant("floor", "asyncio floor", Kind.FLOOR, "floor/asyncio_host.py", "floor/asyncio_child.py"),
+        Entrant(
+            "floor", "asyncio floor", Kind.FLOOR, "floor/asyncio_host.py", "floor/asyncio_child.py", takes_turns=True
+        ),
         Entrant(
             "floor-tasks",
             "asyncio floor, a task a request",

@@ -2,7 +2,8 @@
 
 Every round goes through all workloads, and for each through all entrants, so that what is compared ran within
 seconds of each other. A figure is the median of the quiet runs; a ratio is the median of the ratios of each round,
-because the speed of a shared machine changes from minute to minute.
+because the speed of a shared machine changes from minute to minute, and from second to second. The entrants whose
+ratios are goals run at the same time and take turns of a tenth of a second, and a ratio is taken in each turn.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from threading import Timer
+from typing import Any, Self
 
 from benchmarks.paths import ROOT, environment, pin_to_core, spare_cores
 from benchmarks.roster import ENTRANTS_BY_NAME, Entrant
@@ -53,12 +56,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """One workload of one entrant, once."""
+    """One workload of one entrant, once, or one of its turns in a round."""
 
     entrant: str
     workload: str
     round: int
     figures: dict[str, float]
+    turn: int = 0
 
     @property
     def calm(self) -> Calm:
@@ -90,27 +94,27 @@ class Results:
     def figure(self, entrant: str, workload: str, name: str) -> Figure | None:
         """Returns the median of a figure; None where it was not measured."""
         return median_of_calmest(
-            (run.figures[name], run.calm)
-            for run in self.best_of_rounds(entrant, workload).values()
-            if name in run.figures
+            (run.figures[name], run.calm) for run in self.best_runs(entrant, workload).values() if name in run.figures
         )
 
     def ratio(self, entrant: str, against: str, workload: str, name: str) -> Figure | None:
         """Returns how many times the figure of `against` the entrant reaches; None where one was not measured."""
-        mine, theirs = self.best_of_rounds(entrant, workload), self.best_of_rounds(against, workload)
+        all_mine, all_theirs = self.best_runs(entrant, workload), self.best_runs(against, workload)
+        pairs = [(in_turn(all_mine, *turn), in_turn(all_theirs, *turn)) for turn in all_mine.keys() | all_theirs.keys()]
         return median_of_calmest(
-            (mine[number].figures[name] / theirs[number].figures[name], max(mine[number].calm, theirs[number].calm))
-            for number in mine.keys() & theirs.keys()
-            if name in mine[number].figures and theirs[number].figures.get(name)
+            (mine.figures[name] / theirs.figures[name], max(mine.calm, theirs.calm))
+            for mine, theirs in pairs
+            if mine is not None and theirs is not None and name in mine.figures and theirs.figures.get(name)
         )
 
-    def best_of_rounds(self, entrant: str, workload: str) -> dict[int, Run]:
-        """Returns one run for each round: the calmest, of equally calm ones the last."""
-        best: dict[int, Run] = {}
+    def best_runs(self, entrant: str, workload: str) -> dict[tuple[int, int], Run]:
+        """Returns one run for each round and turn: the calmest, of equally calm ones the last."""
+        best: dict[tuple[int, int], Run] = {}
         for run in self.runs:
+            key = (run.round, run.turn)
             is_this = run.entrant == entrant and run.workload == workload
-            if is_this and (run.round not in best or run.calm <= best[run.round].calm):
-                best[run.round] = run
+            if is_this and (key not in best or run.calm <= best[key].calm):
+                best[key] = run
         return best
 
     def entrants(self) -> list[str]:
@@ -120,6 +124,11 @@ class Results:
     def workloads(self) -> list[str]:
         present = {run.workload for run in self.runs}
         return [name for name in WORKLOADS if name in present]
+
+
+def in_turn(runs: dict[tuple[int, int], Run], number: int, turn: int) -> Run | None:
+    """Returns the run of that turn, or of that round if the entrant takes no turns."""
+    return runs.get((number, turn)) or runs.get((number, 0))
 
 
 def median_of_calmest(values: Iterable[tuple[float, Calm]]) -> Figure | None:
@@ -156,19 +165,47 @@ def measure(plan: Plan, results: Results, after_round: Callable[[], None]) -> No
 
     for round_number in range(plan.rounds):
         for workload in (WORKLOADS[name] for name in plan.workloads):
-            run_workload(workload, rotated(entrants, round_number), round_number, plan, results)
+            ready = [
+                entrant
+                for entrant in rotated(entrants, round_number)
+                if workload.name in entrant.workloads
+                and f"{entrant.name} {workload.name}" not in results.failed
+                and workload.takes_part(entrant.speed, round_number)
+            ]
+            in_turns = [entrant for entrant in ready if entrant.takes_turns and workload.turns > 1]
+            take_turns(workload, in_turns, round_number, plan, results)
+            alone = [entrant for entrant in ready if entrant not in in_turns]
+            run_alone(workload, alone, round_number, plan, results)
         after_round()
 
 
-def run_workload(
-    workload: Workload, entrants: Iterable[Entrant], round_number: int, plan: Plan, results: Results
-) -> None:
+def take_turns(workload: Workload, entrants: list[Entrant], round_number: int, plan: Plan, results: Results) -> None:
+    """Runs one workload of these entrants at the same time, of which one works and the others wait."""
+    with ExitStack() as stack:
+        hosts: dict[Entrant, WaitingHost] = {}
+        for entrant in entrants:
+            settings = workload.settings(entrant.speed, quick=plan.quick, turns=workload.turns)
+            hosts[entrant] = stack.enter_context(WaitingHost(entrant, settings, plan.nice))
+        for turn in range(workload.turns):
+            for entrant in rotated(list(hosts), turn):
+                try:
+                    figures = hosts[entrant].take_turn()
+                except HostFailed as error:
+                    results.failed[f"{entrant.name} {workload.name}"] = str(error)
+                    say(f"round {round_number + 1}  {entrant.name} {workload.name}: failed: {error}")
+                    del hosts[entrant]
+                else:
+                    results.runs.append(Run(entrant.name, workload.name, round_number, figures, turn))
+    for entrant in hosts:
+        runs = results.best_runs(entrant.name, workload.name)
+        turns = [run for (number, _), run in runs.items() if number == round_number]
+        say(described(sorted(turns, key=lambda run: run.figures[workload.figure])[len(turns) // 2]))
+
+
+def run_alone(workload: Workload, entrants: Iterable[Entrant], round_number: int, plan: Plan, results: Results) -> None:
+    """Runs one workload of each entrant, one after the other."""
     for entrant in entrants:
         cell = f"{entrant.name} {workload.name}"
-        if workload.name not in entrant.workloads or cell in results.failed:
-            continue
-        if not workload.takes_part(entrant.speed, round_number):
-            continue
         settings = workload.settings(entrant.speed, quick=plan.quick)
         nice = plan.nice if workload.may_go_first else 0
         for _ in range(1 + plan.retries):
@@ -221,19 +258,7 @@ def run_host(
     Raises:
         HostFailed: it ended without figures, or did not end.
     """
-    host_core, child_core = (spare_cores() if is_pinned else None) or (None, None)
-    child = pin_to_core(entrant.child_command(), child_core, nice)
-    command = pin_to_core(entrant.host_command(json.dumps({**settings, "child": child})), host_core, nice)
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    ) as host:
+    with start_host(entrant, settings, is_pinned=is_pinned, nice=nice, stdin=subprocess.DEVNULL) as host:
         try:
             out, err = host.communicate(timeout=seconds)
         except BaseException as error:
@@ -241,11 +266,77 @@ def run_host(
             if isinstance(error, subprocess.TimeoutExpired):
                 raise HostFailed(f"did not end within {seconds:.0f} s") from None
             raise
+    return parse_figures(out.strip().rpartition("\n")[2], err, host)
+
+
+def start_host(
+    entrant: Entrant, settings: dict[str, Any], *, is_pinned: bool, nice: int, stdin: int
+) -> subprocess.Popen[str]:
+    host_core, child_core = (spare_cores() if is_pinned else None) or (None, None)
+    child = pin_to_core(entrant.child_command(), child_core, nice)
+    command = pin_to_core(entrant.host_command(json.dumps({**settings, "child": child})), host_core, nice)
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+
+
+def parse_figures(line: str, err: str, host: subprocess.Popen[str]) -> dict[str, float]:
     try:
-        figures: dict[str, float] = json.loads(out.strip().rpartition("\n")[2])
+        figures: dict[str, float] = json.loads(line)
     except ValueError:
         raise HostFailed(last_words(err) or f"ended with status {host.returncode} and no figures") from None
     return figures
+
+
+class WaitingHost:
+    """The host of an entrant that takes turns: it works after each line that it gets."""
+
+    def __init__(self, entrant: Entrant, settings: dict[str, Any], nice: int) -> None:
+        self._host = start_host(
+            entrant, {**settings, "takes_turns": True}, is_pinned=True, nice=nice, stdin=subprocess.PIPE
+        )
+
+    def take_turn(self) -> dict[str, float]:
+        """Returns the figures of its next turn.
+
+        Raises:
+            HostFailed: it has ended, or did not end this turn.
+        """
+        assert self._host.stdin is not None
+        assert self._host.stdout is not None
+        alarm = Timer(RUN_SECONDS, self._kill)
+        alarm.start()
+        try:
+            self._host.stdin.write("\n")
+            self._host.stdin.flush()
+            line = self._host.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            alarm.cancel()
+        err = "" if line else self._host.communicate()[1]
+        return parse_figures(line, err, self._host)
+
+    def _kill(self) -> None:
+        os.killpg(self._host.pid, signal.SIGKILL)  # its child too, unless that is in a session of its own
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._host.returncode is None:
+            try:
+                self._host.communicate(timeout=RUN_SECONDS)  # the end of its input is its end
+            except BaseException:
+                self._kill()
+                raise
 
 
 def last_words(text: str) -> str:

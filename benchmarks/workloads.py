@@ -14,6 +14,7 @@ MESSAGE_TEXT = "The quick brown fox jumps over the lazy dog, and then it does al
 EVENT_TEXT = "twenty bytes of text"
 GROWTH_SIZES = (1, 100, 10_000)
 SLOW = 0.2  # of the asyncio floor's speed
+TURNS = 10
 
 assert len(MESSAGE_TEXT) == 100
 assert len(EVENT_TEXT) == 20
@@ -32,6 +33,7 @@ class Workload:
     is_time: bool = False  # less is better
     is_pinned: bool = True  # host and child on a core each; starts use the whole machine, as they do in life
     may_go_first: bool = True  # at the priority of `--nice`; a hundred starts at once would stop all that others do
+    turns: int = 1  # parts of a run, for entrants that take turns
     rounds_at_most: int = 1_000
     rounds_of_slow: int = 1_000  # for entrants below `SLOW`, whose runs take minutes
 
@@ -39,8 +41,8 @@ class Workload:
         """Returns whether an entrant of that speed runs in that round."""
         return round_number < (self.rounds_of_slow if speed < SLOW else self.rounds_at_most)
 
-    def settings(self, speed: float, *, quick: bool) -> dict[str, Any]:
-        """Returns the sizes for an entrant that is `speed` times as fast as the asyncio floor.
+    def settings(self, speed: float, *, quick: bool, turns: int = 1) -> dict[str, Any]:
+        """Returns the sizes for an entrant that is `speed` times as fast as the asyncio floor, in one of these turns.
 
         Slow entrants get fewer operations, so that every run takes about as long; a rate does not depend on it. The
         events of W3 stay as many, for a backlog is part of what is measured; only a quick run has fewer.
@@ -49,7 +51,7 @@ class Workload:
         for name in ("calls", "repeats", *(("events",) if quick else ())):
             if name in sizes:
                 least = 1 if name == "repeats" else 10 if self.name == "W4" else 256
-                sizes[name] = max(int(sizes[name] * min(speed, 1.0)), least)
+                sizes[name] = max(int(sizes[name] * min(speed, 1.0) / (1 if name == "events" else turns)), least)
         return {"workload": self.name, **sizes}
 
 
@@ -63,6 +65,7 @@ WORKLOADS = {
             "calls/s",
             {"calls": 20_000, "warmup": 1_000},
             {"calls": 8_000, "warmup": 500},
+            turns=TURNS,
         ),
         Workload(
             "W2",
@@ -71,6 +74,7 @@ WORKLOADS = {
             "calls/s",
             {"calls": 128_000, "warmup": 6_400, "in_flight": 64},
             {"calls": 51_200, "warmup": 3_200},
+            turns=TURNS,
         ),
         Workload(
             "W3",
@@ -79,6 +83,7 @@ WORKLOADS = {
             "events/s",
             {"events": 100_000, "warmup": 1_000, "repeats": 4},
             {"repeats": 2},
+            turns=TURNS,
         ),
         Workload(
             "W4",
@@ -95,6 +100,7 @@ WORKLOADS = {
             "calls/s",
             {"calls": 20_000, "warmup": 1_000},
             {"calls": 8_000, "warmup": 500},
+            turns=TURNS,
         ),
         Workload(
             "W6",

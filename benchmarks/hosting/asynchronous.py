@@ -16,6 +16,7 @@ from benchmarks.hosting.measuring import (
     print_figures,
     resident_kib,
     thread_count,
+    turns,
 )
 from benchmarks.workloads import MESSAGE_TEXT
 
@@ -115,12 +116,12 @@ def run_host(connect: Connect, loop: Loop) -> None:
     workload = WORKLOADS[settings["workload"]]
 
     async def work() -> None:
-        print_figures(await workload(connect, loop, settings))
+        await workload(connect, loop, settings)
 
     loop.run(work)
 
 
-async def one_after_another(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[str, float]:
+async def one_after_another(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
     async with connect(settings["child"]) as subject:
         await subject.handshake()
         await check_echo(subject, MESSAGE_TEXT)
@@ -129,19 +130,19 @@ async def one_after_another(connect: Connect, loop: Loop, settings: dict[str, An
             await echo(MESSAGE_TEXT)
 
         calls = settings["calls"]
-        took: list[int] = []
-        window = Window(await subject.usage())
-        for _ in range(calls):
-            began = time.perf_counter_ns()
-            await echo(MESSAGE_TEXT)
-            took.append(time.perf_counter_ns() - began)
-        window.close()
+        for _ in turns(settings):
+            took: list[int] = []
+            window = Window(await subject.usage())
+            for _ in range(calls):
+                began = time.perf_counter_ns()
+                await echo(MESSAGE_TEXT)
+                took.append(time.perf_counter_ns() - began)
+            window.close()
+            figures = window.figures(calls, (await subject.usage())["cpu"])
+            print_figures({"calls_s": calls / window.seconds, **latencies(took), **figures})
 
-        figures = window.figures(calls, (await subject.usage())["cpu"])
-        return {"calls_s": calls / window.seconds, **latencies(took), **figures}
 
-
-async def many_in_flight(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[str, float]:
+async def many_in_flight(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
     async with connect(settings["child"]) as subject:
         await subject.handshake()
         await check_echo(subject, MESSAGE_TEXT)
@@ -160,27 +161,30 @@ async def many_in_flight(connect: Connect, loop: Loop, settings: dict[str, Any])
             return each * len(callers)
 
         await make_calls(settings["warmup"])
-        window = Window(await subject.usage())
-        calls = await make_calls(settings["calls"])
-        window.close()
-        return {"calls_s": calls / window.seconds, **window.figures(calls, (await subject.usage())["cpu"])}
+        for _ in turns(settings):
+            window = Window(await subject.usage())
+            calls = await make_calls(settings["calls"])
+            window.close()
+            figures = window.figures(calls, (await subject.usage())["cpu"])
+            print_figures({"calls_s": calls / window.seconds, **figures})
 
 
-async def events(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[str, float]:
+async def events(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
     async with connect(settings["child"]) as subject:
         await subject.handshake()
         await check_count(subject, settings["warmup"])
 
-        window = Window(await subject.usage())
-        for _ in range(settings["repeats"]):
-            await check_count(subject, settings["events"])
-        window.close()
-
         total = settings["events"] * settings["repeats"]
-        return {"events_s": total / window.seconds, **window.figures(total, (await subject.usage())["cpu"])}
+        for _ in turns(settings):
+            window = Window(await subject.usage())
+            for _ in range(settings["repeats"]):
+                await check_count(subject, settings["events"])
+            window.close()
+            figures = window.figures(total, (await subject.usage())["cpu"])
+            print_figures({"events_s": total / window.seconds, **figures})
 
 
-async def large_payload(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[str, float]:
+async def large_payload(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
     async with connect(settings["child"]) as subject:
         await subject.handshake()
         text = "x" * settings["payload"]
@@ -196,22 +200,24 @@ async def large_payload(connect: Connect, loop: Loop, settings: dict[str, Any]) 
         window.close()
 
         mib = calls * settings["payload"] / (1 << 20)
-        return {"mib_s": mib / window.seconds, **window.figures(calls, (await subject.usage())["cpu"])}
+        print_figures({"mib_s": mib / window.seconds, **window.figures(calls, (await subject.usage())["cpu"])})
 
 
-async def calls_back(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[str, float]:
+async def calls_back(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
     async with connect(settings["child"]) as subject:
         await subject.handshake()
         await subject.drive(settings["warmup"])
 
         calls = settings["calls"]
-        window = Window(await subject.usage())
-        await subject.drive(calls)
-        window.close()
-        return {"calls_s": calls / window.seconds, **window.figures(calls, (await subject.usage())["cpu"])}
+        for _ in turns(settings):
+            window = Window(await subject.usage())
+            await subject.drive(calls)
+            window.close()
+            figures = window.figures(calls, (await subject.usage())["cpu"])
+            print_figures({"calls_s": calls / window.seconds, **figures})
 
 
-async def start(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[str, float]:
+async def start(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
     took: list[float] = []
     resident: list[float] = []
     child_cpu = 0.0
@@ -225,14 +231,11 @@ async def start(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[
             resident.append(resident_kib(usage["pid"]) / 1024)
             child_cpu += usage["cpu"]
     window.close()
-    return {
-        "start_ms": statistics.median(took),
-        "rss_mib": statistics.median(resident),
-        **window.figures(settings["starts"], child_cpu),
-    }
+    figures = window.figures(settings["starts"], child_cpu)
+    print_figures({"start_ms": statistics.median(took), "rss_mib": statistics.median(resident), **figures})
 
 
-async def many_children(connect: Connect, loop: Loop, settings: dict[str, Any]) -> dict[str, float]:
+async def many_children(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
     children = settings["children"]
     subjects: list[Subject] = []
     figures: dict[str, float] = {}
@@ -270,7 +273,7 @@ async def many_children(connect: Connect, loop: Loop, settings: dict[str, Any]) 
         release.set()
 
     await loop.together([watch, *[tend] * children])
-    return figures
+    print_figures(figures)
 
 
 async def check_echo(subject: Subject, text: str) -> None:

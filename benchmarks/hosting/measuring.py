@@ -7,9 +7,10 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any, TypedDict
 
-__all__ = ["Usage", "Window", "latencies", "load_settings", "print_figures", "resident_kib", "thread_count"]
+__all__ = ["Usage", "Window", "latencies", "load_settings", "print_figures", "resident_kib", "thread_count", "turns"]
 
 TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -25,6 +26,15 @@ def load_settings() -> dict[str, Any]:
     """Returns the settings that the runner gave as the one argument."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
     return settings
+
+
+def turns(settings: dict[str, Any]) -> Iterator[None]:
+    """Yields for each part of a run that is measured: one, or one for each line on stdin, if entrants take turns."""
+    if settings.get("takes_turns"):
+        for _ in sys.stdin:
+            yield
+    else:
+        yield
 
 
 def print_figures(figures: dict[str, float]) -> None:
