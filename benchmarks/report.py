@@ -139,7 +139,7 @@ def introduction(report: Report) -> str:
         "interleaved run, host and child on a core each (W6 and W7 on all cores), Python "
         f"{report.machine.get('Python', 'unknown')}.\n\n" + "\n".join(names) + "\n\n"
         "A figure is the median of the quiet runs. The asyncio floor and the entrants of becket with goals beside it\n"
-        "run W1, W2, W3 and W5 in turns of a tenth of a second, and a ratio is taken in each turn. `~` marks a figure\n"
+        "run W1, W2, W3, W5 and W6 in turns of a tenth of a second; a ratio is taken in each turn. `~` marks a figure\n"
         "with too few quiet runs: other programs used the machine, though not the cores of the run. `?` marks one\n"
         "from disturbed runs. Absolute figures differ from machine to machine; compare the ratios.\n"
     )

@@ -98,6 +98,7 @@ ENTRANTS_BY_NAME = {
             "becket/extension_host.py",
             "becket/extension_child.py",
             ("W6",),
+            takes_turns=True,
         ),
         Entrant(
             "becket-extension-async",
@@ -106,6 +107,7 @@ ENTRANTS_BY_NAME = {
             "becket/extension_host.py",
             "becket/extension_child.py async",
             ("W6",),
+            takes_turns=True,
         ),
         Entrant(
             "becket-native",

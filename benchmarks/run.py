@@ -185,7 +185,9 @@ def take_turns(workload: Workload, entrants: list[Entrant], round_number: int, p
         hosts: dict[Entrant, WaitingHost] = {}
         for entrant in entrants:
             settings = workload.settings(entrant.speed, quick=plan.quick, turns=workload.turns)
-            hosts[entrant] = stack.enter_context(WaitingHost(entrant, settings, plan.nice))
+            nice = plan.nice if workload.may_go_first else 0
+            host = WaitingHost(entrant, settings, is_pinned=workload.is_pinned, nice=nice)
+            hosts[entrant] = stack.enter_context(host)
         for turn in range(workload.turns):
             for entrant in rotated(list(hosts), turn):
                 try:
@@ -298,9 +300,9 @@ def parse_figures(line: str, err: str, host: subprocess.Popen[str]) -> dict[str,
 class WaitingHost:
     """The host of an entrant that takes turns: it works after each line that it gets."""
 
-    def __init__(self, entrant: Entrant, settings: dict[str, Any], nice: int) -> None:
+    def __init__(self, entrant: Entrant, settings: dict[str, Any], *, is_pinned: bool, nice: int) -> None:
         self._host = start_host(
-            entrant, {**settings, "takes_turns": True}, is_pinned=True, nice=nice, stdin=subprocess.PIPE
+            entrant, {**settings, "takes_turns": True}, is_pinned=is_pinned, nice=nice, stdin=subprocess.PIPE
         )
 
     def take_turn(self) -> dict[str, float]:

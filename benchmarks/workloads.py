@@ -51,7 +51,10 @@ class Workload:
         for name in ("calls", "repeats", *(("events",) if quick else ())):
             if name in sizes:
                 least = 1 if name == "repeats" else 10 if self.name == "W4" else 256
-                sizes[name] = max(int(sizes[name] * min(speed, 1.0) / (1 if name == "events" else turns)), least)
+                sizes[name] = max(int(sizes[name] * min(speed, 1.0)), least)
+        for name in ("calls", "repeats", "starts"):
+            if name in sizes:
+                sizes[name] = max(sizes[name] // turns, 1)
         return {"workload": self.name, **sizes}
 
 
@@ -107,10 +110,11 @@ WORKLOADS = {
             "spawn to finished handshake",
             "start_ms",
             "ms",
-            {"starts": 7},
-            {"starts": 3},
+            {"starts": 10},
+            {"starts": 5},
             is_time=True,
             is_pinned=False,
+            turns=TURNS,
         ),
         Workload(
             "W7",

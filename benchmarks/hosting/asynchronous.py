@@ -218,21 +218,22 @@ async def calls_back(connect: Connect, loop: Loop, settings: dict[str, Any]) -> 
 
 
 async def start(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
-    took: list[float] = []
-    resident: list[float] = []
-    child_cpu = 0.0
-    window = Window()
-    for _ in range(settings["starts"]):
-        began = time.perf_counter()
-        async with connect(settings["child"]) as subject:
-            await subject.handshake()
-            took.append((time.perf_counter() - began) * 1e3)
-            usage = await subject.usage()
-            resident.append(resident_kib(usage["pid"]) / 1024)
-            child_cpu += usage["cpu"]
-    window.close()
-    figures = window.figures(settings["starts"], child_cpu)
-    print_figures({"start_ms": statistics.median(took), "rss_mib": statistics.median(resident), **figures})
+    for _ in turns(settings):
+        took: list[float] = []
+        resident: list[float] = []
+        child_cpu = 0.0
+        window = Window()
+        for _ in range(settings["starts"]):
+            began = time.perf_counter()
+            async with connect(settings["child"]) as subject:
+                await subject.handshake()
+                took.append((time.perf_counter() - began) * 1e3)
+                usage = await subject.usage()
+                resident.append(resident_kib(usage["pid"]) / 1024)
+                child_cpu += usage["cpu"]
+        window.close()
+        figures = window.figures(settings["starts"], child_cpu)
+        print_figures({"start_ms": statistics.median(took), "rss_mib": statistics.median(resident), **figures})
 
 
 async def many_children(connect: Connect, loop: Loop, settings: dict[str, Any]) -> None:
