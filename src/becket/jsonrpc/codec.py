@@ -163,23 +163,25 @@ class JsonCodec:
     def decode(self, frame: Frame) -> Message:
         """Returns the message in `frame`; bytes that are no message are returned as `Invalid`."""
         collector = MessageCollector()
-        self.decode_frames(iter([frame]), collector)
+        self.decode_frames([frame], collector)
         message: Message = collector.messages[0]
         return message
 
-    def decode_frames(self, frames: Iterator[Any], inbox: MessageReceiver, *, is_checked: bool = False) -> bool:
-        """Delivers the messages of these frames, the iterator of a list, to `inbox`, in order; returns False if the
-        turn is over and some are left. With `is_checked` they are the members of a batch, whose frame was checked
-        against the limits.
+    def decode_frames(
+        self, frames: Iterator[Any] | list[Any], inbox: MessageReceiver, *, is_checked: bool = False
+    ) -> bool:
+        """Delivers the messages of these frames to `inbox`, in order: those of a list all at once; those of an
+        iterator, that of a list, until the turn is over, and returns False if some are left then. With `is_checked`
+        they are the members of a batch, whose frame was checked against the limits.
 
         One loop for a whole chunk: for the most frequent messages, calling a function costs half as much as all the
         rest. Most chunks are one frame: what only some messages need is looked up when they do."""
         deep = inf if is_checked else self._guard.safe_bytes
         direct_handlers = inbox.direct_handlers
         clock, until, began = inbox.clock, inbox.until, inbox.began
-        is_single = length_hint(frames) == 1  # no other message waits for this one
+        is_whole = isinstance(frames, list)
         while True:
-            for frame in frames if is_single else islice(frames, self._block):
+            for frame in frames if is_whole else islice(frames, self._block):
                 route = direct_handlers.last
                 if route is not None and frame.__class__ is bytes:
                     beginning, size, opener, start, handle = route
@@ -197,7 +199,7 @@ class JsonCodec:
                     envelope = decode_envelope(frame)
                 except FAST_PATH_ERRORS:
                     self._parse(frame, inbox)
-                    if clock() > until:
+                    if not is_whole and clock() > until:
                         break
                     continue
                 # If there are params or a result and the lengths add up, the frame holds nothing else: no other
@@ -246,9 +248,9 @@ class JsonCodec:
                         inbox.on_notification(method, params)
                 else:
                     self._parse(frame, inbox)
-                if not is_single and clock() > until:  # a function was called, and may have taken any time
+                if not is_whole and clock() > until:  # a function was called, and may have taken any time
                     break
-            if is_single or not length_hint(frames):
+            if is_whole or not length_hint(frames):
                 return True
             now = clock()
             self._block = CHECK_EVERY if now - began < SLOW * self._block else 1
@@ -262,7 +264,7 @@ class JsonCodec:
         message = frame if isinstance(frame, SkippedFrame | Invalid) else self._get_parser().parse(frame)
         if isinstance(message, list):
             batch = inbox.begin_batch()
-            self.decode_frames(iter(message), batch, is_checked=True)
+            self.decode_frames(message, batch, is_checked=True)
             batch.end_batch()
         else:
             inbox.on_message(message)

@@ -25,9 +25,11 @@ __all__ = ["BatchReceiver", "Codec", "EventReceiver", "FutureLike", "MessageRece
 class Codec(Protocol):
     """Frame to message and back, for one protocol."""
 
-    def decode_frames(self, frames: Iterator[Frame | SkippedFrame], inbox: MessageReceiver) -> bool:
-        """Delivers the messages of these frames to `inbox`, in order; returns False if the turn is over and some are
-        left.
+    def decode_frames(
+        self, frames: Iterator[Frame | SkippedFrame] | list[Frame | SkippedFrame], inbox: MessageReceiver
+    ) -> bool:
+        """Delivers the messages of these frames to `inbox`, in order: those of a list all at once; those of an
+        iterator until the turn is over, and returns False if some are left then.
 
         It may settle calls and deliver notifications to their subscriber directly, as `JsonCodec` does, or pass every
         message to `inbox.on_message`. A receiver of a message may continue with the same iterator."""

@@ -204,7 +204,7 @@ class Link:
         ):  # one call after another: nothing to coalesce, nothing to pace
             self._has_written_this_turn = False
             # ignored for the reason given in `Connection.resume_receiving`
-            connection.codec.decode_frames(iter(frames), connection)  # pyright: ignore[reportArgumentType]
+            connection.codec.decode_frames(frames, connection)  # pyright: ignore[reportArgumentType]
         else:
             self._receive_frames(frames)
         if self._slot_waiters:

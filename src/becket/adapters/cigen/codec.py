@@ -7,7 +7,7 @@ ERROR, and during the handshake as an empty PluginInfo, which every core rejects
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -72,7 +72,7 @@ class CigenCodec:
 
     # -- in
 
-    def decode_frames(self, frames: Iterator[Frame | SkippedFrame], inbox: MessageReceiver) -> bool:
+    def decode_frames(self, frames: Iterable[Frame | SkippedFrame], inbox: MessageReceiver) -> bool:
         """Passes all messages to `inbox`. There is one request at a time, so nothing is left over."""
         for frame in frames:
             inbox.on_message(frame if isinstance(frame, SkippedFrame) else self.decode(frame))
