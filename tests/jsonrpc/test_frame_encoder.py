@@ -7,8 +7,9 @@ from tests.jsonrpc.links import LOST
 
 from becket.errors import ERROR_CODES, ConnectionLost, LocalProtocolError, Meaning, RpcError
 from becket.framing import ContentLength, Framing, JsonLines
-from becket.jsonrpc.calls import InboundRequest
+from becket.jsonrpc.calls import NULL_FUTURE, InboundRequest, OutboundCall
 from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.connection import Connection
 from becket.jsonrpc.frame_encoder import FrameEncoder
 from becket.limits import Limits
 
@@ -26,13 +27,16 @@ class CountingFraming(ContentLength):
 
 
 class TracingCodec(JsonCodec):
-    """Adds a member to each request and notification."""
+    """Adds a member to each message."""
 
     def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
         return super().encode_request(id, method, params)[:-1] + b',"trace":1}'
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         return super().encode_notification(method, params)[:-1] + b',"trace":1}'
+
+    def encode_success(self, id: bytes, result: bytes) -> bytes:
+        return super().encode_success(id, result)[:-1] + b',"trace":1}'
 
 
 def build_encoder(
@@ -51,47 +55,55 @@ def frame(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
+def respond(connection: Connection, result: bytes) -> bytes:
+    """Returns the response to a request with the id 1 that the connection receives."""
+    (request,) = connection.receive(frame(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{}}'))
+    assert isinstance(request, InboundRequest)
+    return connection.respond(request, result)
+
+
 # -- cached prefixes
 
 
 @pytest.mark.parametrize("params", [b"{}", b"[]", b'{"a":1}', b"[[1]]"])
 def test_a_method_that_was_sent_before_is_framed_without_encoding_the_body_again(params: bytes) -> None:
     framing = CountingFraming()
-    encoder = build_encoder(framing)
+    connection = Connection(framing, JsonCodec())
     body = b'"method":"m","params":' + params + b"}"
-    requests = [encoder.encode_request(id, "m", params) for id in (b"1", b"2")]
+    requests = [connection.open_call(OutboundCall("m", NULL_FUTURE), params) for _ in range(2)]
     assert requests == [frame(b'{"jsonrpc":"2.0","id":%b,%b' % (id, body)) for id in (b"1", b"2")]
     assert framing.encoded == 1
-    assert encoder.encode_notification("m", params) == frame(b'{"jsonrpc":"2.0",' + body)
-    assert encoder.encode_success(b"1", params) == frame(b'{"jsonrpc":"2.0","id":1,"result":' + params + b"}")
+    assert connection.encode_notification("m", params) == frame(b'{"jsonrpc":"2.0",' + body)
+    assert respond(connection, params) == frame(b'{"jsonrpc":"2.0","id":1,"result":' + params + b"}")
     assert framing.encoded == 1
 
 
 @pytest.mark.parametrize("params", [b"1", b"null", b'"a"'])
 def test_params_that_are_neither_an_object_nor_an_array_are_not_sent_by_a_cached_method_either(params: bytes) -> None:
-    encoder = build_encoder()
-    encoder.encode_notification("m", b"{}")
+    connection = Connection(ContentLength(), JsonCodec())
+    connection.encode_notification("m", b"{}")
     with pytest.raises(LocalProtocolError, match="the params of m are neither"):
-        encoder.encode_request(b"1", "m", params)
+        connection.open_call(OutboundCall("m", NULL_FUTURE), params)
     with pytest.raises(LocalProtocolError, match="the params of m are neither"):
-        encoder.encode_notification("m", params)
+        connection.encode_notification("m", params)
 
 
 def test_a_codec_that_changes_the_envelope_writes_each_frame() -> None:
-    encoder = build_encoder(codec=TracingCodec())
+    connection = Connection(ContentLength(), TracingCodec())
     for _ in range(2):
-        assert b',"trace":1}' in encoder.encode_request(b"1", "m", b"[1]")
-        assert b',"trace":1}' in encoder.encode_notification("m", b"[1]")
+        assert b',"trace":1}' in connection.open_call(OutboundCall("m", NULL_FUTURE), b"[1]")
+        assert b',"trace":1}' in connection.encode_notification("m", b"[1]")
+        assert b',"trace":1}' in respond(connection, b"[1]")
 
 
 def test_a_link_that_has_ended_sends_nothing_of_a_cached_method() -> None:
-    encoder = build_encoder()
-    encoder.encode_notification("m", b"{}")
-    encoder.close(LOST)
+    connection = Connection(ContentLength(), JsonCodec())
+    connection.encode_notification("m", b"{}")
+    connection.close(LOST)
     with pytest.raises(ConnectionLost, match="over"):
-        encoder.encode_notification("m", b"{}")
+        connection.encode_notification("m", b"{}")
     with pytest.raises(ConnectionLost, match="over"):
-        encoder.encode_request(b"1", "m", b"{}")
+        connection.open_call(OutboundCall("m", NULL_FUTURE), b"{}")
 
 
 # -- the events of a request
@@ -139,10 +151,11 @@ def failure(id: bytes, code: int, message: str) -> bytes:
 
 
 def test_a_response_that_is_too_large_becomes_an_error_with_its_size_and_the_limit() -> None:
-    encoder = build_encoder(largest=200)
+    limits = Limits(frame=200)
+    connection = Connection(ContentLength(limits), JsonCodec(limits), limits=limits)
     body = JsonCodec().encode_success(b"1", b'"%b"' % (b"x" * 300))
     problem = f"the response has {len(body)} bytes, the limit is 200"
-    assert encoder.encode_success(b"1", b'"%b"' % (b"x" * 300)) == frame(failure(b"1", TOO_LARGE, problem))
+    assert respond(connection, b'"%b"' % (b"x" * 300)) == frame(failure(b"1", TOO_LARGE, problem))
 
 
 def test_responses_that_are_too_large_together_become_errors_with_their_size_and_the_limit() -> None:

@@ -1,7 +1,7 @@
 """From a message to its frame: the codec writes the body, the framing adds the header.
 
 A request, a result or a notification in the wire format of the specification is joined in one step, after a cached
-prefix (`frame_cache`): the header and the first bytes of the body.
+prefix (`frame_cache`): the header and the first bytes of the body. `Connection` joins requests and results itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from becket.errors import ConnectionLost, LocalProtocolError, Meaning, RpcError
-from becket.jsonrpc.codec import END, ENVELOPE_WITH_ID, PARAMS_OPENERS, RESULT_KEY, JsonCodec
+from becket.jsonrpc.codec import END, ENVELOPE_WITH_ID, PARAMS_OPENERS, JsonCodec
 from becket.jsonrpc.frame_cache import NO_PREFIXES, FramePrefixes, NotificationPrefixes
 from becket.jsonrpc.messages import NULL_ID
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["FrameEncoder"]
 
 END_BYTES: Final = len(END)
-RESULT_BYTES: Final = len(RESULT_KEY) + END_BYTES
 
 
 class FrameEncoder:
@@ -35,9 +34,9 @@ class FrameEncoder:
         "_largest",
         "_lost",
         "_map_error",
-        "_method_fragments",
         "_notification_prefixes",
-        "_prefixes_with_id",
+        "method_fragments",
+        "prefixes_with_id",
     )
 
     def __init__(
@@ -55,13 +54,13 @@ class FrameEncoder:
         self._error_codes = error_codes
         self._map_error = map_error
         self._lost: ConnectionLost | None = None
-        self._prefixes_with_id: Mapping[int, bytes] = {}
-        self._method_fragments: Mapping[str, bytes] = {}
+        self.prefixes_with_id: Mapping[int, bytes] = {}
+        self.method_fragments: Mapping[str, bytes] = {}
         self._notification_prefixes = NO_PREFIXES
         if type(codec) is JsonCodec:
             self._notification_prefixes = NotificationPrefixes(framing.prefix, codec.notification_prefixes)
-            self._prefixes_with_id = FramePrefixes(framing.prefix, ENVELOPE_WITH_ID)
-            self._method_fragments = codec.method_fragments
+            self.prefixes_with_id = FramePrefixes(framing.prefix, ENVELOPE_WITH_ID)
+            self.method_fragments = codec.method_fragments
 
     def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
         """Returns the frame of a request.
@@ -70,13 +69,6 @@ class FrameEncoder:
             ConnectionLost: the link has ended.
             LocalProtocolError: it cannot be framed.
         """
-        if params and params[0] in PARAMS_OPENERS:
-            try:
-                name = self._method_fragments[method]
-                prefix = self._prefixes_with_id[len(id) + len(name) + len(params) + END_BYTES]
-                return b"".join((prefix, id, name, params, END))
-            except (KeyError, LocalProtocolError):
-                pass
         if self._lost is not None:
             raise self._lost.copy()
         return self._framing.encode(self._codec.encode_request(id, method, params))
@@ -96,14 +88,6 @@ class FrameEncoder:
         if self._lost is not None:
             raise self._lost.copy()
         return self._framing.encode(self._codec.encode_notification(method, params))
-
-    def encode_success(self, id: bytes, result: bytes) -> bytes:
-        """Returns the frame of a result, or of the error that it is too large."""
-        try:
-            prefix = self._prefixes_with_id[len(id) + len(result) + RESULT_BYTES]
-            return b"".join((prefix, id, RESULT_KEY, result, END))
-        except (KeyError, LocalProtocolError):
-            return self.frame_response(id, self._codec.encode_success(id, result))
 
     def frame_response(self, id: bytes, body: bytes) -> bytes:
         """Returns the frame around a response, or around the error that it is too large."""
@@ -154,4 +138,4 @@ class FrameEncoder:
         """Refuses requests and notifications from now on."""
         self._lost = lost
         self._notification_prefixes = NO_PREFIXES
-        self._prefixes_with_id = {}
+        self.prefixes_with_id = {}
