@@ -89,7 +89,7 @@ IN_FUNCTIONS = {
     "becket.extension.server": (8, DECLARED),
     "becket.extension.session": (3, DECLARED),
     "becket.extension.tool_input.signature": (8, CLASSES),
-    "becket.framing.content_length": (3, RARE),
+    "becket.framing.content_length": (4, RARE),
     "becket.framing.detect": (2, RARE),
     "becket.framing.length_prefixed": (1, RARE),
     "becket.host.audit_log": (2, POSIX),

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from becket.errors import BadFrame, LocalProtocolError
 from becket.framing.framing import Frame, SkippedFrame
-from becket.framing.stdout_noise import NoiseFilter
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import OpenScanner
     from becket.framing.header_parser import LenientHeaderParser, StrictHeaderParser
     from becket.framing.oversize import OversizeBody
+    from becket.framing.stdout_noise import NoiseFilter
 
 __all__ = ["ContentLength"]
 
@@ -42,7 +42,11 @@ class ContentLength:
         self._limits = limits
         self._longest = min(MAX_CACHED_HEADER_BYTES, limits.header)
         self._strict = strict
-        self._text = NoiseFilter(limits) if skip_stray else None
+        self._text: NoiseFilter | None = None
+        if skip_stray:
+            from becket.framing.stdout_noise import NoiseFilter  # few links skip text
+
+            self._text = NoiseFilter(limits)
         self._reader: StrictHeaderParser | LenientHeaderParser | None = None
         self._is_in_header = False
         self._length = 0  # the length in the last header

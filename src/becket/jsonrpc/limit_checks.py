@@ -146,10 +146,10 @@ def strip_escapes(frame: Frame) -> bytes:
 
 
 # Counting a byte costs as much as removing all others: what is to be counted twice or more is reduced first.
-NON_STRUCTURAL = bytes(byte for byte in range(256) if byte not in b"[{,-")
+NON_STRUCTURAL = bytes(range(256)).translate(None, delete=b"[{,-")
 
 ESCAPE, QUOTE = b'\\"'
-NON_BRACKETS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+NON_BRACKETS = bytes(range(256)).translate(None, delete=b'[]{}"')
 BRACES_TO_BRACKETS = bytes.maketrans(b"{}", b"[]")
 
 ENVELOPE_NODES = len("{,,,")  # of a request
