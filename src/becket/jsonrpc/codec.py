@@ -69,6 +69,7 @@ ENVELOPE_WITH_ID = b'{"jsonrpc":"2.0","id":'
 ENVELOPE_WITHOUT_ID = b'{"jsonrpc":"2.0"'
 RESULT_KEY = b',"result":'
 END = b"}"
+END_BYTES = len(END)
 PARAMS_OPENERS = b"{["  # first bytes of params
 CHECK_EVERY = 16  # messages between two reads of the clock, if they are quick
 SLOW = 0.00006  # seconds for each of them: slower ones are checked one by one
@@ -170,9 +171,9 @@ class JsonCodec:
     def decode_frames(
         self, frames: Iterator[Any] | list[Any], inbox: MessageReceiver, *, is_checked: bool = False
     ) -> bool:
-        """Delivers the messages of these frames to `inbox`, in order: those of a list all at once; those of an
-        iterator, that of a list, until the turn is over, and returns False if some are left then. With `is_checked`
-        they are the members of a batch, whose frame was checked against the limits.
+        """Delivers the messages of these frames to `inbox`, in order: those of a list all at once; those of the
+        iterator of one until the turn is over, and returns False if some are left then. With `is_checked` they are
+        the members of a batch, whose frame was checked against the limits.
 
         One loop for a whole chunk: for the most frequent messages, calling a function costs half as much as all the
         rest. Most chunks are one frame: what only some messages need is looked up when they do."""

@@ -51,6 +51,7 @@ from becket.jsonrpc.calls import (
 )
 from becket.jsonrpc.codec import (
     END,
+    END_BYTES,
     PARAMS_OPENERS,
     RESULT_KEY,
     DirectHandlers,
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CancelRequested", "Connection", "ConnectionEvent", "EventBuffer", "build_connection_lost"]
 
-END_BYTES = len(END)
 RESULT_BYTES = len(RESULT_KEY) + END_BYTES
 MAX_ID = 2**31 - 1  # some programs never respond to larger ones
 MINUTE = 60.0

@@ -7,10 +7,10 @@ prefix (`frame_cache`): the header and the first bytes of the body. `Connection`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, LocalProtocolError, Meaning, RpcError
-from becket.jsonrpc.codec import END, ENVELOPE_WITH_ID, PARAMS_OPENERS, JsonCodec
+from becket.jsonrpc.codec import END, END_BYTES, ENVELOPE_WITH_ID, PARAMS_OPENERS, JsonCodec
 from becket.jsonrpc.frame_cache import NO_PREFIXES, FramePrefixes, NotificationPrefixes
 from becket.jsonrpc.messages import NULL_ID
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from becket.jsonrpc.protocols import Codec
 
 __all__ = ["FrameEncoder"]
-
-END_BYTES: Final = len(END)
 
 
 class FrameEncoder:
