@@ -189,6 +189,29 @@ def test_an_extension_imports_no_event_loop_that_it_does_not_need(plain: bool, m
     assert {"logging", "attr", "attrs", "cattrs", "jsonschema"}.isdisjoint(responses[2]) or not plain
 
 
+RECORDS_COMPILED_ANNOTATIONS = """
+import builtins
+compiled, compile_any = [], compile
+
+def record(source, filename, *rest, **options):
+    if filename == "<string>":
+        compiled.append(source)
+    return compile_any(source, filename, *rest, **options)
+
+builtins.compile = record
+"""
+
+
+def test_a_handshake_and_a_tool_call_compile_no_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BECKET_PLAIN_IMPORTS", raising=False)
+    *interpreter, text = program("blocking", then="print(compiled, file=sys.stderr)")
+
+    responses, log = converse([*interpreter, RECORDS_COMPILED_ANNOTATIONS + text], HELLO, use(2, "add", number=2))
+
+    assert responses[2] == 3
+    assert log == ["started", "a stray line", "stopped", "[]"]
+
+
 # -- the end
 
 

@@ -33,8 +33,8 @@ from becket.host.starting.discovery import DiscoverySettings, discover_extension
 from becket.host.starting.environment import list_inheriting_dialects
 from becket.host.starting.manifest import Environment, LimitOverrides, RestartOverrides
 from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
+from becket.json_schema import SchemaMode
 from becket.json_schema.files import load_schema
-from becket.json_schema.validator import SchemaMode
 from becket.permissions.grants import Grants
 
 

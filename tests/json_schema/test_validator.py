@@ -14,6 +14,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 
 from becket.conversion.problems import MAX_PROBLEMS
 from becket.errors import BadSchema, InvalidParams, Problem
+from becket.json_schema import SchemaMode
 from becket.json_schema.compiler import (
     DRAFTS,
     MAX_CHARACTERS,
@@ -24,7 +25,7 @@ from becket.json_schema.compiler import (
     MAX_PATTERNS,
 )
 from becket.json_schema.keywords import FULL_BUDGET
-from becket.json_schema.validator import SchemaMode, compile_schema
+from becket.json_schema.validator import compile_schema
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"

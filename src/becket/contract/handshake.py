@@ -1,6 +1,6 @@
 """Handshake types: what the host sends in `initialize` and what the extension declares."""
 
-from __future__ import annotations
+# Annotations are evaluated here, for the reason given in `jsonrpc.messages`.
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast

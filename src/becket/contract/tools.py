@@ -1,6 +1,6 @@
 """Tools: the declaration, the call, and the text of a result for a model."""
 
-from __future__ import annotations
+# Annotations are evaluated here, for the reason given in `jsonrpc.messages`.
 
 from typing import TYPE_CHECKING, Any, Final
 

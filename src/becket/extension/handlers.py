@@ -27,7 +27,7 @@ from becket.extension.decorators import (
 from becket.extension.results import Output, read_tool_output
 from becket.extension.runtime_blocking import UserFunction, run_synchronously
 from becket.extension.tool_input.signature import ToolInput, read_tool_input
-from becket.json_schema.validator import SchemaMode
+from becket.json_schema import SchemaMode
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry, read_signature
 

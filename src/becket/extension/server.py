@@ -26,7 +26,7 @@ from becket.extension.decorators import (
 )
 from becket.extension.runtime_blocking import BlockingRuntime
 from becket.extension.session import ExtensionDefinition, ExtensionSession
-from becket.json_schema.validator import SchemaMode
+from becket.json_schema import SchemaMode
 from becket.limits import Limits
 
 if TYPE_CHECKING:

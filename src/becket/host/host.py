@@ -76,7 +76,7 @@ from becket.host.starting.start_check import StartDecision
 from becket.host.tool_calls import run_tool
 from becket.host.tools import RegisteredTool, ToolRegistry
 from becket.host.unwritten_revocations import UnwrittenRevocations
-from becket.json_schema.validator import SchemaMode
+from becket.json_schema import SchemaMode
 from becket.jsonrpc.budget import SharedBudget
 from becket.methods.registry import Registry
 from becket.peer.loops.async_loops import current_loop

@@ -55,7 +55,7 @@ from becket.host.starting.manifest_problems import (
     texts_of,
 )
 from becket.host.supervision_policy import SupervisionPolicy
-from becket.json_schema.validator import SchemaMode
+from becket.json_schema import SchemaMode
 from becket.limits import DEFAULT_LIMITS
 from becket.permissions.grants import Grants
 from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS

@@ -22,7 +22,7 @@ from becket.host.starting.launch import WrapCommand
 from becket.host.starting.manifest import Environment, LimitOverrides
 from becket.host.supervision_policy import SupervisionPolicy
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
-from becket.json_schema.validator import SchemaMode
+from becket.json_schema import SchemaMode
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.permissions.policies import Policy
 

@@ -6,7 +6,6 @@ named constants in `compiler` and `keywords` (imported when the first schema is 
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,18 +14,7 @@ from becket.errors import InvalidParams, Problem
 if TYPE_CHECKING:
     from becket.json_schema.keywords import FlatObject, SchemaNode
 
-__all__ = ["SchemaMode", "Validator", "compile_schema", "is_ready", "preload"]
-
-
-class SchemaMode(Enum):
-    """What to do with a value that may not fit its schema."""
-
-    OFF = "off"
-    """Do not check."""
-    WARN = "warn"
-    """Report problems, and go on."""
-    ENFORCE = "enforce"
-    """Reject it."""
+__all__ = ["Validator", "compile_schema", "is_ready", "preload"]
 
 
 class Validator:

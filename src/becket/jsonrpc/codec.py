@@ -13,17 +13,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice, repeat
 from math import inf
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from becket._text import quote
 from becket.errors import JSON_ERRORS, LocalProtocolError
 from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.json_values import decode_string, encode_json
 from becket.jsonrpc.limit_checks import LimitChecker
-from becket.jsonrpc.messages import NULL_ID, Batch, Invalid, Message, NotificationMessage, Request, SingleMessage
+from becket.jsonrpc.messages import (
+    NO_ID,
+    NULL_ID,
+    Batch,
+    Envelope,
+    Invalid,
+    Message,
+    NotificationMessage,
+    Request,
+    SingleMessage,
+)
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -39,20 +49,6 @@ __all__ = [
     "normalize_id",
     "timeless",
 ]
-
-
-ABSENT = Raw(b"")
-NO_ID = -1  # the null id: a frame that has it is longer than one without an id
-
-
-class Envelope(Struct, gc=False):
-    """The members of most messages. A numeric id is decoded as a number, at a third of the cost of its text."""
-
-    jsonrpc: Literal["2.0"]
-    id: int | str = NO_ID
-    method: str = ""
-    params: Raw = ABSENT
-    result: Raw = ABSENT
 
 
 # What a frame holds beside the texts of its members: braces, keys, quotes, commas.

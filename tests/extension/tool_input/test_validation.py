@@ -12,7 +12,8 @@ from becket import ExtensionServer, Meaning, RemoteError
 from becket.errors import BadValue
 from becket.extension import tool
 from becket.extension.tool_input import validation
-from becket.json_schema.validator import SchemaMode, compile_schema
+from becket.json_schema import SchemaMode
+from becket.json_schema.validator import compile_schema
 from becket.testing import connected
 
 pytestmark = pytest.mark.loops

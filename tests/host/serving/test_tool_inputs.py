@@ -14,7 +14,8 @@ from becket.contract import Tool
 from becket.errors import BadValue
 from becket.host.serving.tool_inputs import compile_inputs
 from becket.host.time_slices import Slices
-from becket.json_schema.validator import SchemaMode, Validator
+from becket.json_schema import SchemaMode
+from becket.json_schema.validator import Validator
 
 pytestmark = pytest.mark.loops
 

@@ -10,7 +10,8 @@ from typing import Any
 from becket._loggers import extension_logger
 from becket._text import join_problems
 from becket.errors import BadSchema, InvalidParams, Problem
-from becket.json_schema.validator import SchemaMode, Validator, compile_schema
+from becket.json_schema import SchemaMode
+from becket.json_schema.validator import Validator, compile_schema
 
 __all__ = ["InputSchemaValidator"]
 

@@ -14,7 +14,8 @@ from becket.contract.names import strip_whitespace
 from becket.contract.tools import Tool
 from becket.errors import BadSchema, BadValue
 from becket.host.time_slices import Slices
-from becket.json_schema.validator import SchemaMode, Validator, compile_schema
+from becket.json_schema import SchemaMode
+from becket.json_schema.validator import Validator, compile_schema
 
 __all__ = ["CompiledInput", "ToolInputSchemas", "compile_inputs"]
 

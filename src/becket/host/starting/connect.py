@@ -40,7 +40,8 @@ from becket.host.starting.secrets import Secrets
 from becket.host.starting.temporary_folders import TemporaryFolders, make_default_variables
 from becket.host.time_slices import Slices
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
-from becket.json_schema.validator import SchemaMode, is_ready, preload
+from becket.json_schema import SchemaMode
+from becket.json_schema.validator import is_ready, preload
 from becket.jsonrpc.budget import SharedBudget
 from becket.limits import Limits
 from becket.methods.registry import Registry

@@ -46,7 +46,7 @@ from becket.host.starting.working_copies import WorkingCopy
 from becket.host.supervision_policy import SupervisionPolicy
 from becket.host.time_slices import Slices
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
-from becket.json_schema.validator import SchemaMode
+from becket.json_schema import SchemaMode
 from becket.jsonrpc.budget import SharedBudget
 from becket.jsonrpc.calls import IdCounter
 from becket.limits import DEFAULT_LIMITS, Limits
