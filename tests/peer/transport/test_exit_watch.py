@@ -5,6 +5,7 @@ Elsewhere a stand-in plays it, whose descriptor becomes readable and whose event
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -21,6 +22,7 @@ from becket import Peer, PeerCrashed
 from becket.errors import NotSupported
 from becket.peer.transport import child_process, exit_watch
 from becket.peer.transport.exit_watch import KqueueExitWatch
+from becket.peer.transport.guardian import find_guarding_problem
 from becket.testing import ProcessWatch, child
 
 pytestmark = pytest.mark.process
@@ -153,3 +155,19 @@ async def test_a_system_without_pidfds_and_kqueue_starts_nothing_and_raises(monk
     with pytest.raises(NotSupported, match="neither pidfds nor kqueue"):
         async with Peer.connect_process(child("echoes")):
             pytest.fail("it was started")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EPERM])
+async def test_a_kernel_or_sandbox_without_pidfds_is_named_as_the_reason(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pid: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    monkeypatch.setattr(exit_watch, "select_module", SimpleNamespace())
+    with pytest.raises(NotSupported, match=r"Linux has pidfds since 5\.3; a sandbox may block them"):
+        async with Peer.connect_process(child("echoes")):
+            pytest.fail("it was started")
+
+    assert find_guarding_problem() == "this system has no pidfds or no procfs"

@@ -5,6 +5,7 @@ Linux has pidfds, macOS has kqueue. Until the process is reaped, no other proces
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -13,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from becket.errors import NotSupported
 
-__all__ = ["ExitWatch", "check_exit_watch", "pidfd_send_signal", "watch_exit"]
+__all__ = ["ExitWatch", "check_exit_watch", "has_pidfds", "pidfd_send_signal", "watch_exit"]
 
 SIGNAL_PROCESS_GROUP: Final = 4  # of pidfd_send_signal(2), since Linux 6.9: the group is named by the pidfd
 NOTE_EXITSTATUS: Final = 0x04000000  # of kevent(2) on macOS: the event holds the status, and Python has no name for it
@@ -54,8 +55,21 @@ def check_exit_watch() -> None:
     Raises:
         NotSupported: it cannot.
     """
-    if not hasattr(os, "pidfd_open") and not hasattr(select_module, "kqueue"):
-        raise NotSupported("starting a child process", "this system has neither pidfds nor kqueue to watch it by")
+    if not has_pidfds() and not hasattr(select_module, "kqueue"):
+        because = "this system has neither pidfds nor kqueue to watch it by"
+        hint = "Linux has pidfds since 5.3; a sandbox may block them"
+        raise NotSupported("starting a child process", f"{because} ({hint})")
+
+
+def has_pidfds() -> bool:
+    """Returns whether Python and the kernel have pidfds, and no sandbox blocks them."""
+    if not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as error:
+        return error.errno not in (errno.ENOSYS, errno.EPERM)  # any other error says that it has them
+    return True
 
 
 def watch_exit(pid: int) -> ExitWatch:

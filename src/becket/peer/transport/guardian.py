@@ -13,6 +13,7 @@ from _thread import allocate_lock
 
 from becket.errors import NotSupported
 from becket.peer.transport import guardian_process
+from becket.peer.transport.exit_watch import has_pidfds
 from becket.peer.transport.guardian_process import GUARD, RELEASE
 
 __all__ = ["GUARDIAN", "Guardian", "check_guarding", "find_guarding_problem"]
@@ -22,7 +23,7 @@ REAP_GRACE = 0.05  # seconds for a guardian that was killed; it is reaped later 
 
 def find_guarding_problem() -> str | None:
     """Returns why this program can have no guardian, None if it can."""
-    if not hasattr(os, "pidfd_open") or not os.path.isdir("/proc/self"):
+    if not has_pidfds() or not os.path.isdir("/proc/self"):
         return "this system has no pidfds or no procfs"
     if not sys.executable or getattr(sys, "frozen", False):
         return "this program is not a Python interpreter that could be started again"
