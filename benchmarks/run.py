@@ -32,6 +32,7 @@ FOREIGN = 0.10  # of a core taken by others, up to which a run is quiet
 WAITED = 0.10  # of the time spent ready and without a core, up to which others did not get into the way
 ENOUGH = 2  # runs of a kind that a figure needs; with fewer, the next worse kind counts too
 RUN_SECONDS = 240.0  # the slowest entrant takes about 70 s to start its 100 children
+UNMEASURED_TURN = -1  # in which each host waits for its own start, while others may be starting
 
 
 class Calm(IntEnum):
@@ -188,7 +189,7 @@ def take_turns(workload: Workload, entrants: list[Entrant], round_number: int, p
             nice = plan.nice if workload.may_go_first else 0
             host = WaitingHost(entrant, settings, is_pinned=workload.is_pinned, nice=nice)
             hosts[entrant] = stack.enter_context(host)
-        for turn in range(workload.turns):
+        for turn in range(UNMEASURED_TURN, workload.turns):
             for entrant in rotated(list(hosts), turn):
                 try:
                     figures = hosts[entrant].take_turn()
@@ -197,7 +198,8 @@ def take_turns(workload: Workload, entrants: list[Entrant], round_number: int, p
                     say(f"round {round_number + 1}  {entrant.name} {workload.name}: failed: {error}")
                     del hosts[entrant]
                 else:
-                    results.runs.append(Run(entrant.name, workload.name, round_number, figures, turn))
+                    if turn != UNMEASURED_TURN:
+                        results.runs.append(Run(entrant.name, workload.name, round_number, figures, turn))
     for entrant in hosts:
         runs = results.best_runs(entrant.name, workload.name)
         turns = [run for (number, _), run in runs.items() if number == round_number]
