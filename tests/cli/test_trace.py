@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -201,6 +202,25 @@ for line in sys.stdin:
         talk.stdin.close()
         assert talk.stdout.read() == b""
         assert talk.process.wait(60) == 0
+
+
+def wait_until_asleep(pid: int) -> None:
+    """Waits until the main thread of a process waits for something."""
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        os.sched_yield()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a signal is sent to one thread of another process")
+def test_a_signal_that_does_not_interrupt_the_last_wait_reaches_the_program(tmp_path: Path) -> None:
+    source = "import os, signal; print('no more', flush=True); os.close(1); signal.pause()"
+    with recording(tmp_path / "talk.jsonl", python(source)) as talk:
+        assert talk.stdout.read() == b"no more\n"  # its stdout has ended, and the recorder waits for its exit
+        main, reader = sorted(map(int, os.listdir(f"/proc/{talk.process.pid}/task")))
+        assert main == talk.process.pid
+        wait_until_asleep(main)
+        assert ctypes.CDLL(None).tgkill(talk.process.pid, reader, signal.SIGTERM) == 0
+
+        assert talk.process.wait(60) == -signal.SIGTERM
 
 
 def test_the_host_gets_a_broken_pipe_when_the_program_stops_reading(tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ READ_SIZE = 64 * 1024
 MAX_PIPE_READS = 1024 * 1024 // READ_SIZE + 1  # enough to drain the largest pipe after the child has exited
 LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # the largest frame limit of all dialects
 FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-SIGNAL_INTERVAL_MS = 200  # a signal that arrives right before a wait does not end it
 
 
 def relay(command: Sequence[str], file: BinaryIO) -> int:
@@ -52,14 +51,19 @@ def relay(command: Sequence[str], file: BinaryIO) -> int:
     def forward(number: int, frame: FrameType | None) -> None:
         child.send_signal(number)
 
-    for number in FORWARDED_SIGNALS:
-        signal.signal(number, forward)
     assert child.stdin is not None
     assert child.stdout is not None
+    exit = watch_exit(child.pid)
+    waiter = SignalAwareWaiter()
+    for number in FORWARDED_SIGNALS:
+        signal.signal(number, forward)
     # A blocked read cannot be interrupted: the thread is a daemon and ends with the process.
     Thread(target=relay_input, args=(child.stdin, recording), daemon=True).start()
     with child.stdout:  # closing it signals the child that its output is no longer read
-        relay_output(child.stdout.fileno(), child.pid, recording)
+        relay_output(child.stdout.fileno(), exit.fd, waiter, recording)
+    while exit.fd not in waiter.wait(exit.fd):
+        pass
+    exit.close()
     exit_code = child.wait()
     recording.end(exit_code)
     return exit_code
@@ -102,22 +106,37 @@ def relay_input(child: IO[bytes], recording: TranscriptWriter) -> None:
     child.close()
 
 
-def relay_output(child: int, pid: int, recording: TranscriptWriter) -> None:
+def relay_output(child: int, exit: int, waiter: SignalAwareWaiter, recording: TranscriptWriter) -> None:
     """Forwards the child's bytes until it closes stdout or exits, even if another process still holds its stdout."""
-    exit = watch_exit(pid)
-    try:
-        poll = select.poll()
-        poll.register(child, select.POLLIN)
-        poll.register(exit.fd, select.POLLIN)
-        while True:
-            ready = {fd for fd, _ in poll.poll(SIGNAL_INTERVAL_MS)}
-            rounds = MAX_PIPE_READS if exit.fd in ready else 1
-            if not relay_available(child, rounds, recording) or exit.fd in ready:
-                break
-    finally:
-        exit.close()
+    while True:
+        has_exited = exit in waiter.wait(child, exit)
+        rounds = MAX_PIPE_READS if has_exited else 1
+        if not relay_available(child, rounds, recording) or has_exited:
+            break
     recording.close(LinkEnd.HOST)
     release_fd(STDOUT)
+
+
+class SignalAwareWaiter:
+    """Waits for descriptors in the main thread, and for signals, so that their handlers run at once.
+
+    A signal that arrives right before a wait, or in another thread, would not end it."""
+
+    def __init__(self) -> None:
+        self._signals, wake = os.pipe()
+        os.set_blocking(self._signals, False)
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def wait(self, *fds: int) -> set[int]:
+        """Returns those that are readable; none after a signal."""
+        poll = select.poll()
+        for fd in (self._signals, *fds):
+            poll.register(fd, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll()}
+        if self._signals in ready:
+            os.read(self._signals, READ_SIZE)
+        return ready
 
 
 def relay_available(child: int, rounds: int, recording: TranscriptWriter) -> bool:
