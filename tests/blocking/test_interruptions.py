@@ -117,6 +117,31 @@ def test_an_interruption_of_a_parked_thread_affects_no_other_thread(listen: bool
             playing.result()
 
 
+def test_a_handler_behind_an_interrupted_one_can_call_back() -> None:
+    with scripted(listen=False) as (peer, raw):
+
+        @peer.handle("interrupted")
+        def interrupted() -> None:
+            raise Interrupted
+
+        peer.handle("nested")(lambda: peer.call("back", timeout=PATIENCE))
+        peer.handle("echo")(lambda params: params)
+        raw.send(request(1, "interrupted"), request(2, "nested"), request(3, "echo", [3]))
+
+        def play() -> None:
+            called: dict[str, Any] = {}
+            while not {"back", "second"} <= called.keys():
+                message = raw.receive()
+                called[message.get("method")] = message
+            raw.send(response(called["back"], "done"), response(called["second"], "fine"))
+
+        with pytest.raises(Interrupted):
+            peer.call("first", timeout=PATIENCE)
+        playing = Started(play)
+        assert peer.call("second", timeout=PATIENCE) == "fine"
+        playing.result()
+
+
 def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_it(interrupt: Interrupter) -> None:
     began = threading.Event()
     with scripted(listen=False) as (peer, raw):

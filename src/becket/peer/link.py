@@ -225,28 +225,15 @@ class Link:
 
     def _receive_frames(self, frames: list[Frame | SkippedFrame]) -> None:
         connection = self.connection
-        connection.began = monotonic()
-        connection.until = connection.began + self._account.turn
         if self._has_backlog:
             connection.queue_frames(frames)
             return
-        if frames and self._ledger.spent and self._account.must_wait(False, connection.began):
+        if frames and self._ledger.spent and self._account.must_wait(False, monotonic()):
             connection.queue_frames(frames)
             self._defer_backlog()
             return
         open_calls = len(connection.calls)
-        self._used_before = thread_time()
-        self._is_coalescing = self._is_receiving = True
-        is_done = False  # also when a signal handler raises in the middle: the other frames are not lost
-        try:
-            is_done = connection.receive_frames(frames)
-        finally:
-            if not is_done:
-                self._defer_backlog()
-            self._is_receiving = False
-            self._is_coalescing = self._is_flush_planned
-            self._has_written_this_turn = False
-        if is_done:
+        if self._take_turn(partial(connection.receive_frames, frames)):
             if len(connection.calls) < open_calls:
                 self._coalesce_writes(self.loop.call_after_wakeups)
             elif connection.requests:
@@ -254,6 +241,24 @@ class Link:
         self.flush()
         if self._read_size is not None:
             self._read_size.record(monotonic() - connection.began, self._account.turn)
+
+    def _take_turn(self, receive: Callable[[], bool]) -> bool:
+        """Handles frames, as many as fit into a turn; returns whether that were all. The others are the backlog."""
+        connection = self.connection
+        connection.began = monotonic()
+        connection.until = connection.began + self._account.turn
+        self._used_before = thread_time()
+        self._is_coalescing = self._is_receiving = True
+        is_done = False  # also when a signal handler raises in the middle: the other frames are not lost
+        try:
+            is_done = receive()
+        finally:
+            if not is_done:
+                self._defer_backlog()
+            self._is_receiving = False
+            self._is_coalescing = self._is_flush_planned
+            self._has_written_this_turn = False
+        return is_done
 
     def on_response(self, call: OutboundCall, /) -> None:
         """Wakes the waiter of an outbound call: its response has arrived."""
@@ -295,19 +300,11 @@ class Link:
     def _resume_backlog(self) -> None:
         if self.close_reason is not None or not self._has_backlog or self._is_over_share:
             return
-        connection = self.connection
-        began = connection.began = monotonic()
-        connection.until = began + self._account.turn
-        connection.last_received = self.time()
-        self._used_before = thread_time()
-        self._is_coalescing = True
-        is_done = False  # as in `_receive_frames`
-        try:
-            is_done = self._read_backlog()
-        finally:
-            self._is_coalescing = self._is_flush_planned
-            if not is_done:
-                self._continue_soon()
+        self.connection.last_received = self.time()
+        if self.loop.is_reentrant:  # a handler may wait for what arrives next
+            self._has_backlog = False
+            self.resume_reading("backlog")
+        is_done = self._take_turn(self._read_backlog)
         self.flush()
         if not is_done:
             return
