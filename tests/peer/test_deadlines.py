@@ -164,6 +164,30 @@ async def test_a_request_within_a_call_lasts_no_longer_than_the_call_whatever_it
     assert left[0] <= (5.1 if timeout_ms == 5_000 else 10.1)
 
 
+async def test_a_nested_call_with_events_reports_the_time_that_its_request_had_left() -> None:
+    seconds: list[float] = []
+    async with scripted(dialect="native") as (peer, script):
+
+        async def call(events: dict[str, Any] | None) -> None:
+            with pytest.raises(CallTimeout) as late:
+                await peer.call("inner", on=events, timeout=60)
+            seconds.append(late.value.seconds)
+
+        @peer.handle("outer")
+        async def outer() -> None:
+            with anyio.CancelScope(shield=True):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(call, None)
+                    tasks.start_soon(call, {"event": print})
+
+        script.send(request(1, "outer", {"_meta": {"becket": {"timeout_ms": 50}}}))
+        while "method" in await script.receive():
+            pass
+
+    assert len(seconds) == 2
+    assert max(seconds) <= 0.05
+
+
 async def test_a_nonsensical_deadline_is_ignored() -> None:
     async with scripted(dialect="native") as (peer, script):
 

@@ -20,7 +20,6 @@ __all__ = [
     "CurrentRequest",
     "bind_to_request",
     "current_request",
-    "inherit_chain",
     "latest_deadline",
 ]
 
@@ -49,7 +48,8 @@ def bind_to_request(call: OutboundCall, current: CurrentRequest, link: Link) -> 
     if request.state is CLOSED:
         return None
     if current.link.gate is not None:
-        inherit_chain(call, current, link)
+        call.chain = (current.link.gate, *request.chain)  # from the nearest to the first
+        link.is_for_others = True
     if request.deadline < call.deadline:
         call.deadline = request.deadline
         call.timeout = max(0.0, call.deadline - link.time())
@@ -60,10 +60,3 @@ def latest_deadline() -> float:
     """Returns the latest deadline of a call made here: that of the request that it belongs to."""
     current = current_request()
     return inf if current is None else current.request.deadline
-
-
-def inherit_chain(call: OutboundCall, current: CurrentRequest, link: Link) -> None:
-    """Records the gates of those on whose behalf a call is made within a request of a link with a gate, from the
-    nearest to the first."""
-    call.chain = (current.link.gate, *current.request.chain)
-    link.is_for_others = True

@@ -19,14 +19,7 @@ from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.peer.event_routing import CallSubscription, EventHandler
-from becket.peer.nested_calls import (
-    CURRENT_REQUEST,
-    CurrentRequest,
-    bind_to_request,
-    current_request,
-    inherit_chain,
-    latest_deadline,
-)
+from becket.peer.nested_calls import CURRENT_REQUEST, CurrentRequest, bind_to_request
 
 if TYPE_CHECKING:
     from becket.methods.streams import Stream
@@ -197,23 +190,24 @@ class Outbound:
         call: OutboundCall,
         params: object,
         *,
-        until: float,
+        until: float | None = None,
         credit: int | None = None,
         progress: CallSubscription | None = None,
     ) -> None:
         """Sends a call whose waiter the caller awaits; subscribes to `progress` before the request is sent.
 
-        `until` is the deadline sent to the other peer: that of the call may be renewed."""
+        `until` is the deadline sent to the other peer, if that of the call may be renewed."""
         link = self.link
         if progress is not None and link.progress is None:
             raise NotSupported("progress", f"the dialect {link.dialect.name} does not define it")
         encoded = None if params is None else encode_json(params)
-        current = current_request()
-        if current is not None and current.link.gate is not None:
-            inherit_chain(call, current, self.link)
+        current = CURRENT_REQUEST.get()
+        if current is not None:
+            current = bind_to_request(call, current, link)
         token = None
         if link.features:
-            meta = self._encode_meta(until - link.time(), current, credit)
+            timeout = call.timeout if until is None else until - link.time()
+            meta = self._encode_meta(timeout, current, credit)
             if meta is not None:
                 encoded = link.dialect.insert_meta(encoded, meta, link.features)
         elif progress is not None and link.progress is not None and link.progress.token_codec is not None:
@@ -315,7 +309,7 @@ class Outbound:
         if is_async or link.loop.is_reentrant:  # where a plain function may wait, the next event must not overtake it
             return await self._call_and_await_events(method, params, timeout, decode, handlers, progress)
         waiter = link.loop.create_future()
-        call = OutboundCall(method, waiter, min(link.loop.time() + timeout, latest_deadline()), timeout)
+        call = OutboundCall(method, waiter, link.loop.time() + timeout, timeout)
         failures: list[Exception] = []
 
         def release() -> None:
@@ -334,7 +328,7 @@ class Outbound:
             link.event_router.add(name, subscription)
         try:
             progress_subscription = None if progress is None else progress.build_subscription(call, fail)
-            await self.open_call(call, params, until=call.deadline, progress=progress_subscription)
+            await self.open_call(call, params, progress=progress_subscription)
             await waiter
         except BaseException:
             link.abandon_call(call)
