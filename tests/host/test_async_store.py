@@ -60,7 +60,7 @@ async def append_and_wait(async_store: AsyncStore, append: Append) -> Any:
         outcomes.append(outcome)
         has_come.set()
 
-    deferred.respond = respond
+    deferred.attach(None, respond)
     await has_come.wait()
     return outcomes[0]
 

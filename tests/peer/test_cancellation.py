@@ -68,12 +68,13 @@ async def test_a_scope_with_a_deadline_of_its_own_cancels_as_well() -> None:
 
         @right.handle("wait")
         async def wait() -> None:
+            scope.deadline = anyio.current_time() + 0.001
             try:
                 await anyio.sleep_forever()
             finally:
                 ended.set()
 
-        with anyio.move_on_after(0.02) as scope:
+        with anyio.CancelScope() as scope:
             await left.call("wait")
         with anyio.fail_after(60):
             await ended.wait()
@@ -232,6 +233,54 @@ async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled
             release.set()
         await settled()
         assert script.unread() == []
+
+    assert ran == []
+
+
+async def test_a_handler_on_its_way_to_a_worker_runs_or_is_cancelled_and_never_both() -> None:
+    ran: set[int] = set()
+    outcomes: dict[int, Any] = {}
+    async with scripted() as (peer, script):
+        peer.handle("work", thread=True)(lambda params: ran.add(params["id"]))
+        for id in range(300):
+            script.send(request(id, "work", {"id": id}))
+            for _ in range(id % 7):  # it is in a different state each time
+                await anyio.lowlevel.checkpoint()
+            script.send(cancel(id))
+            received = await script.receive()
+            outcomes[received["id"]] = received.get("error", {}).get("code")
+
+    assert sorted(outcomes) == list(range(300))
+    assert ran == {id for id, code in outcomes.items() if code is None}
+
+
+async def test_a_handler_that_waits_for_a_worker_never_runs_after_the_end_of_its_link() -> None:
+    release = threading.Event()
+    ran: list[str] = []
+    tasks = len(anyio.get_running_tasks())
+    async with scripted(limits=Limits(inbound_requests=1, worker_threads=1)) as (peer, script):
+        running = anyio.Event()
+
+        @peer.on("hold", thread=True)
+        def hold() -> None:
+            anyio.from_thread.run_sync(running.set)
+            assert release.wait(60)
+
+        peer.handle("work", thread=True)(lambda: ran.append("work"))
+        try:
+            script.send(notification("hold"))
+            with anyio.fail_after(60):
+                await running.wait()
+            script.send(request(1, "work"))
+            await settled()
+            script.leave()
+            with anyio.fail_after(60):
+                await peer.wait_closed()
+        finally:
+            release.set()
+    with anyio.fail_after(60):
+        while len(anyio.get_running_tasks()) > tasks:
+            await anyio.lowlevel.checkpoint()
 
     assert ran == []
 

@@ -7,8 +7,9 @@ import weakref
 from typing import Any
 
 import pytest
-from tests.peer.scripted import request, scripted, settled
+from tests.peer.scripted import notification, request, scripted, settled
 
+from becket import RpcError
 from becket.peer.deferred import Deferred
 
 pytestmark = pytest.mark.loops
@@ -31,14 +32,46 @@ async def test_the_response_is_sent_when_the_result_is_settled() -> None:
         assert script.unread() == []
 
 
-@pytest.mark.parametrize("is_settled", [True, False])
-async def test_a_link_is_freed_although_its_results_were_deferred(is_settled: bool) -> None:
+async def test_a_result_that_is_settled_before_it_is_returned_is_sent() -> None:
+    def settle_at_once(outcome: object) -> Deferred:
+        result = Deferred()
+        result.settle(outcome)
+        result.settle("again")
+        return result
+
+    async with scripted() as (peer, script):
+        peer.handle("value")(lambda: settle_at_once(5))
+        peer.handle("error")(lambda: settle_at_once(RpcError(1234, "no")).translated(lambda outcome: outcome))
+        script.send(request(1, "value"), request(2, "error"))
+
+        assert (await script.receive())["result"] == 5
+        assert (await script.receive())["error"]["code"] == 1234
+        assert peer.in_flight == 0
+
+
+async def test_a_result_without_json_gets_an_internal_error_as_its_response(caplog: pytest.LogCaptureFixture) -> None:
     results: list[Deferred] = []
     async with scripted() as (peer, script):
         peer.handle("later")(lambda: add_result(results))
         script.send(request(1, "later"))
-        if is_settled:
+        results[0].settle(object())
+
+        assert (await script.receive())["error"]["code"] == -32603
+        assert peer.in_flight == 0
+    assert "cannot be encoded as JSON" in caplog.text
+
+
+@pytest.mark.parametrize("end", ["settled", "cancelled", "open"])
+async def test_a_link_is_freed_although_its_results_were_deferred(end: str) -> None:
+    results: list[Deferred] = []
+    async with scripted() as (peer, script):
+        peer.handle("later")(lambda: add_result(results))
+        script.send(request(1, "later"))
+        if end == "settled":
             results[0].settle("done")
+        elif end == "cancelled":
+            script.send(notification("$/cancelRequest", {"id": 1}))
+        if end != "open":
             await script.receive()
     link: weakref.ref[Any] = weakref.ref(peer)
     del peer, script

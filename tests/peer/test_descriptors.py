@@ -8,7 +8,7 @@ import anyio
 import msgspec
 import pytest
 from msgspec import Raw, Struct
-from tests.peer.scripted import notification, response, scripted
+from tests.peer.scripted import notification, request, response, scripted
 
 from becket import BadReply, CallTimeout, Context, Gap, InvalidParams, Limits, Meaning, RemoteError
 from becket.methods.descriptors import Method, Notification
@@ -56,6 +56,18 @@ async def test_a_method_without_params_sends_no_params() -> None:
         assert called["method"] == "stop"
         assert "params" not in called
         script.send(response(called, None))
+
+
+async def test_a_request_or_notification_that_is_marked_so_has_no_params() -> None:
+    received: list[object] = []
+    async with scripted(dialect="native") as (peer, script):
+        peer.handle("requested")(lambda params: received.append(params))
+        peer.on("notified")(lambda params: received.append(params))
+        marked = {"_meta": {"becket": {"no_params": True}}}
+        script.send(request(1, "requested", marked), notification("notified", marked))
+        await script.receive()
+
+    assert received == [None, None]
 
 
 async def test_a_response_that_is_not_of_the_described_type_is_a_bad_response() -> None:

@@ -84,6 +84,24 @@ async def test_a_policy_also_decides_about_methods_that_require_nothing() -> Non
         assert denied(refused.value)
 
 
+@pytest.mark.parametrize("consults", [False, True])
+async def test_the_handler_of_unknown_methods_is_decided_about_by_the_name_of_the_method(consults: bool) -> None:
+    decisions: list[Decision] = []
+    asked: list[str] = []
+
+    async def allow(decision: Decision) -> bool:
+        asked.append(decision.method)
+        return True
+
+    options: dict[str, Any] = {"policy": allow} if consults else {}
+    async with memory_pair(right_options={"gate": gate(audit=decisions.append, **options)}) as (left, right):
+        right.handle_unknown()(lambda params, ctx: ctx.method)
+        assert await left.call("known.to.others", {"a": 1}) == "known.to.others"
+
+    assert [decision.method for decision in decisions] == ["known.to.others"]
+    assert asked == (["known.to.others"] if consults else [])
+
+
 async def test_the_context_has_the_caller_of_the_connection() -> None:
     async with memory_pair(right_options={"gate": gate("memory.write")}) as (left, right):
 

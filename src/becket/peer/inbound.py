@@ -9,14 +9,14 @@ deadline applies. The handler still counts as a running request, and ends with t
 
 from __future__ import annotations
 
-from _thread import get_ident
+from _thread import allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Coroutine
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from becket.dialects.dialect import TAKES_META, MetaReader, begin_params, can_take_meta, encode_parent
 from becket.errors import (
@@ -64,6 +64,7 @@ class RequestTask(Struct, eq=False):
     """A request whose handler does not run inline."""
 
     is_thread: bool
+    start_lock: Any = field(default_factory=allocate_lock)
     has_started: bool = False
     has_finished: bool = False
     rejection: RpcError | None = None
@@ -74,6 +75,10 @@ class RequestTask(Struct, eq=False):
     def is_running(self) -> bool:
         """Whether its function has begun and has not returned."""
         return bool(self.thread_id) or (self.has_started and not self.has_finished)
+
+    def claim_start(self) -> bool:
+        """Returns True to the first caller: the task or worker that may now run the function, or who prevents that."""
+        return bool(self.start_lock.acquire(False))
 
 
 class CreditGrant(Struct):
@@ -231,7 +236,7 @@ class Inbound:
                 await admission()
             if arguments is None:
                 arguments = self._build_arguments(request, handler, context)
-            if runner.rejection is not None:
+            if not runner.is_thread and not runner.claim_start():
                 return  # cancelled before it began; the response was sent then
             CURRENT_REQUEST.set(CurrentRequest(request, link))
             if runner.is_thread:
@@ -267,7 +272,7 @@ class Inbound:
             is_cancelled = isinstance(error, RequestCancelled) or not isinstance(error, HANDLER_ERRORS)
             # a task that the handler awaits may have been cancelled by its own code
             if is_cancelled and not self.link.loop.is_foreign_cancellation(error):
-                return self._finish_cancelled(request, runner)
+                return connection.reject(request, runner.rejection or RequestCancelled())
             refusal = runner.rejection
         elif not is_handler_error(error):
             return connection.reject(request, interruption())
@@ -278,17 +283,9 @@ class Inbound:
             return connection.drop_request(request)
         return connection.reject(request, refusal or to_rpc_error(error, request.method))
 
-    def _finish_cancelled(self, request: InboundRequest, runner: RequestTask) -> bytes:
-        cancelling = self.link.connection.cancellation
-        is_silent = cancelling is not None and cancelling.response == "never answered"
-        if runner.rejection is None and request.is_cancelled and is_silent:
-            return self.link.connection.drop_request(request)
-        return self.link.connection.reject(request, runner.rejection or RequestCancelled())
-
     def _defer(self, request: InboundRequest, result: Deferred) -> None:
         request.driver_state = result
-        result.request = request
-        result.respond = self._respond_deferred
+        result.attach(request, self._respond_deferred)
 
     def _respond_deferred(self, request: InboundRequest, outcome: Any) -> None:
         """Sends the response of a deferred result."""
@@ -297,7 +294,10 @@ class Inbound:
         if isinstance(outcome, BaseException):
             frame = self._reject(request, outcome)
         else:
-            frame = self.link.connection.respond(request, encode_json(outcome))
+            try:
+                frame = self.link.connection.respond(request, encode_json(outcome))
+            except HANDLER_ERRORS as error:
+                frame = self._reject(request, error)
         self.link.send(frame)
 
     def _drop_params(self, request: InboundRequest) -> None:
@@ -356,14 +356,14 @@ class Inbound:
         self._wake_credit_waiters(request)
         runner = request.driver_state
         if isinstance(runner, Deferred):  # what has begun goes on, and its outcome is dropped
+            runner.forget()
             self.link.send(self.link.connection.reject(request, refusal or RequestCancelled()))
             return
         if not isinstance(runner, RequestTask):
             return  # it responded where it arrived; or its function nests and cannot be stopped
-        if not runner.has_started:  # queued for its task or worker: it never runs
-            frame = self._finish_cancelled(request, runner) if refusal is None else None
+        if runner.claim_start():  # queued for its task or worker: it never runs
             runner.rejection = refusal or RequestCancelled()
-            self.link.send(self.link.connection.reject(request, runner.rejection) if frame is None else frame)
+            self.link.send(self.link.connection.reject(request, runner.rejection))
         elif runner.is_thread:
             return  # a thread cannot be stopped: it sees `ctx.is_cancelled`, and its result is sent
         runner.rejection = runner.rejection or refusal
@@ -518,8 +518,10 @@ class Inbound:
         if self._has_meta and params is not None:
             split = self._split_meta
             meta, rest = split(params, link.features)
-            if meta is not None and meta.parent is not None:
-                owner, params = encode_json(meta.parent), rest
+            if meta is not None:
+                params = rest
+                if meta.parent is not None:
+                    owner = encode_json(meta.parent)
         is_streamed = link.event_router.route(method, params, owner)
         if owner is not None and not is_streamed:
             self._return_credit(owner)
@@ -532,9 +534,9 @@ class Inbound:
             return
         try:
             context = self._context(self, method, None, is_streamed=is_streamed) if handler.arity == 2 else None
-            is_decided = not self._waits_for_policy(handler)
-            if is_decided and handler.requires is not None and self.permissions.decide(handler, ()) is not None:
-                raise PermissionDenied(handler.requires)  # a notification never prompts: no caller waits for it
+            is_decided, requires = not self._waits_for_policy(handler), handler.requires
+            if is_decided and requires is not None and self.permissions.decide(method, requires) is not None:
+                raise PermissionDenied(requires)  # a notification never prompts: no caller waits for it
             # where a plain function may wait, the next notification must not overtake it
             if handler.is_inline and is_decided and not self._is_draining and not self._is_reentrant:
                 handler.invoke(params, context)
@@ -586,8 +588,10 @@ class Inbound:
                 handler, params, context, arguments = self._notifications.popleft()
                 self._notification_bytes -= 0 if params is None else len(params)
                 try:
-                    if self._waits_for_policy(handler) and await self.permissions.admit(handler) is not None:
-                        raise PermissionDenied(handler.requires or handler.name)
+                    if self._waits_for_policy(handler):
+                        decision = await self.permissions.admit(handler.name, handler.requires)
+                        if decision is not None:
+                            raise PermissionDenied(handler.requires or handler.name)
                     if arguments is None:
                         arguments = handler.build_arguments(params, context)
                     if handler.is_async:
@@ -623,7 +627,9 @@ class Inbound:
             if isinstance(runner, Deferred):
                 runner.forget()  # its outcome may come long after the link, or never
         for runner in self._unfinished:
-            if runner.task is not None and not runner.is_thread:
+            if runner.is_thread:
+                runner.claim_start()  # a thread that has begun cannot be stopped; one that has not never begins
+            elif runner.task is not None:
                 cancel(runner.task)
         if self._drain_task is not None:
             cancel(self._drain_task)
@@ -634,6 +640,9 @@ class Inbound:
 
 
 def run_in_worker(runner: RequestTask, handler: Handler, arguments: tuple[Any, ...]) -> Any:
+    """Runs the function of a request, unless it was cancelled or its link has ended: then nothing is sent for it."""
+    if not runner.claim_start():
+        return None
     runner.has_started = True
     runner.thread_id = get_ident()
     try:

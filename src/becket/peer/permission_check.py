@@ -52,46 +52,46 @@ class PermissionChecker:
             RpcError: the outbound call that it belongs to is not pending, or it names none where it must.
         """
         gate, chain = self.gate, request.chain
+        method, requires = request.method, handler.requires
         if gate is None:
-            self.decide(handler, chain)
+            self.decide(method, requires)
             return None
         if request.has_unknown_parent or self._link.is_for_others:
-            self._check_parent(gate, request, handler)
-        if not chain and not request.handling and gate.allows_at_once(handler.name, handler.requires):
+            self._check_parent(gate, request, requires)
+        if not chain and not request.handling and gate.allows_at_once(method, requires):
             return None
         if gate.consults(chain):
-            return partial(self._wait_for_policies, handler, request)
-        decision = gate.decide(handler.name, handler.requires, chain, request.handling)
+            return partial(self._wait_for_policies, request, requires)
+        decision = gate.decide(method, requires, chain, request.handling)
         if decision.allowed:
             return None
         self._conclude(decision)
         return partial(self.wait_for_consent, decision, chain)
 
-    def _check_parent(self, gate: Gate, request: InboundRequest, handler: Handler) -> None:
+    def _check_parent(self, gate: Gate, request: InboundRequest, requires: str | None) -> None:
         if not request.has_parent:
             chains = [call.chain for call in self._link.connection.calls.values() if call.chain]
             others = {other.extension for chain in chains for other in chain} - {gate.extension}
             request.handling = tuple(sorted(others))
         is_unknown = request.has_unknown_parent
-        gate.check_parent(handler.name, handler.requires, is_unknown=is_unknown, handling=request.handling)
+        gate.check_parent(request.method, requires, is_unknown=is_unknown, handling=request.handling)
 
-    async def _wait_for_policies(self, handler: Handler, request: InboundRequest) -> None:
-        decision = await self.admit(handler, request.chain, request.handling)
+    async def _wait_for_policies(self, request: InboundRequest, requires: str | None) -> None:
+        decision = await self.admit(request.method, requires, request.chain, request.handling)
         if decision is not None:
             await self.wait_for_consent(decision, request.chain)
 
-    def decide(self, handler: Handler, chain: Sequence[Gate], handling: tuple[str, ...] = ()) -> Decision | None:
-        """Returns None if the handler may be called, or a decision that needs a prompt.
+    def decide(self, method: str, requires: str | None) -> Decision | None:
+        """Returns None if a method may be called that requires this permission, or a decision that needs a prompt.
 
         Raises:
             PermissionDenied: it may not. A link without a gate has granted nothing.
         """
-        requires = handler.requires
         if self.gate is None:
             if requires is None:
                 return None
-            raise PermissionDenied(requires, method=handler.name)
-        return self._conclude(self.gate.decide(handler.name, requires, chain, handling))
+            raise PermissionDenied(requires, method=method)
+        return self._conclude(self.gate.decide(method, requires, (), ()))
 
     def _conclude(self, decision: Decision) -> Decision | None:
         if decision.allowed:
@@ -107,10 +107,10 @@ class PermissionChecker:
         return self.gate is not None and self.gate.consults(chain)
 
     async def admit(
-        self, handler: Handler, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
+        self, method: str, requires: str | None, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
     ) -> Decision | None:
         """Decides as `decide` does, and consults policies."""
-        return self._conclude(await self._consult(handler.name, handler.requires, chain, handling))
+        return self._conclude(await self._consult(method, requires, chain, handling))
 
     async def _consult(
         self, method: str, requires: str | None, chain: Sequence[Gate], handling: tuple[str, ...]
