@@ -132,4 +132,4 @@ if __name__ == "__main__":
     else:
         import asyncio
 
-        asyncio.run(run_async(FRAMINGS[framing], cast("CancelResponse", rest[0]) if rest else "answered"))
+        asyncio.run(run_async(FRAMINGS[framing], cast("CancelResponse", rest[0]) if rest else "sent"))

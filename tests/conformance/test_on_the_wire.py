@@ -255,7 +255,7 @@ def test_every_call_has_a_timeout_unless_it_was_given_up() -> None:
 
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
 def test_with_the_rule_of_lsp_a_cancelled_call_gets_a_response_with_an_error(framing: str) -> None:
-    with Conversation("asyncio", framing, "answered") as program:
+    with Conversation("asyncio", framing, "sent") as program:
         program.send(request(7, "wait"))
         assert program.receive()["params"] == {"token": 7, "value": "waiting"}
         response = program.call({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
@@ -264,7 +264,7 @@ def test_with_the_rule_of_lsp_a_cancelled_call_gets_a_response_with_an_error(fra
 
 
 def test_with_the_rule_of_mcp_a_cancelled_call_never_gets_a_response() -> None:
-    with Conversation("asyncio", "json-lines", "never answered") as program:
+    with Conversation("asyncio", "json-lines", "never sent") as program:
         program.send(request(7, "wait"))
         assert program.receive()["method"] == "$/progress"
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
@@ -272,7 +272,7 @@ def test_with_the_rule_of_mcp_a_cancelled_call_never_gets_a_response() -> None:
 
 
 def test_with_the_rule_of_acp_the_handler_of_a_cancelled_call_responds() -> None:
-    with Conversation("asyncio", "json-lines", "answers itself") as program:
+    with Conversation("asyncio", "json-lines", "sent by the handler") as program:
         program.send(request(7, "wait"))
         assert program.receive()["method"] == "$/progress"
         assert program.call({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}) == success(

@@ -61,7 +61,7 @@ def test_every_dialect_is_registered_under_its_name() -> None:
 
 def test_plain_is_json_rpc_with_the_base_protocol_of_lsp() -> None:
     assert PLAIN.framing is ContentLength
-    assert PLAIN.cancellation == CancellationFormat("$/cancelRequest", "id", "answered")
+    assert PLAIN.cancellation == CancellationFormat("$/cancelRequest", "id", "sent")
     assert PLAIN.progress == ProgressFormat("$/progress", "token", "value")
     assert (PLAIN.ping, PLAIN.credit, PLAIN.features) == (None, None, frozenset())
     assert not PLAIN.bad_json_is_fatal

@@ -33,7 +33,7 @@ class Waiter:
 def link(
     framing: FramingFactory = ContentLength,
     *,
-    rule: CancelResponse | None = "answered",
+    rule: CancelResponse | None = "sent",
     member: str = "id",
     limits: dict[str, Any] | None = None,
     **options: Any,

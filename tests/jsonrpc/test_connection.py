@@ -770,9 +770,9 @@ def test_a_cancelled_request_is_an_event_while_it_is_open(rule: CancelResponse) 
 def test_each_rule_has_its_own_end_for_a_cancelled_request() -> None:
     connection = link()
     assert codes(read(connection.reject(receive_request(connection), RequestCancelled()))) == [(1, -32800)]
-    connection = link(rule="never answered")
+    connection = link(rule="never sent")
     assert connection.drop_request(receive_request(connection)) == b""
-    connection = link(rule="answers itself")
+    connection = link(rule="sent by the handler")
     assert read(connection.respond(receive_request(connection), b'"stopped"')) == [success(1, "stopped")]
 
 
@@ -782,10 +782,10 @@ def test_a_cancelled_request_gets_a_response_unless_the_rule_forbids_it(rule: Ca
     connection = link(rule=rule)
     served, other = receive_request(connection, 5), receive_request(connection, 6)
     receive(connection, notification("$/cancelRequest", params={"id": 5}))
-    assert served.is_response_suppressed is (rule == "never answered")
+    assert served.is_response_suppressed is (rule == "never sent")
     for one in (served, other):
         sent = connection.reject(one, RpcError(5)) if is_error else connection.respond(one, b"1")
-        assert bool(sent) is (one is other or rule != "never answered")
+        assert bool(sent) is (one is other or rule != "never sent")
     assert connection.requests == {}
 
 
@@ -1142,7 +1142,7 @@ def test_pings_duplicates_and_refusals_are_part_of_the_batch() -> None:
 
 
 def test_a_batch_whose_requests_are_all_forgotten_gets_no_response() -> None:
-    connection = link(rule="never answered")
+    connection = link(rule="never sent")
     first, second = receive(connection, [request(1), request(2)])
     assert isinstance(first, InboundRequest)
     assert isinstance(second, InboundRequest)

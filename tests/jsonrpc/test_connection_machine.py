@@ -154,9 +154,9 @@ class Links(RuleBasedStateMachine):
         connection = side.connection
         side.served.append(request)
         token = bytes(request.params or b"[0]")[1:-1]
-        if request.is_cancelled and self.rule == "never answered":
+        if request.is_cancelled and self.rule == "never sent":
             side.write(connection.drop_request(request))
-        elif request.is_cancelled and self.rule == "answered" and ending != "answer":
+        elif request.is_cancelled and self.rule == "sent" and ending != "answer":
             side.write(connection.reject(request, RequestCancelled()))
         elif ending == "refuse":
             side.write(connection.reject(request, RpcError(OWN_CODE, token.decode())))

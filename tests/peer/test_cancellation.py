@@ -24,12 +24,12 @@ CANCELLED = -32800
 MCP_LIKE = replace(
     DIALECTS["plain"],
     name="never answers",
-    cancellation=CancellationFormat("notifications/cancelled", "requestId", "never answered"),
+    cancellation=CancellationFormat("notifications/cancelled", "requestId", "never sent"),
 )
 ACP_LIKE = replace(
     DIALECTS["plain"],
-    name="answers itself",
-    cancellation=CancellationFormat("session/cancel", "id", "answers itself"),
+    name="sent by the handler",
+    cancellation=CancellationFormat("session/cancel", "id", "sent by the handler"),
 )
 SPEECHLESS = replace(DIALECTS["plain"], name="no word for it", cancellation=None)
 
@@ -193,7 +193,7 @@ async def test_a_cancellation_right_behind_its_request_ends_the_handler_at_its_f
 
 async def test_a_cancellation_in_the_same_chunk_as_its_request_does_not_affect_a_finished_handler() -> None:
     async with scripted() as (peer, script):
-        peer.handle("plain")(lambda: "answered")
+        peer.handle("plain")(lambda: "done")
         peer.on("told")(lambda: None)
         script.send(
             request(1, "plain"), cancel(1), request(2, "missing"), cancel(2), request(3, "told"), cancel(3),
@@ -202,7 +202,7 @@ async def test_a_cancellation_in_the_same_chunk_as_its_request_does_not_affect_a
 
         received = [await script.receive() for _ in range(4)]
         assert [message["id"] for message in received] == [1, 2, 3, 4]
-        assert [message.get("result") for message in received] == ["answered", None, None, "answered"]
+        assert [message.get("result") for message in received] == ["done", None, None, "done"]
 
 
 async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled() -> None:

@@ -29,7 +29,7 @@ __all__ = [
     "has_response",
 ]
 
-CancelResponse = Literal["answered", "never answered", "answers itself"]
+CancelResponse = Literal["sent", "never sent", "sent by the handler"]
 """The response to a request that its caller has cancelled: an error, or its result if that was first (LSP); none
 (MCP); a result of its own, from the handler that sees the cancellation (ACP)."""
 
@@ -39,7 +39,7 @@ class CancellationFormat(Struct, frozen=True):
 
     method: str
     member: str = "id"
-    response: CancelResponse = "answered"
+    response: CancelResponse = "sent"
     excluded_methods: frozenset[str] = frozenset()
 
 

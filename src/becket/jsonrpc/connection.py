@@ -643,7 +643,7 @@ class Connection:
             return  # it names no request, and a notification has no response
         if request is not None and not request.is_cancelled:
             request.is_cancelled = True
-            request.is_response_suppressed = cancelling.response == "never answered"
+            request.is_response_suppressed = cancelling.response == "never sent"
             self.receiver.on_cancel(request)
 
     def _on_unmatched_error(self, message: Failure) -> None:

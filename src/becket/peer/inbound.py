@@ -344,7 +344,7 @@ class Inbound:
 
     def on_cancel(self, request: InboundRequest) -> None:
         cancelling = self.link.connection.cancellation
-        if cancelling is not None and cancelling.response == "answers itself":
+        if cancelling is not None and cancelling.response == "sent by the handler":
             return  # the handler sees it in its context and responds in its own time
         self._interrupt(request, None)
 

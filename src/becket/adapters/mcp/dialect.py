@@ -118,7 +118,7 @@ MCP = Dialect(
     responds_to_invalid=False,
     error_codes=ERROR_CODES,
     cancellation=CancellationFormat(
-        "notifications/cancelled", "requestId", "never answered", excluded_methods=frozenset({"initialize"})
+        "notifications/cancelled", "requestId", "never sent", excluded_methods=frozenset({"initialize"})
     ),
     progress=ProgressFormat(
         "notifications/progress",
