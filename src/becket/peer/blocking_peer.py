@@ -14,7 +14,6 @@ from becket._deprecated import RenamedMember
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported, StartFailed
 from becket.framing.framing import FramingFactory
-from becket.jsonrpc.json_values import encode_json
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Handler, Registry
@@ -29,6 +28,7 @@ from becket.peer.outbound import (
     BatchNotify,
     Outbound,
     Unset,
+    encode_notification,
     resolve_timeout,
     wait_drained,
 )
@@ -307,10 +307,6 @@ class BlockingPeer:
         """Sends a notification; waits only while the send queue is full."""
         if self._starts_reader_on_use:
             self._start_reader()
-        if not isinstance(method, str):
-            if method.params_to_json is not None:
-                params = method.params_to_json(params)
-            method = method.name
         self.send_and_wait(self._outbound.notify, method, params)
 
     def send_and_wait(self, send: Callable[..., Awaitable[None]], *arguments: object) -> None:
@@ -495,12 +491,8 @@ class BlockingContext(BaseContext):
 
     def notify(self, method: str | Notification[Any], params: object = None) -> None:
         """Sends a notification that belongs to this call."""
-        if not isinstance(method, str):
-            if method.params_to_json is not None:
-                params = method.params_to_json(params)
-            method = method.name
-        encoded = None if params is None else encode_json(params)
-        self.peer.send_and_wait(self._inbound.send_event, self._request, method, encoded)
+        name, encoded = encode_notification(method, params)
+        self.peer.send_and_wait(self._inbound.send_event, self._request, name, encoded)
 
     @overload
     def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from becket.peer.protocols import LoopFuture
     from becket.peer.streams import CallStream, Overflow
 
-__all__ = ["READY", "BatchCall", "BatchNotify", "Outbound", "wait_drained"]
+__all__ = ["READY", "BatchCall", "BatchNotify", "Outbound", "encode_notification", "wait_drained"]
 
 
 class Unset:
@@ -269,12 +269,11 @@ class Outbound:
 
     def call_detached(self, method: Method[Any, Any] | Notification[Any], params: object) -> None:
         """Sends a request whose response is ignored, or a notification. It waits for no slot: it frees one."""
+        if isinstance(method, Notification):
+            self.link.send_event(self.link.connection.encode_notification(*encode_notification(method, params)))
+            return
         if method.params_to_json is not None:
             params = method.params_to_json(params)
-        if isinstance(method, Notification):
-            encoded = None if params is None else encode_json(params)
-            self.link.send_event(self.link.connection.encode_notification(method.name, encoded))
-            return
         timeout = self._timeout if method.timeout is None else method.timeout
         self._send_aside(method.name, None if params is None else encode_json(params), timeout)
 
@@ -373,21 +372,21 @@ class Outbound:
                     break  # events that came before the other peer left are still delivered
             return await run.result()
 
-    def notify(self, method: str, params: object) -> Coroutine[Any, Any, None]:
+    def notify(self, method: str | Notification[Any], params: object) -> Coroutine[Any, Any, None]:
         """Sends a notification at once. The returned awaitable waits while the send queue is full."""
         link = self.link
         if link.transport.queued > link.limits.send_queue:
             raise NotSent("bytes that the other peer has not read", link.limits.send_queue)
-        encoded = None if params is None else encode_json(params)
-        return wait_drained(link) if link.send_event(link.connection.encode_notification(method, encoded)) else READY
+        name, encoded = encode_notification(method, params)
+        return wait_drained(link) if link.send_event(link.connection.encode_notification(name, encoded)) else READY
 
-    def notify_nowait(self, method: str, params: object) -> None:
+    def notify_nowait(self, method: str | Notification[Any], params: object) -> None:
         """Sends a notification, or raises Busy when the send queue is full."""
         link = self.link
-        encoded = None if params is None else encode_json(params)
+        name, encoded = encode_notification(method, params)
         if link.queued + len(encoded or b"") > link.limits.send_queue:
             raise NotSent("bytes that the other peer has not read", link.limits.send_queue)
-        link.send(link.connection.encode_notification(method, encoded))
+        link.send(link.connection.encode_notification(name, encoded))
 
     async def batch(self, members: Sequence[BatchCall | BatchNotify], timeout: float) -> list[Any]:
         """Sends all in one frame and returns an outcome for each call: its result, or the error that it would raise."""
@@ -494,6 +493,15 @@ class Outbound:
             raise
         finally:
             link.unsent_calls.remove(call)
+
+
+def encode_notification(method: str | Notification[Any], params: object) -> tuple[str, bytes | None]:
+    """Returns the name of a notification and its params as JSON."""
+    if not isinstance(method, str):
+        if method.params_to_json is not None:
+            params = method.params_to_json(params)
+        method = method.name
+    return method, None if params is None else encode_json(params)
 
 
 async def wait_drained(link: Link) -> None:

@@ -363,10 +363,6 @@ class Peer:
             ConnectionLost: the link has ended.
             NotSent: the other peer has not read for a minute.
         """
-        if not isinstance(method, str):
-            if method.params_to_json is not None:
-                params = method.params_to_json(params)
-            method = method.name
         return self._outbound.notify(method, params)
 
     @overload
@@ -385,10 +381,6 @@ class Peer:
             ConnectionLost: the link has ended.
             NotSent: the send queue is full.
         """
-        if not isinstance(method, str):
-            if method.params_to_json is not None:
-                params = method.params_to_json(params)
-            method = method.name
         self._outbound.notify_nowait(method, params)
 
     async def drain(self) -> None:
