@@ -515,6 +515,7 @@ class Mixed(ExtensionServer):
 
     @tool("Waits for ever.")
     async def wait_for_ever(self) -> None:
+        self.has_begun.set()
         try:
             await anyio.sleep_forever()
         finally:
@@ -545,9 +546,12 @@ async def test_a_plain_function_that_waits_does_not_block_others() -> None:
 async def test_a_cancelled_coroutine_ends_and_a_cancelled_thread_sees_it() -> None:
     mixed = Mixed()
     async with hosted(mixed) as host:
-        with anyio.move_on_after(0.05):
-            await use_tool(host, "wait_for_ever")
-        await mixed.cancelled.wait()
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(use_tool, host, "wait_for_ever")
+                await anyio.to_thread.run_sync(mixed.has_begun.wait)
+                group.cancel_scope.cancel()
+            await mixed.cancelled.wait()
 
     script = Script()
     mixed = Mixed()

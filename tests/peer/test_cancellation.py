@@ -12,7 +12,7 @@ import anyio.from_thread
 import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
-from tests.peer.scripted import notification, request, response, scripted, settled
+from tests.peer.scripted import in_virtual_time, notification, request, response, scripted, settled
 
 from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
 from becket.jsonrpc.calls import CancellationFormat
@@ -62,41 +62,48 @@ async def test_leaving_the_scope_of_a_call_ends_its_handler_whose_clean_up_runs(
             await ended.wait()
 
 
-async def test_a_scope_with_a_deadline_of_its_own_cancels_as_well() -> None:
-    ended = anyio.Event()
-    async with memory_pair() as (left, right):
+@in_virtual_time
+def test_a_scope_with_a_deadline_of_its_own_cancels_as_well(run: Any) -> None:
+    async def main() -> None:
+        ended = anyio.Event()
+        async with memory_pair() as (left, right):
 
-        @right.handle("wait")
-        async def wait() -> None:
-            scope.deadline = anyio.current_time() + 0.001
-            try:
-                await anyio.sleep_forever()
-            finally:
-                ended.set()
+            @right.handle("wait")
+            async def wait() -> None:
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    ended.set()
 
-        with anyio.CancelScope() as scope:
-            await left.call("wait")
-        with anyio.fail_after(60):
-            await ended.wait()
+            with anyio.move_on_after(10) as scope:
+                await left.call("wait")
+            with anyio.fail_after(60):
+                await ended.wait()
 
-    assert scope.cancelled_caught
+        assert scope.cancelled_caught
+
+    run(main)
 
 
-async def test_a_timeout_ends_the_handler_too() -> None:
-    ended = anyio.Event()
-    async with memory_pair() as (left, right):
+@in_virtual_time
+def test_a_timeout_ends_the_handler_too(run: Any) -> None:
+    async def main() -> None:
+        ended = anyio.Event()
+        async with memory_pair() as (left, right):
 
-        @right.handle("wait")
-        async def wait() -> None:
-            try:
-                await anyio.sleep_forever()
-            finally:
-                ended.set()
+            @right.handle("wait")
+            async def wait() -> None:
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    ended.set()
 
-        with anyio.fail_after(5):
-            with pytest.raises(TimeoutError):
-                await left.call("wait", timeout=0.01)
-            await ended.wait()
+            with anyio.fail_after(60):
+                with pytest.raises(TimeoutError):
+                    await left.call("wait", timeout=10)
+                await ended.wait()
+
+    run(main)
 
 
 async def test_the_late_response_to_a_cancelled_call_is_not_counted_as_a_violation() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from tests.peer.scripted import in_virtual_time, request, scripted, settled
 
 from becket import Busy, CallTimeout, Context, Limits, Meaning, Peer, RemoteError
 from becket.peer.transport.fd import FdTransport
@@ -72,36 +73,35 @@ async def test_more_notifications_than_the_queue_holds_are_busy_and_the_link_liv
             assert not peer.is_closed
 
 
-async def test_a_timeout_names_the_seconds_that_were_really_left() -> None:
+@in_virtual_time
+def test_a_timeout_names_the_seconds_that_were_really_left(run: Any) -> None:
     received: list[float] = []
-    async with memory_pair(dialect="native") as (left, right):
 
-        @left.handle("never")
-        async def never() -> None:
-            await anyio.sleep_forever()
+    async def main() -> None:
+        async with scripted(dialect="native") as (peer, script):
 
-        @right.handle("outer")
-        async def outer(params: None, ctx: Context) -> None:
-            try:
-                await ctx.call("never", timeout=60)
-            except CallTimeout as error:
-                received.append(error.seconds)
-                raise
+            @peer.handle("outer")
+            async def outer(params: Any, ctx: Context) -> None:
+                await anyio.sleep(5)
+                with anyio.CancelScope(shield=True), pytest.raises(CallTimeout) as caught:
+                    await ctx.call("inner", timeout=60)
+                received.append(caught.value.seconds)
 
-        with anyio.fail_after(60), pytest.raises((CallTimeout, RemoteError)):
-            await left.call("outer", timeout=0.2)
-        with anyio.move_on_after(1):
-            while not received:
-                await anyio.lowlevel.checkpoint()
-    assert all(seconds < 1 for seconds in received)
+            script.send(request(1, "outer", {"_meta": {"becket": {"timeout_ms": 20_000}}}))
+            await anyio.sleep(30)
+
+    run(main)
+    assert received == [pytest.approx(15)]
 
 
 async def test_a_feature_that_was_not_announced_is_not_used() -> None:
+    began = anyio.Event()
     cancelled = anyio.Event()
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle("wait")
         async def wait(params: None, ctx: Context) -> None:
+            began.set()
             try:
                 await anyio.sleep_forever()
             finally:
@@ -113,10 +113,12 @@ async def test_a_feature_that_was_not_announced_is_not_used() -> None:
 
         left.limit_features(["deadline"])
         right.limit_features(["deadline"])
-        with anyio.move_on_after(0.01):
-            await left.call("wait")
-        with anyio.move_on_after(0.05):
-            await cancelled.wait()
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(left.call, "wait")
+                await began.wait()
+                group.cancel_scope.cancel()
+        await settled()
         assert not cancelled.is_set()
         with pytest.raises(RemoteError) as refused:
             await left.call("report")

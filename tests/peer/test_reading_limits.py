@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.peer.scripted import in_virtual_time
 from tests.peer.starting import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
@@ -63,19 +64,23 @@ async def test_progress_does_not_renew_the_deadline_of_a_frame() -> None:
     assert lost.reason is DisconnectReason.REMOTE_VIOLATION
 
 
-async def test_a_large_frame_that_makes_progress_outlives_the_deadline() -> None:
-    limits = Limits(partial_frame=0.01, partial_frame_rate=1)  # a second more for each byte that came
-    ours, theirs = memory_transports()
-    seen = anyio.Event()
-    async with Peer.over(ours, limits=limits) as peer:
-        peer.on("tick")(seen.set)
-        theirs.write(FRAME[:-1])
-        with anyio.move_on_after(0.05):  # past the deadline, which the bytes have moved
-            await peer.wait_closed()
-        theirs.write(FRAME[-1:])
-        with anyio.fail_after(60):
-            await seen.wait()
-        assert not peer.is_closed
+@in_virtual_time
+def test_a_large_frame_that_makes_progress_outlives_the_deadline(run: Any) -> None:
+    limits = Limits(partial_frame=10, partial_frame_rate=1)  # a second more for each byte that came
+
+    async def main() -> None:
+        ours, theirs = memory_transports()
+        seen = anyio.Event()
+        async with Peer.over(ours, limits=limits) as peer:
+            peer.on("tick")(seen.set)
+            theirs.write(FRAME[:-1])
+            await anyio.sleep(20)  # past the deadline, which the bytes have moved
+            theirs.write(FRAME[-1:])
+            with anyio.fail_after(60):
+                await seen.wait()
+            assert not peer.is_closed
+
+    run(main)
 
 
 async def test_a_frame_in_time_leaves_no_deadline_behind() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
-from tests.peer.scripted import Message, Script, notification, request, response, scripted, settled
+from tests.peer.scripted import Message, Script, in_virtual_time, notification, request, response, scripted, settled
 
 from becket import (
     DIALECTS,
@@ -528,20 +528,25 @@ async def test_the_timeout_between_events_is_no_deadline_for_the_remote_peer() -
             assert 10_000 < called["params"]["_meta"]["becket"]["timeout_ms"] <= 20_000
 
 
-async def test_a_stream_has_a_limit_in_all_if_it_is_given_one() -> None:
-    async with memory_pair() as (left, right):
+@in_virtual_time
+def test_a_stream_has_a_limit_in_all_if_it_is_given_one(run: Any) -> None:
+    async def main() -> None:
+        async with memory_pair() as (left, right):
 
-        @right.handle("endless")
-        async def endless(_: Any, ctx: Context) -> None:
-            while True:
-                await ctx.progress(1)
-                await anyio.sleep(0.002)
+            @right.handle("endless")
+            async def endless(_: Any, ctx: Context) -> None:
+                while True:
+                    await ctx.progress(1)
+                    await anyio.sleep(1)
 
-        with anyio.fail_after(60):
-            async with left.stream("endless", timeout=0.05, idle_timeout=1000) as run:
-                with pytest.raises(CallTimeout):
-                    async for _ in run:
-                        pass
+            with anyio.fail_after(60):
+                async with left.stream("endless", timeout=10, idle_timeout=5) as stream:
+                    with pytest.raises(CallTimeout) as caught:
+                        async for _ in stream:
+                            pass
+        assert caught.value.seconds == 10
+
+    run(main)
 
 
 async def test_a_stream_within_a_request_ends_with_the_deadline_of_the_request_whatever_its_events() -> None:

@@ -7,7 +7,7 @@ import resource
 import socket
 import stat
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -429,30 +429,43 @@ async def test_a_file_that_is_not_a_socket_is_never_replaced(tmp_path: Path) -> 
 async def test_connecting_waits_until_a_unix_socket_has_room_for_one_more(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     connected = 0
-    done = anyio.Event()
+    all_connected = anyio.Event()
 
     async def connect() -> None:
         nonlocal connected
         async with Peer.connect_unix(path):
             connected += 1
-            await done.wait()
+            if connected == 5:
+                all_connected.set()
+            await all_connected.wait()
 
-    with socket.socket(socket.AF_UNIX) as listener, anyio.fail_after(60):
+    with socket.socket(socket.AF_UNIX) as listener, ExitStack() as stack, anyio.fail_after(60):
         listener.bind(str(path))
         listener.listen(0)
         listener.setblocking(False)
+        earlier = fill_queue(path, stack)
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(connect)
-            await anyio.sleep(0.02)  # connections without room have been retried, without success
-            assert 0 < connected < 5
-            while connected < 5:
-                try:
-                    listener.accept()[0].close()
-                except BlockingIOError:
-                    pass
-                await anyio.sleep(0.001)
-            done.set()
+            await settled()
+            assert connected == 0
+            for _ in range(earlier + 5):
+                await anyio.wait_readable(listener)
+                stack.enter_context(listener.accept()[0])
+            await all_connected.wait()
+
+
+def fill_queue(path: Path, stack: ExitStack) -> int:
+    """Connects to a listening socket until it has no room for one more, and returns how often that succeeded."""
+    count = 0
+    while True:
+        client = stack.enter_context(socket.socket(socket.AF_UNIX))
+        client.setblocking(False)
+        try:
+            client.connect(str(path))
+        except BlockingIOError:
+            return count
+        count += 1
 
 
 async def test_a_server_does_not_remove_the_socket_of_its_successor(tmp_path: Path) -> None:
