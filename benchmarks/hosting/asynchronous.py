@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from benchmarks.hosting.measuring import (
+from benchmarks.hosting.measurement import (
     Usage,
     Window,
     latencies,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Protocol
 
-from benchmarks.hosting.measuring import (
+from benchmarks.hosting.measurement import (
     Usage,
     Window,
     latencies,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.hosting.measuring import busy_seconds, print_figures, resident_kib, status_field, waited_seconds
+from benchmarks.hosting.measurement import busy_seconds, print_figures, resident_kib, status_field, waited_seconds
 
 __all__ = ["Values", "forget_peak", "peak_kib", "print_experiment"]
 

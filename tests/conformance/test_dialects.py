@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.conformance.chosen import choose_cases
+from tests.conformance.case_selection import choose_cases
 
 from becket.conformance import CaseVerdict, ProcessLink, Role, list_suites, load_suite, run_cases
 

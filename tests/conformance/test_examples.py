@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conformance.chosen import choose_cases
+from tests.conformance.case_selection import choose_cases
 from tests.conformance.results import EXAMPLES, ON_BECKET, PROGRAMS, WITHOUT_BECKET, Program
 
 from becket.conformance import CaseVerdict, ConformanceCase

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.mcp.servers import KIT, needs_kit
-from tests.conformance.chosen import choose_cases
+from tests.conformance.case_selection import choose_cases
 
 from becket.adapters.roder.manifest import manifest_checksum
 from becket.conformance import CaseVerdict, HostLink, Role, list_suites, load_suite, run_cases, select_cases

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-from tests.dialects.sketched import BYE, SKETCHED, load_mapping_of_sketch
+from tests.dialects.sample_dialect import BYE, SKETCHED, load_mapping_of_sketch
 
 from becket import Context, ExtensionServer
 from becket.contract.commands import Text
@@ -227,7 +227,7 @@ import sys
 sys.path.insert(0, {root!r})
 from becket import DIALECTS
 from becket.extension import ExtensionServer, tool
-from tests.dialects.sketched import SKETCHED
+from tests.dialects.sample_dialect import SKETCHED
 DIALECTS.add(SKETCHED)
 
 class Plain(ExtensionServer):

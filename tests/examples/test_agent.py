@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.examples.running import printed_by
+from tests.examples.example_programs import printed_by
 
 pytestmark = pytest.mark.process
 

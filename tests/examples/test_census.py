@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from examples.extensions.census.census import Census
-from tests.examples.running import started
+from tests.examples.example_programs import started
 
 from becket.contract.commands import CommandDone, ErrorText, Table
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated

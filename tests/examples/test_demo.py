@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.examples.running import EXAMPLES, PATIENCE, printed_by, run_example
+from tests.examples.example_programs import EXAMPLES, PATIENCE, printed_by, run_example
 
 pytestmark = [pytest.mark.process]
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.docs.schemas import check_message
-from tests.examples.running import EXTENSIONS, PATIENCE, started
+from tests.examples.example_programs import EXTENSIONS, PATIENCE, started
 
 from becket import Limits, RemoteError
 from becket.contract.commands import CommandDone, Table

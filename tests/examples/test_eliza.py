@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from examples.extensions.eliza.eliza import Eliza, last_words, reflect
-from tests.examples.running import manifest_of, started
+from tests.examples.example_programs import manifest_of, started
 
 from becket.contract.providers import Message, ProviderDone, TextDelta, ThinkingDelta, Usage, assistant, user
 from becket.testing import connected

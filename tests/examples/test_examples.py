@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.examples.running import EXAMPLES, EXTENSIONS, printed_by
+from tests.examples.example_programs import EXAMPLES, EXTENSIONS, printed_by
 
 pytestmark = [pytest.mark.process]
 

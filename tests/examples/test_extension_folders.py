@@ -12,7 +12,7 @@ from examples.extensions.eliza.eliza import Eliza
 from examples.extensions.guard.guard import Guard
 from examples.extensions.notes.notes import Notes
 from tests.docs.schemas import check_value
-from tests.examples.running import EXTENSIONS, manifest_of, started
+from tests.examples.example_programs import EXTENSIONS, manifest_of, started
 
 from becket.contract.hooks import HOOKS
 from becket.conversion.files.toml import load_toml

@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.examples.running import EXAMPLES
+from tests.examples.example_programs import EXAMPLES
 
 for module in ("fastapi", "uvicorn"):
     pytest.importorskip(module, reason=f"{module} is not installed: it is in the extra `test`")

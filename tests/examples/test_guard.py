@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from examples.extensions.guard.guard import Guard
-from tests.examples.running import manifest_of, started
+from tests.examples.example_programs import manifest_of, started
 
 from becket.contract.hooks import Block, Confirm, Continue, HookEvent, Inject, Modify, Replace
 from becket.errors import PermissionDenied

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.lsp.servers import command, needs_servers
-from tests.examples.running import EXAMPLES, run_example
+from tests.examples.example_programs import EXAMPLES, run_example
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

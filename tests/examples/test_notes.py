@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from examples.extensions.notes.notes import Notes
-from tests.examples.running import manifest_of, started
+from tests.examples.example_programs import manifest_of, started
 
 from becket import RemoteError
 from becket.contract.memory import Query

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from tests.examples.running import EXAMPLES, PATIENCE
+from tests.examples.example_programs import EXAMPLES, PATIENCE
 
 from becket import Host, RemoteError
 from becket.contract.commands import Text

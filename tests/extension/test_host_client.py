@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.extension.hosting import RUNTIMES, hosted, use_tool
+from tests.extension.raw_host import RUNTIMES, hosted, use_tool
 from tests.peer.scripted import settled
 
 from becket import Context, ExtensionServer, Meaning, Peer, RemoteError, RpcError

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.extension.hosting import RUNTIMES, hosted
+from tests.extension.raw_host import RUNTIMES, hosted
 from tests.extension.test_serving import REQUEST, run_command, streamed
 
 from becket import ConnectionLost, DisconnectReason, ExtensionServer, RpcError

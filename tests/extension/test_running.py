@@ -15,8 +15,8 @@ from typing import IO, Any
 
 import anyio
 import pytest
-from tests.extension.hosting import build_initialize, initialize, use_tool
 from tests.extension.notes import Notes
+from tests.extension.raw_host import build_initialize, initialize, use_tool
 from tests.peer.transport.test_stdio import request_of
 
 from becket import Peer

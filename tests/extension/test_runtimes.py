@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from tests.extension.hosting import build_initialize, initialize
+from tests.extension.raw_host import build_initialize, initialize
 
 from becket import ConnectionLost, DisconnectReason, ExtensionServer, Meaning, Peer, RemoteError
 from becket.contract.handshake import INITIALIZE

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 from msgspec import Struct
-from tests.extension.hosting import RUNTIMES, hosted, use_tool
 from tests.extension.notes import Notes
+from tests.extension.raw_host import RUNTIMES, hosted, use_tool
 from tests.peer.scripted import Script, request, settled
 
 from becket import Context, ExtensionServer, Meaning, Peer, RemoteError, RpcError

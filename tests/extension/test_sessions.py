@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 from tests.blocking.pairs import Started
-from tests.extension.hosting import RUNTIMES, build_initialize, hosted, initialize, linked, use_tool
 from tests.extension.notes import Notes
+from tests.extension.raw_host import RUNTIMES, build_initialize, hosted, initialize, linked, use_tool
 from tests.peer.scripted import Script, request
 
 from becket import DIALECTS, DisconnectReason, ExtensionServer, Meaning, Peer, RemoteError, RpcError

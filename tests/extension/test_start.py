@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.extension.hosting import build_initialize
+from tests.extension.raw_host import build_initialize
 from tests.extension.test_running import receive, request_of, started, use
 
 from becket.jsonrpc.json_values import encode_json

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.host import by_hand
+from tests.host import plain_extensions
 
 from becket import ConnectionLost, Limits, PeerCrashed, StartFailed
 from becket.contract.commands import CommandDone, Text
@@ -29,7 +29,7 @@ GRANTS = ("tools.register", "providers.register", "tools.intercept", "memory.rea
 
 
 def program(part: str) -> list[str]:
-    return [sys.executable, "-I", "-S", by_hand.__file__, part]
+    return [sys.executable, "-I", "-S", plain_extensions.__file__, part]
 
 
 def starting(part: str, **options: Any) -> Any:

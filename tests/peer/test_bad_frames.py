@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK
+from tests.peer.children import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Peer
 from becket.errors import BadFrame, FrameTooLarge

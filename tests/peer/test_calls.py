@@ -10,8 +10,8 @@ import anyio
 import pytest
 import trio
 from msgspec import Struct
+from tests.peer.children import ready_child
 from tests.peer.scripted import Script, refusal, request, response, scripted, settled
-from tests.peer.starting import ready_child
 
 from becket import (
     BadReply,

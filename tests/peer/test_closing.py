@@ -8,7 +8,7 @@ from functools import partial
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK, ready_child
+from tests.peer.children import QUICK, ready_child
 
 from becket import ConnectionLost, DisconnectReason, Peer
 from becket.peer.transport.child_process import ChildProcess

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK
+from tests.peer.children import QUICK
 
 from becket import Peer, PeerCrashed
 from becket.testing import check_leaks, check_task_leaks

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import anyio
 import pytest
+from tests.peer.children import QUICK, ready_child
 from tests.peer.scripted import Script
-from tests.peer.starting import QUICK, ready_child
 
 from becket import Busy, CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer
 from becket.errors import NotSent

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK
+from tests.peer.children import QUICK
 
 from becket import BadReply, ConnectionLost, DisconnectReason, Peer, RemoteError
 from becket.blocking import BlockingPeer

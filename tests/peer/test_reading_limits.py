@@ -12,8 +12,8 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.peer.children import QUICK
 from tests.peer.scripted import in_virtual_time
-from tests.peer.starting import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
 from becket.peer.transport.fair_share import (

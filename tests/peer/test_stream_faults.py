@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from tests.peer.children import QUICK
 from tests.peer.scripted import notification, response, scripted
-from tests.peer.starting import QUICK
 
 from becket import BadReply, CallTimeout, ConnectionLost, Context, Limits, Overflow, Peer, PeerCrashed, StreamOverrun
 from becket.peer.streams import CallStream, Gap

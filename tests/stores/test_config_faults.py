@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from tests.stores.opening import light
+from tests.stores.store_factories import light
 
 from becket.contract.config import ConfigChanged, ConfigSet
 from becket.errors import Busy, InvalidParams
@@ -146,7 +146,7 @@ DIES = """
 import os, signal, sys
 from pathlib import Path
 from becket.contract.config import ConfigSet
-from tests.stores.opening import light
+from tests.stores.store_factories import light
 from becket.limits import DEFAULT_LIMITS
 from becket.stores.store import now_ms
 store = light(Path(sys.argv[1]), DEFAULT_LIMITS, now_ms)

@@ -11,7 +11,7 @@ from pathlib import Path
 from becket.host import Host
 from becket.host.starting.conflicts import prune_nested
 from becket.host.starting.discovery import DiscoverySettings, discover_extensions
-from benchmarks.hosting.measuring import load_settings, print_figures
+from benchmarks.hosting.measurement import load_settings, print_figures
 
 MANIFEST = """
 id = "e{number}"

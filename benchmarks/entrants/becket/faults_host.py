@@ -28,7 +28,7 @@ from becket.host.hooks import run_hooks
 from becket.jsonrpc.calls import NULL_FUTURE, OutboundCall
 from becket.testing import child
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
-from benchmarks.hosting.measuring import load_settings, resident_kib, thread_count
+from benchmarks.hosting.measurement import load_settings, resident_kib, thread_count
 
 PATIENCE = 1.0  # seconds for a hostile frame to be ended
 CHUNK = 65_536

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from becket import Limits, Peer, Registry
-from benchmarks.hosting.measuring import load_settings, print_figures
+from benchmarks.hosting.measurement import load_settings, print_figures
 from benchmarks.workloads import EVENT_TEXT, MESSAGE_TEXT
 from messages import Count, Echo, Tick, Usage
 

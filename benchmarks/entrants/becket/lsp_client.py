@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from lsprotocol import types
 
 from becket.adapters import lsp
-from benchmarks.hosting.asking import Ask, run_client
+from benchmarks.hosting.request_loop import Ask, run_client
 from benchmarks.workloads import MESSAGE_TEXT
 
 

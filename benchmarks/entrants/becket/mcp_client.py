@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from becket.adapters.mcp import McpClient
 from becket.limits import DEFAULT_LIMITS
-from benchmarks.hosting.asking import Ask, run_client
+from benchmarks.hosting.request_loop import Ask, run_client
 from benchmarks.workloads import MESSAGE_TEXT
 
 TOOL, ARGUMENT = sys.argv[2:]

@@ -15,7 +15,7 @@ from becket.host import Host, HostSettings, SupervisionPolicy
 from becket.methods.registry import Registry
 from becket.permissions.policies import Decision
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
-from benchmarks.hosting.measuring import load_settings
+from benchmarks.hosting.measurement import load_settings
 
 ID = "attacker"
 RECORDS = 1_000  # which nearly fill one response

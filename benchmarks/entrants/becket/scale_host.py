@@ -19,7 +19,7 @@ from becket.host.starting.snapshot import create_snapshot
 from becket.host.starting.working_copies import open_working_copy, remove_discarded
 from benchmarks.entrants.becket.share_host import iterations, run
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
-from benchmarks.hosting.measuring import load_settings
+from benchmarks.hosting.measurement import load_settings
 
 TOOLS = 8_000
 CHANGING_TOOLS = 4_000

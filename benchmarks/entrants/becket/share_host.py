@@ -21,7 +21,7 @@ import anyio
 from becket import Peer
 from becket.peer.blocking_peer import connect_process
 from becket.peer.loops.thread_loop import ThreadLoop
-from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
+from benchmarks.hosting.measurement import busy_seconds, load_settings, print_figures, waited_seconds
 
 Values = dict[str, list[float]]
 """Each quantity that an experiment measures: its samples."""

@@ -27,7 +27,7 @@ from becket.limits import Limits
 from becket.stores.sqlite import SqliteStore
 from becket.stores.sqlite.writer import MAX_INDEX_BACKLOG
 from becket.testing.checks.persistence import CrashReport, check_kills, check_power_cuts
-from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
+from benchmarks.hosting.measurement import busy_seconds, load_settings, print_figures, waited_seconds
 
 Values = dict[str, list[float]]
 """Each quantity that an experiment measures: its samples."""

@@ -16,7 +16,7 @@ from becket.host import Extension, Host, HostSettings
 from becket.host.host_config import ExtensionConfig
 from becket.json_schema.validator import compile_schema
 from benchmarks.hosting.asynchronous import AsyncioLoop, run_host
-from benchmarks.hosting.measuring import Window, load_settings, print_figures
+from benchmarks.hosting.measurement import Window, load_settings, print_figures
 from benchmarks.workloads import MESSAGE_TEXT
 from messages import Usage
 

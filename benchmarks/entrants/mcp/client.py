@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from benchmarks.hosting.asking import Ask, run_client
+from benchmarks.hosting.request_loop import Ask, run_client
 from benchmarks.workloads import MESSAGE_TEXT
 
 warnings.simplefilter("ignore")

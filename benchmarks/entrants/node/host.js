@@ -3,7 +3,7 @@
 
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
-const { runHost } = require('./measuring.js');
+const { runHost } = require('./measurement.js');
 const { Peer } = require('./peer.js');
 
 async function connect([program, ...words]) {

@@ -4,7 +4,7 @@
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const rpc = require('vscode-jsonrpc/node');
-const { runHost } = require('./measuring.js');
+const { runHost } = require('./measurement.js');
 
 async function connect([program, ...words]) {
   const child = spawn(program, words, { stdio: ['pipe', 'pipe', 'inherit'] });

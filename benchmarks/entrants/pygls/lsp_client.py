@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-from benchmarks.hosting.asking import Ask, run_client
+from benchmarks.hosting.request_loop import Ask, run_client
 from benchmarks.workloads import MESSAGE_TEXT
 
 logging.disable(logging.CRITICAL)

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from tests.extension.hosting import RUNTIMES, hosted, use_tool
+from tests.extension.raw_host import RUNTIMES, hosted, use_tool
 
 from becket import ExtensionServer, Meaning, RemoteError
 from becket.errors import BadValue

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK, ready_child
+from tests.peer.children import QUICK, ready_child
 
 from becket import ConnectionLost, DisconnectReason, Peer, PeerCrashed
 from becket.testing import ProcessWatch, child

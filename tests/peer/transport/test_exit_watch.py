@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK, ready_child
+from tests.peer.children import QUICK, ready_child
 
 from becket import Peer, PeerCrashed
 from becket.errors import NotSupported

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK, ready_child
+from tests.peer.children import QUICK, ready_child
 from tests.peer.test_host_ends import all_gone
 
 from becket import Peer, blocking

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK
+from tests.peer.children import QUICK
 
 from becket import Peer, StartFailed
 from becket.peer.transport.child_process import build_environment, find_executable

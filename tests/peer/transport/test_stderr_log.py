@@ -14,7 +14,7 @@ from random import Random
 import anyio
 import pytest
 from hypothesis import given, strategies as st
-from tests.peer.starting import QUICK
+from tests.peer.children import QUICK
 
 from becket import Limits, Peer
 from becket.blocking import connect_process

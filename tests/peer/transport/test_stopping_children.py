@@ -9,7 +9,7 @@ import threading
 
 import anyio
 import pytest
-from tests.peer.starting import QUICK, ready_child
+from tests.peer.children import QUICK, ready_child
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer, PeerCrashed
 from becket.peer.transport import child_process, exit_watch, guardian_process

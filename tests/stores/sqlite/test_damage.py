@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.stores.failing_disks import PROGRAMS
-from tests.stores.opening import light
+from tests.stores.store_factories import light
 
 from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Query

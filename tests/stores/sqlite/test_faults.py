@@ -15,7 +15,7 @@ from threading import Event, Thread
 
 import pytest
 from tests.stores.failing_disks import PROGRAMS, run_on_small_disk, run_with_failing_syncs
-from tests.stores.opening import careless, light
+from tests.stores.store_factories import careless, light
 
 from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Query

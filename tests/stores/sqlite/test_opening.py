@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.stores.opening import light
+from tests.stores.store_factories import light
 
 from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Query

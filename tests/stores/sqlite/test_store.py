@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from tests.stores.opening import light, without_index
+from tests.stores.store_factories import light, without_index
 
 from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Appended, Query

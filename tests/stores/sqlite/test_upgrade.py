@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.stores.first_version import make_first_version, version_of
-from tests.stores.opening import light
+from tests.stores.store_factories import light
 
 from becket.contract.config import ConfigChanged, ConfigSet, ConfigValue
 from becket.contract.memory import Append, Query, Record

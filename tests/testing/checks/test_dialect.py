@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import trio
 from msgspec.structs import replace
-from tests.dialects.sketched import HELLO, SKETCHED, load_mapping_of_sketch
+from tests.dialects.sample_dialect import HELLO, SKETCHED, load_mapping_of_sketch
 from tests.peer.scripted import in_virtual_time
 
 from becket.contract.handshake import Initialized

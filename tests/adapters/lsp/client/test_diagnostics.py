@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from lsprotocol import types
-from tests.adapters.lsp.linking import linked
+from tests.adapters.lsp.pairs import linked
 from tests.peer.scripted import in_virtual_time
 
 from becket import CallTimeout, ConnectionLost, RemoteError, RpcError

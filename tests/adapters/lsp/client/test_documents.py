@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from lsprotocol import types
-from tests.adapters.lsp.linking import linked
+from tests.adapters.lsp.pairs import linked
 
 from becket.adapters import lsp
 from becket.adapters.lsp.client.documents import find_language

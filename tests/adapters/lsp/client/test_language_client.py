@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from lsprotocol import types
-from tests.adapters.lsp.linking import linked
+from tests.adapters.lsp.pairs import linked
 
 from becket import ConnectionLost, Peer, RemoteError, RpcError
 from becket.adapters import lsp

@@ -11,13 +11,13 @@ from becket.framing import ContentLength
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.testing import check_framing
 
-LOOSE = partial(ContentLength, strict=False)
+LENIENT = partial(ContentLength, strict=False)
 GOOD = b"Content-Length: 2\r\n\r\n{}"
 
 
 def refused(data: bytes) -> BadFrame:
     """Returns the error for this input, after checking that it is the same when the input comes byte by byte."""
-    whole, cut = LOOSE(), LOOSE()
+    whole, cut = LENIENT(), LENIENT()
     assert whole.feed(data) == []
     assert [frame for at in range(len(data)) for frame in cut.feed(data[at : at + 1])] == []
     assert whole.error is not None
@@ -26,12 +26,12 @@ def refused(data: bytes) -> BadFrame:
     return whole.error
 
 
-def test_loose_content_length_passes_check_framing() -> None:
-    check_framing(LOOSE)
+def test_lenient_content_length_passes_check_framing() -> None:
+    check_framing(LENIENT)
 
 
-def test_the_loose_framing_writes_the_same_as_the_strict_one() -> None:
-    assert LOOSE().encode(b"{}") == GOOD
+def test_the_lenient_framing_writes_the_same_as_the_strict_one() -> None:
+    assert LENIENT().encode(b"{}") == GOOD
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_loose_framing_writes_the_same_as_the_strict_one() -> None:
     ],
 )
 def test_a_header_is_read_as_the_synaps_host_reads_it(header: bytes) -> None:
-    framing = LOOSE()
+    framing = LENIENT()
     data = (header + b"{}") * 2
     assert framing.feed(data) == [b"{}"] * 2
     assert [frame for at in range(len(data)) for frame in framing.feed(data[at : at + 1])] == [b"{}"] * 2
@@ -76,7 +76,7 @@ def test_a_length_that_is_not_a_number_is_refused_at_once(value: bytes) -> None:
 
 
 def test_a_length_of_64_bits_may_be_followed_by_another() -> None:
-    assert LOOSE().feed(b"Content-Length: 18446744073709551615\nContent-Length: 2\n\n{}") == [b"{}"]
+    assert LENIENT().feed(b"Content-Length: 18446744073709551615\nContent-Length: 2\n\n{}") == [b"{}"]
 
 
 @pytest.mark.parametrize("value", [b"18446744073709551616", b"9" * 30, b"+" + b"9" * 900])
@@ -87,7 +87,7 @@ def test_a_length_above_64_bits_is_too_large_at_once(value: bytes) -> None:
 
 
 def test_the_last_length_is_held_to_the_limit_when_the_block_is_over() -> None:
-    framing = LOOSE()
+    framing = LENIENT()
     framing.feed(b"Content-Length: 4194305\n")
     assert framing.error is None
     error = refused(b"Content-Length: 4194305\n\n")
@@ -96,7 +96,7 @@ def test_the_last_length_is_held_to_the_limit_when_the_block_is_over() -> None:
 
 
 def test_a_body_at_the_limit_is_read() -> None:
-    framing = LOOSE(Limits(frame=10))
+    framing = LENIENT(Limits(frame=10))
     assert framing.feed(b"Content-Length: 10\n\n" + b"x" * 10) == [b"x" * 10]
 
 
@@ -107,7 +107,7 @@ def test_a_line_above_1024_bytes_with_its_end_is_refused() -> None:
 
 
 def test_a_line_without_an_end_is_refused_at_the_same_length() -> None:
-    framing = LOOSE()
+    framing = LENIENT()
     framing.feed(b"x" * 1_024)
     assert framing.error is None
     assert isinstance(refused(b"x" * 1_025), FrameTooLarge)
@@ -120,7 +120,7 @@ def test_a_header_that_is_not_utf_8_is_refused() -> None:
 
 
 def test_pending_counts_the_header_and_the_body() -> None:
-    framing = LOOSE()
+    framing = LENIENT()
     seen: list[tuple[int, int]] = []
     for chunk in (b"X: y\n", b"Content-Length: 3\n", b"\n", b"ab", b"c"):
         framing.feed(chunk)
@@ -130,7 +130,7 @@ def test_pending_counts_the_header_and_the_body() -> None:
 
 def test_input_that_ends_in_a_header_or_body_is_truncated() -> None:
     for cut in range(1, len(GOOD)):
-        framing = LOOSE()
+        framing = LENIENT()
         assert framing.feed(GOOD + GOOD[:cut]) == [b"{}"]
         error = framing.end()
         assert error is not None

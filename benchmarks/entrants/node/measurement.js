@@ -1,4 +1,4 @@
-// The clocks of hosting/measuring.py and the workloads of hosting/asynchronous.py, for hosts that run on Node.
+// The clocks of hosting/measurement.py and the workloads of hosting/asynchronous.py, for hosts that run on Node.
 'use strict';
 
 const fs = require('node:fs');

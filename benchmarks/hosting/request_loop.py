@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
-from benchmarks.hosting.measuring import Window, latencies, load_settings, print_figures
+from benchmarks.hosting.measurement import Window, latencies, load_settings, print_figures
 
 __all__ = ["Ask", "run_client"]
 
