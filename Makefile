@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 INPUTS ?= 1000000
 WORKERS ?= auto
-VERSIONS ?= 3.11 3.12 3.13
+VERSIONS ?= 3.11 3.12 3.13 3.14
 
 # A shim may be on the PATH for a Python that is not activated, and some systems ship one without venv: ask each to start.
 starts = "$$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
