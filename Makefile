@@ -192,8 +192,8 @@ tests-3.%: .venv-3.%/.ready-test
 
 .PRECIOUS: .venv-3.%/.ready-test
 
-# docs/architecture.md names the private APIs that these variables switch off.
-test-plain: $(TEST_READY) ## Runs tests of peer, extension and host without private APIs of other packages
+# docs/architecture.md names the private APIs that these variables switch off, and those that have no switch.
+test-plain: $(TEST_READY) ## Runs tests of peer, extension and host with the shortcuts of loop and imports switched off
 	BECKET_PLAIN_LOOP=1 BECKET_PLAIN_IMPORTS=1 $(PYTEST) $(PARALLEL) --quick tests/peer tests/extension tests/host $(ARGS)
 
 # -- kits for other languages
