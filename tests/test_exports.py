@@ -120,20 +120,20 @@ def test_the_check_for_docstrings_finds_missing_ones() -> None:
     class Explained:
         """Has one."""
 
-        def told(self) -> None:
+        def described(self) -> None:
             """Has one."""
 
-        def untold(self) -> None: ...
+        def bare(self) -> None: ...
 
         @property
         def hidden(self) -> int:
             return 1
 
     class Unexplained(Explained):
-        def told(self) -> None: ...
+        def described(self) -> None: ...
 
     def silent() -> None: ...
 
-    assert list(unexplained("Explained", Explained)) == ["Explained.untold", "Explained.hidden"]
+    assert list(unexplained("Explained", Explained)) == ["Explained.bare", "Explained.hidden"]
     assert list(unexplained("Unexplained", Unexplained)) == ["Unexplained"]
     assert list(unexplained("silent", silent)) == ["silent"]

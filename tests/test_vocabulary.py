@@ -276,9 +276,9 @@ def test_comments_and_docstrings_outside_the_package_use_the_words_of_the_field(
 
 def test_the_far_end_of_a_link_is_called_the_other_peer() -> None:
     pages = [TESTS.parent / "README.md", *sorted((TESTS.parent / "docs").glob("*.md")), *files()]
-    phrase = re.compile(r"\b(?:remote peer|other side)\b")
+    pattern = re.compile(r"\b(?:remote peer|other side)\b")
 
-    assert [page.name for page in pages if phrase.search(page.read_text(encoding="utf-8"))] == []
+    assert [page.name for page in pages if pattern.search(page.read_text(encoding="utf-8"))] == []
 
 
 def test_no_test_name_occurs_twice_in_a_module() -> None:

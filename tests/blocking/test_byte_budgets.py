@@ -1,4 +1,4 @@
-"""The bytes that a blocking peer holds for its remote peer: in worker threads and in nested calls."""
+"""The bytes that a blocking peer holds for the other peer: in worker threads and in nested calls."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_a_result_is_decoded_as_the_requested_type() -> None:
         assert left.call("sum", [1, 2], returns=Sum) == Sum(3)
 
 
-def test_errors_of_the_remote_peer_have_their_meaning_and_no_internal_details() -> None:
+def test_errors_of_the_other_peer_have_their_meaning_and_no_internal_details() -> None:
     with blocking_pair() as (left, right):
         serve_some(right)
         outcomes = []
@@ -108,7 +108,7 @@ def test_a_deadline_far_away_is_not_a_problem() -> None:
         assert left.call("echo", [2], timeout=None) == [2]
 
 
-def test_every_call_settles_when_the_remote_peer_disconnects() -> None:
+def test_every_call_settles_when_the_other_peer_disconnects() -> None:
     with scripted() as (peer, raw):
         calls = [Started(peer.call, "x", timeout=None) for _ in range(3)]
         for _ in calls:
@@ -298,7 +298,7 @@ def test_a_notification_is_sent_although_no_thread_waits(listen: bool) -> None:
         assert [raw.receive()["params"] for _ in range(5)] == [[number] for number in range(5)]
 
 
-def test_notify_waits_while_the_remote_peer_does_not_read() -> None:
+def test_notify_waits_while_the_other_peer_does_not_read() -> None:
     def notify_often(peer: BlockingPeer) -> None:
         for _ in range(1000):
             peer.notify("tell", ["x" * 50_000])

@@ -130,7 +130,7 @@ def test_a_running_worker_does_not_delay_the_end_and_sees_that_it_is_cancelled()
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_serving_ends_when_the_remote_peer_leaves_or_the_peer_is_closed(listen: bool) -> None:
+def test_serving_ends_when_the_other_peer_leaves_or_the_peer_is_closed(listen: bool) -> None:
     with scripted(listen=listen) as (peer, raw):
         served = Started(peer.serve)
         raw.close()

@@ -162,7 +162,7 @@ def test_a_call_after_a_request_was_served_does_not_belong_to_it(thread: bool) -
             return "served"
 
         # This thread waits for its own call, and serves the request meanwhile.
-        waiting = Started(play_remote_peer, raw, release)
+        waiting = Started(play_other_peer, raw, release)
         peer.call("first", {})
         waiting.result()
         peer.notify("between")
@@ -175,7 +175,7 @@ def test_a_call_after_a_request_was_served_does_not_belong_to_it(thread: bool) -
         call.result()
 
 
-def play_remote_peer(raw: Any, release: threading.Event) -> None:
+def play_other_peer(raw: Any, release: threading.Event) -> None:
     first = raw.receive()
     raw.send(request(1, "serve", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
     release.set()
@@ -224,7 +224,7 @@ def test_a_notification_that_arrives_while_a_handler_waits_does_not_belong_to_it
             ctx.call("host/wait", {})
 
         @peer.on("told")
-        def told() -> None:
+        def on_notification() -> None:
             peer.call("from a notification", {})
 
         raw.send(request(1, "ask", {"_meta": {"becket": {"depth": 3}}}))
@@ -245,7 +245,7 @@ def test_notifications_are_handled_one_at_a_time_although_their_handlers_call_ba
     with scripted() as (peer, raw):
 
         @peer.on("tell")
-        def tell(params: list[str]) -> None:
+        def on_notification(params: list[str]) -> None:
             steps.append(f"begin {params[0]}")
             steps.append(peer.call("host/name", params))
             steps.append(f"end {params[0]}")
@@ -264,13 +264,13 @@ def test_notifications_are_handled_one_at_a_time_although_their_handlers_call_ba
 
 @pytest.mark.parametrize("thread", [False, True])
 def test_notifications_arrive_in_order(thread: bool) -> None:
-    told: list[int] = []
+    received: list[int] = []
     done = threading.Event()
     with blocking_pair() as (left, right):
 
         @right.on("tell", thread=thread)
-        def tell(params: list[int]) -> None:
-            told.append(params[0])
+        def on_notification(params: list[int]) -> None:
+            received.append(params[0])
             if params[0] == 199:
                 done.set()
 
@@ -278,7 +278,7 @@ def test_notifications_arrive_in_order(thread: bool) -> None:
             left.notify("tell", [number])
         assert done.wait(60)
 
-    assert told == list(range(200))
+    assert received == list(range(200))
 
 
 def test_requests_are_served_without_a_pending_call() -> None:

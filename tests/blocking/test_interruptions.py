@@ -231,7 +231,7 @@ def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter)
         assert raw.receive() == notification("$/cancelRequest", {"id": called["id"]})
 
 
-def test_an_interruption_of_a_stream_ends_it_at_the_remote_peer(interrupt: Interrupter) -> None:
+def test_an_interruption_of_a_stream_ends_it_at_the_other_peer(interrupt: Interrupter) -> None:
     with scripted() as (peer, raw):
         taken = threading.Event()
 

@@ -48,7 +48,7 @@ def test_a_pending_call_times_out_although_no_thread_waits_for_it() -> None:
             pending.result()
 
 
-def test_cancel_notifies_the_remote_peer_and_the_result_raises() -> None:
+def test_cancel_notifies_the_other_peer_and_the_result_raises() -> None:
     with scripted() as (peer, raw):
         pending = peer.begin("slow")
         called = raw.receive()

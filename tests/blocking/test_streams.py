@@ -66,13 +66,13 @@ def test_events_of_many_threads_arrive_in_the_order_in_which_they_were_sent() ->
 
         @right.handle("x", thread=True)
         def x(_: Any, ctx: BlockingContext) -> int:
-            def tell() -> None:
+            def notify_ticks() -> None:
                 for _ in range(50):
                     with turn:
                         sent.append(len(sent))
                         ctx.notify("tick", {"n": sent[-1]})
 
-            for sender in [Started(tell) for _ in range(8)]:
+            for sender in [Started(notify_ticks) for _ in range(8)]:
                 sender.result()
             return len(sent)
 
@@ -101,7 +101,7 @@ def test_no_event_of_a_child_that_responds_at_once_is_missed() -> None:
                 assert run.result() == 50
 
 
-def test_leaving_a_stream_early_ends_it_at_the_remote_peer() -> None:
+def test_leaving_a_stream_early_ends_it_at_the_other_peer() -> None:
     with scripted() as (peer, raw):
         with peer.stream("x", events={"tick": Tick}) as run:
             called = raw.receive()

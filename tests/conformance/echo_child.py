@@ -61,7 +61,7 @@ def methods() -> Registry:
         os.system("echo stray")
 
     @registry.on("tell")
-    def tell(params: Any) -> None:
+    def on_notification(params: Any) -> None:
         received.append(params)
 
     @registry.handle("told")

@@ -89,8 +89,8 @@ START: Stream[Any, Any, Text] = Stream(
 )
 
 
-def shake_hands(introduction: HandshakeContext) -> ClientHandshake:
-    response = msgspec.json.decode((yield WireRequest(HELLO, {"you": introduction.extension})))
+def shake_hands(context: HandshakeContext) -> ClientHandshake:
+    response = msgspec.json.decode((yield WireRequest(HELLO, {"you": context.extension})))
     yield WireNotification("thanks")
     try:
         yield WireRequest(Method("extras", Any, Any))
@@ -98,8 +98,8 @@ def shake_hands(introduction: HandshakeContext) -> ClientHandshake:
         notes: tuple[str, ...] = ("it has no extras",)
     else:
         notes = ()
-    if response.get("me") != introduction.extension:
-        raise HandshakeFailed(introduction.extension, f"it takes itself for {response.get('me')}")
+    if response.get("me") != context.extension:
+        raise HandshakeFailed(context.extension, f"it takes itself for {response.get('me')}")
     tools = tuple(Tool(name, name, {"type": "object"}) for name in response["tools"])
     hooks = tuple(HookKind(name) for name in response["hooks"])
     return HandshakeResult(capabilities=Capabilities(tools), hooks=hooks, extra=response["version"], warnings=notes)

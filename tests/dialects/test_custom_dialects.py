@@ -279,8 +279,10 @@ async def test_handlers_of_the_author_override_those_of_the_dialect() -> None:
 
 def without_a_cancel() -> ContractMapping:
     mapping = load_mapping_of_sketch()
-    phrase = msgspec.structs.replace(mapping.methods["command.invoke"], cancel_method=None, correlation_key=identity)
-    return msgspec.structs.replace(mapping, methods={**mapping.methods, "command.invoke": phrase})
+    method_mapping = msgspec.structs.replace(
+        mapping.methods["command.invoke"], cancel_method=None, correlation_key=identity
+    )
+    return msgspec.structs.replace(mapping, methods={**mapping.methods, "command.invoke": method_mapping})
 
 
 async def test_a_method_that_cannot_be_cancelled_needs_no_key() -> None:
@@ -296,7 +298,7 @@ async def test_a_method_that_cannot_be_cancelled_needs_no_key() -> None:
 async def test_a_dialect_that_kills_first_sends_no_shutdown(kills_first: bool) -> None:
     requested: list[str] = []
 
-    def say_goodbye(state: LinkState) -> WireRequest:
+    def encode_shutdown(state: LinkState) -> WireRequest:
         requested.append(state.shutdown_reason)
         return WireRequest(BYE, [state.shutdown_reason])
 
@@ -304,7 +306,7 @@ async def test_a_dialect_that_kills_first_sends_no_shutdown(kills_first: bool) -
     dialect = msgspec.structs.replace(
         SKETCHED,
         host_defaults=defaults,
-        load_mapping=lambda: msgspec.structs.replace(load_mapping_of_sketch(), encode_shutdown=say_goodbye),
+        load_mapping=lambda: msgspec.structs.replace(load_mapping_of_sketch(), encode_shutdown=encode_shutdown),
     )
     async with connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _):
         await host.shutdown("enough")

@@ -57,14 +57,14 @@ async def draw_run() -> str:
     lines: list[str] = []
     has_returned = anyio.Event()
 
-    def tell(event: ExtensionEvent) -> None:
+    def on_event(event: ExtensionEvent) -> None:
         text = format_event(event)
         if text is not None and not isinstance(event, ExtensionDiscovered | ExtensionLogged):
             lines.append(f"{strftime('%H:%M:%S')} {text}")
         if isinstance(event, ExtensionRestarted):
             has_returned.set()
 
-    unsubscribe = host.events.subscribe(ExtensionEvent, tell)
+    unsubscribe = host.events.subscribe(ExtensionEvent, on_event)
     async with host:
         for id in host:
             await host.ready(id)

@@ -223,14 +223,14 @@ def test_a_provider_without_a_description_gets_a_default_one() -> None:
             return ProviderResult.of_text("")
 
         @provider("other", models=[SMALL], display_name="Other", config_schema={"type": "object"})
-        def told(self, request: ProviderRequest) -> ProviderResult:
+        def described(self, request: ProviderRequest) -> ProviderResult:
             """Answers from a list."""
             return ProviderResult.of_text("")
 
-    silent, told = declared(Notes)
+    silent, described = declared(Notes)
 
     assert (silent.display_name, silent.description) == ("local", "Models of local.")
-    assert (told.display_name, told.description, told.config_schema) == (
+    assert (described.display_name, described.description, described.config_schema) == (
         "Other",
         "Answers from a list.",
         {"type": "object"},

@@ -46,7 +46,7 @@ class HostServices:
 
     def __init__(self, host: Peer) -> None:
         self.called: list[Any] = []
-        self.told: list[Any] = []
+        self.received: list[Any] = []
         self.is_told = anyio.Event()
         # Under their names: a raw peer has no gate, and would refuse what needs a permission.
         host.handle(MEMORY_APPEND.name)(self.append)
@@ -81,11 +81,11 @@ class HostServices:
         return ConfigSubscribed(True, 9)
 
     def receive(self, params: WidgetUpsert) -> None:
-        self.told.append(params)
+        self.received.append(params)
         self.is_told.set()
 
     def log(self, params: LogRecord) -> None:
-        self.told.append(params)
+        self.received.append(params)
         self.is_told.set()
 
 
@@ -195,7 +195,7 @@ async def test_all_services_of_the_host_can_be_used(extension: type[ExtensionSer
         await desk.is_told.wait()
 
     assert desk.called == REQUEST
-    assert desk.told == [WidgetUpsert("w", ("line",))]
+    assert desk.received == [WidgetUpsert("w", ("line",))]
 
 
 @both_runtimes
@@ -234,7 +234,7 @@ async def test_the_context_of_a_plain_function_is_plain(runtime: str) -> None:
         await desk.is_told.wait()
 
     assert progress == [{"percent": 50}]
-    assert desk.told == [WidgetUpsert("ctx", ())]
+    assert desk.received == [WidgetUpsert("ctx", ())]
 
 
 def test_the_context_of_a_worker_has_all_that_a_plain_one_has() -> None:
@@ -372,11 +372,11 @@ async def test_a_log_message_is_sent_to_the_host(runtime: str) -> None:
     async with hosted(Logs(), runtime) as host:
         desk = HostServices(host)
         await use_tool(host, "plain")
-        while len(desk.told) < 3:
+        while len(desk.received) < 3:
             await settled()
         assert "loud" in await use_tool(host, "wrongly")
 
-    assert desk.told == [
+    assert desk.received == [
         LogRecord(LogLevel.INFO, "notes", "from a plain function"),
         LogRecord(LogLevel.ERROR, "notes.plain", "twice"),
         LogRecord(LogLevel.INFO, "notes", "no text at all"),
@@ -393,8 +393,8 @@ async def test_coroutines_and_inline_functions_log_without_waiting() -> None:
         await use_tool(host, "log")
         await settled()
 
-    assert desk.told == [LogRecord(LogLevel.WARNING, "notes", "from a coroutine")]
-    assert other.told == [LogRecord(LogLevel.INFO, "notes", "hello")]
+    assert desk.received == [LogRecord(LogLevel.WARNING, "notes", "from a coroutine")]
+    assert other.received == [LogRecord(LogLevel.INFO, "notes", "hello")]
 
 
 @both_runtimes
@@ -406,7 +406,7 @@ async def test_where_the_host_has_no_log_method_the_log_goes_to_stderr(
         desk = HostServices(host)
         await use_tool(host, "plain")
 
-    assert desk.told == []
+    assert desk.received == []
     assert capsys.readouterr().err == (
         "INFO:notes:from a plain function\nERROR:notes.plain:twice\nINFO:notes:no text at all\n"
     )

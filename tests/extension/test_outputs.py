@@ -292,10 +292,10 @@ class LostLink:
     """Events after the end of the link."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.received: list[Any] = []
 
     async def notify(self, notification: Any, params: object) -> None:
-        self.told.append(params)
+        self.received.append(params)
         if isinstance(params, TaskEnded):
             raise ConnectionLost(DisconnectReason.REMOTE_CLOSE)
 
@@ -309,4 +309,4 @@ async def test_a_task_raises_its_own_error_although_its_notification_fails(error
         async with CommandOutput(lost_link, "r").task("Trying"):
             raise error
 
-    assert lost_link.told[-1] == TaskEnded("r/1", text)
+    assert lost_link.received[-1] == TaskEnded("r/1", text)

@@ -32,11 +32,11 @@ class SlowStore(InMemoryStore):
         self.waiting.append((append, done))
 
     def settle(self, outcome: BaseException | None = None) -> None:
-        def tell() -> None:
+        def notify() -> None:
             for append, done in self.waiting:
                 done(self.append(append) if outcome is None else outcome)  # type: ignore[arg-type]
 
-        thread = threading.Thread(target=tell)
+        thread = threading.Thread(target=notify)
         thread.start()
         thread.join()
 

@@ -70,7 +70,7 @@ def test_a_thousand_subscribers_are_notified_although_one_fails(caplog: pytest.L
     events = EventBus()
     received: list[int] = []
 
-    def tell(number: int) -> Callable[[HostEvent], None]:
+    def build_subscriber(number: int) -> Callable[[HostEvent], None]:
         def take(event: HostEvent) -> None:
             if number == 500:
                 raise RuntimeError("dead")
@@ -79,7 +79,7 @@ def test_a_thousand_subscribers_are_notified_although_one_fails(caplog: pytest.L
         return take
 
     for number in range(1_000):
-        events.subscribe(HostEvent, tell(number))
+        events.subscribe(HostEvent, build_subscriber(number))
 
     with caplog.at_level(logging.ERROR, "becket.host"):
         events.publish(STARTED)

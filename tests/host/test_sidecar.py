@@ -55,18 +55,22 @@ def is_running(pid: int) -> bool:
 
 
 ECHO = """
-while (told := hear()) and told["type"] != "shutdown":
-    say("status", state=told["type"], label=json.dumps(told))
+while (received := hear()) and received["type"] != "shutdown":
+    say("status", state=received["type"], label=json.dumps(received))
 """
 
 
 @pytest.mark.parametrize(
     "order",
-    ["hello(); told = hear()", "told = hear(); hello()", "say('status', state='loading'); hello(); told = hear()"],
+    [
+        "hello(); received = hear()",
+        "received = hear(); hello()",
+        "say('status', state='loading'); hello(); received = hear()",
+    ],
     ids=["hello first", "init first", "something else first"],
 )
 async def test_hello_and_init_may_come_in_either_order(order: str) -> None:
-    async with start(f"{order}\nsay('status', state='ready', label=json.dumps(told))\n{ECHO}") as sidecar:
+    async with start(f"{order}\nsay('status', state='ready', label=json.dumps(received))\n{ECHO}") as sidecar:
         assert sidecar.hello == SidecarHello(2, "scribe", ("dictation",))
         event = SidecarStatus("")
         while event.state != "ready":

@@ -131,7 +131,7 @@ class Stage:
 
     def __init__(self, supervision: SupervisionPolicy, start: Callable[[int], Any] | None, **options: Any) -> None:
         self.copies: list[Copy] = []
-        self.told: list[HostEvent] = []
+        self.reported: list[HostEvent] = []
         events = EventBus()
         events.subscribe(HostEvent, self._take)
         self._start = start
@@ -147,7 +147,7 @@ class Stage:
         return cast("Extension", self.copies[-1])
 
     def _take(self, event: HostEvent) -> None:
-        self.told.append(event)
+        self.reported.append(event)
         news, self._news = self._news, anyio.Event()
         news.set()
 
@@ -157,7 +157,7 @@ class Stage:
                 await self._news.wait()
 
     def kinds(self, *kinds: type[HostEvent]) -> list[HostEvent]:
-        return [event for event in self.told if isinstance(event, kinds)]
+        return [event for event in self.reported if isinstance(event, kinds)]
 
 
 @asynccontextmanager

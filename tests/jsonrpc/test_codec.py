@@ -173,7 +173,7 @@ def test_the_version_may_be_written_with_escapes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "answered_under"),
+    ("frame", "response_id"),
     [
         ('{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}', b"1"),
         ('{"jsonrpc":"2.0","id":1,"method":"m","method":"m"}', b"1"),
@@ -197,8 +197,8 @@ def test_the_version_may_be_written_with_escapes(text: str) -> None:
         (' { "jsonrpc" : "2.0" , "id" : 1 , "method" : "m" , "method" : "m" } ', b"1"),
     ],
 )
-def test_a_duplicate_member_is_refused(frame: str, answered_under: bytes) -> None:
-    assert meaning_of(frame) == (answered_under, Meaning.INVALID_REQUEST)
+def test_a_duplicate_member_is_refused(frame: str, response_id: bytes) -> None:
+    assert meaning_of(frame) == (response_id, Meaning.INVALID_REQUEST)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_scalar_is_not_a_request(frame: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "answered_under"),
+    ("frame", "response_id"),
     [
         ("{}", b"null"),
         ('{"jsonrpc":"2.0"}', b"null"),
@@ -301,8 +301,8 @@ def test_a_scalar_is_not_a_request(frame: str) -> None:
         ('{"jsonrpc":"2.0","id":1,"method":"m","error":{"code":1,"message":""}}', b"1"),
     ],
 )
-def test_an_invalid_request_is_rejected_under_its_id(frame: str, answered_under: bytes) -> None:
-    assert meaning_of(frame) == (answered_under, Meaning.INVALID_REQUEST)
+def test_an_invalid_request_is_rejected_under_its_id(frame: str, response_id: bytes) -> None:
+    assert meaning_of(frame) == (response_id, Meaning.INVALID_REQUEST)
 
 
 def test_a_method_that_is_not_utf_8_is_not_a_name() -> None:

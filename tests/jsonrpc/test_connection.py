@@ -399,7 +399,7 @@ def test_the_next_deadline_is_the_first_of_calls_and_requests() -> None:
     assert connection.find_expired_calls(7.0) == [early, late]
 
 
-# -- requests of the remote peer
+# -- requests of the other peer
 
 
 def test_a_request_is_an_event_and_its_response_a_frame() -> None:
@@ -753,7 +753,7 @@ def test_a_link_without_a_clock_is_never_late() -> None:
     assert not connection.should_yield()
 
 
-# -- cancellations of the remote peer
+# -- cancellations of the other peer
 
 
 @pytest.mark.parametrize("rule", get_args(CancelResponse))
@@ -1026,7 +1026,7 @@ def test_stray_text_is_an_event_and_gets_no_response() -> None:
     assert connection.data_to_send() == b""
 
 
-# -- batches of the remote peer
+# -- batches of the other peer
 
 
 def test_a_batch_gets_a_response_in_one_frame_when_the_last_response_is_there() -> None:

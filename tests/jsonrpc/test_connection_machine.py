@@ -47,8 +47,8 @@ NONSENSE = [
 ]
 
 
-class End:
-    """One end, and its state in the model."""
+class PeerModel:
+    """One peer, and its state in the model."""
 
     def __init__(self, framing: FramingFactory, rule: CancelResponse) -> None:
         # Invalid messages must not end the link here: the limit of stray responses has tests of its own.
@@ -56,8 +56,8 @@ class End:
             framing, rule=rule, limits={"inbound_requests": WINDOW, "stray_replies": 10**9}, ping="ping"
         )
         self.encode = self.connection.framing.encode
-        self.watch = framing(self.connection.limits)  # decodes what this end sends
-        self.sent = b""  # what the other end has not read yet
+        self.watch = framing(self.connection.limits)  # decodes what this peer sends
+        self.sent = b""  # what the other peer has not read yet
         self.open: dict[int, OutboundCall] = {}
         self.tokens: dict[int, int] = {}  # the request of each call
         self.settled: Counter[int] = Counter()
@@ -98,89 +98,89 @@ class Links(RuleBasedStateMachine):
     def join(self, framing: FramingFactory, rule: CancelResponse, is_calm: bool) -> None:
         self.rule = rule
         self.is_calm = is_calm
-        self.sides = [End(framing, rule), End(framing, rule)]
+        self.peers = [PeerModel(framing, rule), PeerModel(framing, rule)]
         self.now = 0.0
         self.tokens = 0
         self.has_nonsense = False
 
-    def new_call(self, side: End, timeout: float) -> tuple[OutboundCall, bytes]:
+    def new_call(self, peer: PeerModel, timeout: float) -> tuple[OutboundCall, bytes]:
         self.tokens += 1
         call = OutboundCall("echo", Waiter(), deadline=self.now + timeout, timeout=timeout)
-        side.kept.append(call)
-        side.open[id(call)] = call
-        side.tokens[id(call)] = self.tokens
+        peer.kept.append(call)
+        peer.open[id(call)] = call
+        peer.tokens[id(call)] = self.tokens
         return call, b"[%d]" % self.tokens
 
     # -- what a program does
 
     @rule(at=ENDS, timeout=st.sampled_from([1.0, 5.0, 1e9]), count=st.integers(1, WINDOW + 1))
     def call(self, at: int, timeout: float, count: int) -> None:
-        side = self.sides[at]
-        if side.is_open:
+        peer = self.peers[at]
+        if peer.is_open:
             for _ in range(count):
-                side.write(side.connection.open_call(*self.new_call(side, timeout)))
+                peer.write(peer.connection.open_call(*self.new_call(peer, timeout)))
         else:
             with pytest.raises(ConnectionLost):
-                side.connection.open_call(OutboundCall("echo", Waiter()), None)
+                peer.connection.open_call(OutboundCall("echo", Waiter()), None)
 
     @rule(at=ENDS, count=st.integers(1, 3), notes=st.integers(0, 1))
     def batch(self, at: int, count: int, notes: int) -> None:
-        side = self.sides[at]
-        if side.is_open:
-            calls = [self.new_call(side, 1e9) for _ in range(count)]
-            ticks = [("tick", b"[%d]" % (side.ticks_sent + n)) for n in range(notes)]
-            side.ticks_sent += notes
-            side.write(side.connection.open_batch(calls, ticks))
+        peer = self.peers[at]
+        if peer.is_open:
+            calls = [self.new_call(peer, 1e9) for _ in range(count)]
+            ticks = [("tick", b"[%d]" % (peer.ticks_sent + n)) for n in range(notes)]
+            peer.ticks_sent += notes
+            peer.write(peer.connection.open_batch(calls, ticks))
 
     @rule(at=ENDS)
     def notify(self, at: int) -> None:
-        side = self.sides[at]
-        if side.is_open:
-            side.write(side.connection.encode_notification("tick", b"[%d]" % side.ticks_sent))
-            side.ticks_sent += 1
+        peer = self.peers[at]
+        if peer.is_open:
+            peer.write(peer.connection.encode_notification("tick", b"[%d]" % peer.ticks_sent))
+            peer.ticks_sent += 1
 
     @rule(at=ENDS, pick=st.integers(0), ending=st.sampled_from(["answer", "refuse", "forget", "twice"]))
     def finish(self, at: int, pick: int, ending: str) -> None:
-        side = self.sides[at]
+        peer = self.peers[at]
         if ending == "twice":
-            if side.served:
-                done = side.served[pick % len(side.served)]
-                assert side.connection.respond(done, b"0") == b""
-                assert side.connection.reject(done, RpcError(OWN_CODE)) == b""
-        elif side.serving:
-            self.close_request(side, side.serving.pop(pick % len(side.serving)), ending)
+            if peer.served:
+                done = peer.served[pick % len(peer.served)]
+                assert peer.connection.respond(done, b"0") == b""
+                assert peer.connection.reject(done, RpcError(OWN_CODE)) == b""
+        elif peer.serving:
+            self.close_request(peer, peer.serving.pop(pick % len(peer.serving)), ending)
 
-    def close_request(self, side: End, request: InboundRequest, ending: str) -> None:
-        connection = side.connection
-        side.served.append(request)
+    def close_request(self, peer: PeerModel, request: InboundRequest, ending: str) -> None:
+        connection = peer.connection
+        peer.served.append(request)
         token = bytes(request.params or b"[0]")[1:-1]
         if request.is_cancelled and self.rule == "never sent":
-            side.write(connection.drop_request(request))
+            peer.write(connection.drop_request(request))
         elif request.is_cancelled and self.rule == "sent" and ending != "answer":
-            side.write(connection.reject(request, RequestCancelled()))
+            peer.write(connection.reject(request, RequestCancelled()))
         elif ending == "refuse":
-            side.write(connection.reject(request, RpcError(OWN_CODE, token.decode())))
+            peer.write(connection.reject(request, RpcError(OWN_CODE, token.decode())))
         else:
-            side.write(connection.respond(request, token))
+            peer.write(connection.respond(request, token))
 
     @rule(at=ENDS, pick=st.integers(0))
     def cancel(self, at: int, pick: int) -> None:
-        side = self.sides[at]
-        if side.open:
-            call = list(side.open.values())[pick % len(side.open)]
-            side.write(side.connection.cancel_call(call))
-            side.settle(call)
-            assert side.connection.cancel_call(call) == b""
+        peer = self.peers[at]
+        if peer.open:
+            call = list(peer.open.values())[pick % len(peer.open)]
+            peer.write(peer.connection.cancel_call(call))
+            peer.settle(call)
+            assert peer.connection.cancel_call(call) == b""
 
     @rule(seconds=st.sampled_from([0.5, 1.0, 5.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        for side in self.sides:
-            assert side.connection.next_deadline() >= min((call.deadline for call in side.open.values()), default=0.0)
-            for call in side.connection.find_expired_calls(self.now):
-                side.write(side.connection.cancel_call(call))
+        for peer in self.peers:
+            assert peer.connection.next_deadline() >= min((call.deadline for call in peer.open.values()), default=0.0)
+            for call in peer.connection.find_expired_calls(self.now):
+                peer.write(peer.connection.cancel_call(call))
                 call.error = CallTimeout(call.method, call.timeout)
-                side.settle(call)
+                peer.settle(call)
 
     @rule(at=ENDS, is_serious=st.sampled_from([False, False, True]))
     def leave(self, at: int, is_serious: bool) -> None:
@@ -188,14 +188,14 @@ class Links(RuleBasedStateMachine):
             self.close(at)
 
     def close(self, at: int) -> None:
-        side = self.sides[at]
-        was_open = side.is_open
-        for call in side.connection.close(LOST):
+        peer = self.peers[at]
+        was_open = peer.is_open
+        for call in peer.connection.close(LOST):
             assert was_open
             assert isinstance(call.error, ConnectionLost)
-            side.settle(call)
-        side.served += side.serving
-        side.serving.clear()
+            peer.settle(call)
+        peer.served += peer.serving
+        peer.serving.clear()
 
     # -- what a pipe does
 
@@ -203,11 +203,11 @@ class Links(RuleBasedStateMachine):
     @rule(at=ENDS, text=st.sampled_from(NONSENSE))
     def talk_nonsense(self, at: int, text: str) -> None:
         self.has_nonsense = True
-        self.sides[at].sent += self.sides[at].encode(text.encode())
+        self.peers[at].sent += self.peers[at].encode(text.encode())
 
     @rule(to=ENDS, size=st.integers(1, 150) | st.just(10**9))
     def deliver(self, to: int, size: int) -> None:
-        receiver, sender = self.sides[to], self.sides[1 - to]
+        receiver, sender = self.peers[to], self.peers[1 - to]
         chunk, sender.sent = sender.sent[:size], sender.sent[size:]
         events = receiver.connection.receive(chunk, self.now)
         assert receiver.is_open or not events
@@ -216,7 +216,7 @@ class Links(RuleBasedStateMachine):
         receiver.write(receiver.connection.data_to_send())
         assert receiver.connection.violation is None
 
-    def take(self, receiver: End, sender: End, event: Any) -> None:
+    def take(self, receiver: PeerModel, sender: PeerModel, event: Any) -> None:
         match event:
             case InboundRequest():
                 receiver.arrived[event.id.decode()] += 1
@@ -237,8 +237,8 @@ class Links(RuleBasedStateMachine):
             case _:
                 raise AssertionError(event)
 
-    def check_outcome(self, side: End, call: OutboundCall) -> None:
-        token = side.tokens[id(call)]
+    def check_outcome(self, peer: PeerModel, call: OutboundCall) -> None:
+        token = peer.tokens[id(call)]
         match call.error:
             case None:
                 assert call.result is not None
@@ -256,62 +256,62 @@ class Links(RuleBasedStateMachine):
     # -- what holds at any time
 
     @invariant()
-    @precondition(lambda self: hasattr(self, "sides"))
+    @precondition(lambda self: hasattr(self, "peers"))
     def the_tables_match_the_model(self) -> None:
-        for side in self.sides:
-            assert set(map(id, side.connection.calls.values())) == set(side.open)
-            assert set(map(id, side.connection.requests.values())) == set(map(id, side.serving))
+        for peer in self.peers:
+            assert set(map(id, peer.connection.calls.values())) == set(peer.open)
+            assert set(map(id, peer.connection.requests.values())) == set(map(id, peer.serving))
 
     @invariant()
-    @precondition(lambda self: hasattr(self, "sides"))
+    @precondition(lambda self: hasattr(self, "peers"))
     def every_call_is_open_or_settled_once(self) -> None:
-        for side in self.sides:
-            for call in side.kept:
-                assert side.settled[id(call)] == (0 if id(call) in side.open else 1)
+        for peer in self.peers:
+            for call in peer.kept:
+                assert peer.settled[id(call)] == (0 if id(call) in peer.open else 1)
 
     @invariant()
-    @precondition(lambda self: hasattr(self, "sides"))
+    @precondition(lambda self: hasattr(self, "peers"))
     def the_window_is_respected(self) -> None:
-        assert all(len(side.connection.requests) <= WINDOW for side in self.sides)
+        assert all(len(peer.connection.requests) <= WINDOW for peer in self.peers)
 
     @invariant()
-    @precondition(lambda self: hasattr(self, "sides"))
+    @precondition(lambda self: hasattr(self, "peers"))
     def every_response_has_a_request(self) -> None:
         if not self.has_nonsense:
-            for side, other in (self.sides, self.sides[::-1]):
-                assert all(id in {call.id.decode() for call in other.kept} for id in side.answered)
-                assert max(side.answered.values(), default=0) <= 1
+            for peer, other in (self.peers, self.peers[::-1]):
+                assert all(id in {call.id.decode() for call in other.kept} for id in peer.answered)
+                assert max(peer.answered.values(), default=0) <= 1
 
     # -- what holds in the end
 
     def teardown(self) -> None:
-        if not hasattr(self, "sides"):
+        if not hasattr(self, "peers"):
             return
         for to in (0, 1, 0, 1):
             self.deliver(to, 10**9)
         self.check_cancellations_have_arrived()
-        for _ in range(3 + sum(len(side.kept) for side in self.sides)):  # waiting calls take several turns
+        for _ in range(3 + sum(len(peer.kept) for peer in self.peers)):  # waiting calls take several turns
             for to in (0, 1):
                 self.deliver(to, 10**9)
-                for request in self.sides[to].serving[:]:
-                    self.sides[to].serving.remove(request)
-                    self.close_request(self.sides[to], request, "answer")
-        if all(side.is_open for side in self.sides):
-            assert [side.open for side in self.sides] == [{}, {}]  # no call waits for ever
-            assert [side.ticks_received for side in self.sides] == [side.ticks_sent for side in reversed(self.sides)]
+                for request in self.peers[to].serving[:]:
+                    self.peers[to].serving.remove(request)
+                    self.close_request(self.peers[to], request, "answer")
+        if all(peer.is_open for peer in self.peers):
+            assert [peer.open for peer in self.peers] == [{}, {}]  # no call waits for ever
+            assert [peer.ticks_received for peer in self.peers] == [peer.ticks_sent for peer in reversed(self.peers)]
         for at in (0, 1):
             self.close(at)
         self.every_call_is_open_or_settled_once()
-        for side in self.sides:
-            assert (side.open, side.connection.calls, side.connection.requests) == ({}, {}, {})
-            assert side.connection.data_to_send() == b""
+        for peer in self.peers:
+            assert (peer.open, peer.connection.calls, peer.connection.requests) == ({}, {}, {})
+            assert peer.connection.data_to_send() == b""
 
     def check_cancellations_have_arrived(self) -> None:
-        if self.has_nonsense or not all(side.is_open for side in self.sides):
+        if self.has_nonsense or not all(peer.is_open for peer in self.peers):
             return
-        for side, other in (self.sides, self.sides[::-1]):
+        for peer, other in (self.peers, self.peers[::-1]):
             wanted = {call.id for call in other.open.values()}
-            assert all(request.is_cancelled == (request.id not in wanted) for request in side.serving)
+            assert all(request.is_cancelled == (request.id not in wanted) for request in peer.serving)
 
 
 TestLinks = Links.TestCase

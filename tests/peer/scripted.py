@@ -1,4 +1,4 @@
-"""A remote peer played by a test: it receives every message of the peer, and sends any bytes."""
+"""The other peer of a link, played by a test: it receives every message of the peer, and sends any bytes."""
 
 from __future__ import annotations
 

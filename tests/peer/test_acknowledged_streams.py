@@ -595,7 +595,7 @@ async def test_no_cancel_request_is_sent_on_a_lost_link() -> None:
     assert script.unread() == []
 
 
-async def test_requests_of_the_remote_peer_are_served_while_a_stream_continues() -> None:
+async def test_requests_of_the_other_peer_are_served_while_a_stream_continues() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         peer.handle("help")(lambda _: "helped")
         script.send(response(await script.receive(), ACKNOWLEDGED), request(1, "help"))

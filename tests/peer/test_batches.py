@@ -174,7 +174,7 @@ async def test_a_link_that_ends_settles_the_calls_of_a_batch() -> None:
             await peer.batch([BatchCall("a")])
 
 
-async def test_a_batch_beyond_the_limit_of_the_remote_peer_is_refused_by_it_for_every_call() -> None:
+async def test_a_batch_beyond_the_limit_of_the_other_peer_is_refused_by_it_for_every_call() -> None:
     async with memory_pair(limits=Limits(batch=3)) as (left, right):
         right.handle("x")(lambda: 1)
         with anyio.fail_after(60):

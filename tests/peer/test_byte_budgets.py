@@ -1,4 +1,4 @@
-"""The bytes that are held for a remote peer at once: in handlers, prompts, batches and queues."""
+"""The bytes that are held for the other peer at once: in handlers, prompts, batches and queues."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ async def test_a_thousand_calls_are_in_flight_at_once() -> None:
     assert results == set(range(1000))
 
 
-# -- errors of the remote peer
+# -- errors of the other peer
 
 
 @pytest.mark.parametrize("meaning", list(Meaning))
@@ -178,7 +178,7 @@ async def test_a_timed_out_call_sends_a_cancellation() -> None:
         assert (await script.receive())["params"] == {"id": called["id"]}
 
 
-async def test_a_link_that_the_remote_peer_closes_is_lost() -> None:
+async def test_a_link_that_the_other_peer_closes_is_lost() -> None:
     async with memory_pair() as (left, right):
 
         @right.handle("leave")
@@ -664,7 +664,7 @@ async def test_notify_nowait_is_busy_when_the_queue_is_full() -> None:
         assert (caught.value.limit, script.unread()) == (1000, [])
 
 
-async def test_awaiting_a_notification_waits_while_the_remote_peer_is_behind() -> None:
+async def test_awaiting_a_notification_waits_while_the_other_peer_is_behind() -> None:
     async with memory_pair(limits=Limits(send_high=100_000)) as (left, right):
         received: list[int] = []
         right.on("tell")(lambda params: received.append(params["n"]))

@@ -146,7 +146,7 @@ async def test_cancelled_waits_for_the_end_leave_nothing_behind() -> None:
         assert len(gc.get_objects()) - before < 500
 
 
-# -- requests of the remote peer
+# -- requests of the other peer
 
 
 async def test_closing_cancels_every_handler_whose_clean_up_runs() -> None:
@@ -161,7 +161,7 @@ async def test_closing_cancels_every_handler_whose_clean_up_runs() -> None:
                 ended.append(params[0])
 
         @peer.on("told")
-        async def told() -> None:
+        async def on_notification() -> None:
             try:
                 await anyio.sleep_forever()
             finally:
@@ -252,16 +252,16 @@ async def test_a_request_during_the_final_flush_is_rejected() -> None:
 
 
 async def test_a_notification_sent_just_before_close_still_arrives() -> None:
-    told: list[int] = []
+    received: list[int] = []
     async with memory_pair() as (left, right):
-        right.on("tell")(lambda params: told.append(params[0]))
+        right.on("tell")(lambda params: received.append(params[0]))
         for number in range(100):
             left.notify_nowait("tell", [number])
         with anyio.fail_after(60):
             await left.aclose()
             await right.wait_closed()
 
-    assert told == list(range(100))
+    assert received == list(range(100))
 
 
 async def test_a_response_in_the_same_chunk_as_the_end_settles_its_call() -> None:
@@ -388,11 +388,11 @@ class Stuck(Script):
 
 async def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
     script = Stuck()
-    told: list[int] = []
+    received: list[int] = []
     async with Peer.over(script, limits=Limits(send_queue=1_000)) as peer:
 
         def take(params: list[int]) -> None:
-            told.append(params[0])
+            received.append(params[0])
             if params[0] == 2:
                 peer.notify_nowait("short")
                 peer.notify("long", ["x" * 10_000])  # type: ignore[unused-awaitable, unused-ignore]
@@ -410,4 +410,4 @@ async def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
                 script.send(notification("tick", [0]), notification("tick", [1]))
                 script.send(*(notification("tick", [number]) for number in range(2, 10)))
 
-    assert told == [0, 1, 2]
+    assert received == [0, 1, 2]

@@ -358,21 +358,21 @@ async def test_a_result_that_is_changed_after_it_was_returned_was_sent_as_it_was
 
 async def test_a_notification_never_gets_a_response_whatever_its_outcome(caplog: pytest.LogCaptureFixture) -> None:
     async with scripted() as (peer, script):
-        told: list[Any] = []
+        received: list[Any] = []
 
         @peer.handle("request")
         def serve(params: Any) -> str:
-            told.append(params)
+            received.append(params)
             return "an answer to nobody"
 
         @peer.on("fails")
         def fail() -> None:
-            told.append("failed")
+            received.append("failed")
             raise RpcError(Meaning.BUSY)
 
         @peer.on("typed")
         def typed(params: Point) -> None:
-            told.append("unreachable")
+            received.append("unreachable")
 
         with caplog.at_level(logging.CRITICAL, "becket.peer"):
             script.send(
@@ -384,7 +384,7 @@ async def test_a_notification_never_gets_a_response_whatever_its_outcome(caplog:
             )
         await settled()
 
-        assert told == [[1], "failed", {"a": 2}]
+        assert received == [[1], "failed", {"a": 2}]
         assert script.unread() == []
 
 
@@ -402,7 +402,7 @@ async def test_the_context_of_a_notification_cannot_report() -> None:
     async with memory_pair() as (left, right):
 
         @right.on("told")
-        async def told(params: Any, ctx: Context) -> None:
+        async def on_notification(params: Any, ctx: Context) -> None:
             seen.extend((ctx.id, ctx.deadline, ctx.is_cancelled, ctx.peer, ctx.method))
             try:
                 await ctx.progress(1)
@@ -422,7 +422,7 @@ async def test_the_context_has_the_id_of_the_request(id: object) -> None:
     async with scripted() as (peer, script):
 
         @peer.handle("id")
-        def tell(_: Any, ctx: Context) -> object:
+        def on_notification(_: Any, ctx: Context) -> object:
             return ctx.id
 
         script.send(request(id, "id"))

@@ -70,13 +70,13 @@ async def call(peer: Peer, method: str, timeout: float = 5) -> None:
 
 async def call_and_time_out(peer: Peer) -> None:
     await call(peer, "never", timeout=0.0001)
-    await peer.call("echo")  # the remote peer has seen the cancellation
+    await peer.call("echo")  # the other peer has seen the cancellation
 
 
 async def call_and_leave(peer: Peer) -> None:
     with anyio.move_on_after(0):
         await peer.call("never")
-    await peer.call("echo")  # the remote peer has seen all of it then
+    await peer.call("echo")  # the other peer has seen all of it then
 
 
 async def stream(peer: Peer) -> None:

@@ -28,7 +28,7 @@ async def interleave(steps: list[str], name: str) -> None:
 async def test_requests_run_at_once_where_notifications_would_wait_for_each_other() -> None:
     """The steps of the same function interleave as request handlers, and do not as notification handlers."""
     called: list[str] = []
-    told: list[str] = []
+    received: list[str] = []
     async with memory_pair() as (left, right):
 
         @right.handle("ask")
@@ -36,8 +36,8 @@ async def test_requests_run_at_once_where_notifications_would_wait_for_each_othe
             await interleave(called, params[0])
 
         @right.on("tell")
-        async def tell(params: list[str]) -> None:
-            await interleave(told, params[0])
+        async def on_notification(params: list[str]) -> None:
+            await interleave(received, params[0])
 
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
@@ -46,19 +46,19 @@ async def test_requests_run_at_once_where_notifications_would_wait_for_each_othe
                     tasks.start_soon(left.call, "ask", [name])
             await settled()
 
-    assert sorted(called) == sorted(told)
+    assert sorted(called) == sorted(received)
     assert called != sorted(called)  # they can interleave
-    assert told == sorted(told)
+    assert received == sorted(received)
 
 
 @pytest.mark.parametrize("kinds", ["plain", "async", "thread", "mixed"])
 async def test_notifications_are_handled_in_arrival_order_whatever_their_handlers_are(kinds: str) -> None:
     count = 12 if kinds == "thread" else 60
-    told: list[int] = []
+    received: list[int] = []
     done = anyio.Event()
 
     def note(number: int) -> None:
-        told.append(number)
+        received.append(number)
         if number == count - 1:
             done.set()
 
@@ -84,7 +84,7 @@ async def test_notifications_are_handled_in_arrival_order_whatever_their_handler
                 await left.notify(names[number % 4] if kinds == "mixed" else kinds, [number])
             await done.wait()
 
-    assert told == list(range(count))
+    assert received == list(range(count))
 
 
 async def test_a_response_overtakes_a_handler_that_hangs() -> None:
@@ -92,7 +92,7 @@ async def test_a_response_overtakes_a_handler_that_hangs() -> None:
         right.handle("echo")(lambda params: params)
 
         @left.on("told")
-        async def told() -> None:
+        async def on_notification() -> None:
             await anyio.sleep_forever()
 
         @left.handle("asked")
@@ -115,7 +115,7 @@ async def test_a_handler_of_a_notification_may_call_back_and_the_next_waits_for_
         left.handle("echo")(lambda params: params)
 
         @right.on("tell")
-        async def tell(params: list[str]) -> None:
+        async def on_notification(params: list[str]) -> None:
             steps.append(f"begin {params[0]}")
             steps.extend(await right.call("echo", params))
             steps.append(f"end {params[0]}")
@@ -143,14 +143,14 @@ async def test_a_notification_handler_starts_before_the_handler_of_a_later_reque
 
 
 async def test_a_notification_handler_that_fails_does_not_stop_later_ones() -> None:
-    told: list[int] = []
+    received: list[int] = []
     done = anyio.Event()
     async with memory_pair() as (left, right):
 
         @right.on("tell")
-        async def tell(params: list[int]) -> None:
+        async def on_notification(params: list[int]) -> None:
             await anyio.lowlevel.checkpoint()
-            told.append(params[0])
+            received.append(params[0])
             if params[0] == 4:
                 done.set()
             if params[0] % 2:
@@ -161,17 +161,17 @@ async def test_a_notification_handler_that_fails_does_not_stop_later_ones() -> N
                 await left.notify("tell", [number])
             await done.wait()
 
-    assert told == [0, 1, 2, 3, 4]
+    assert received == [0, 1, 2, 3, 4]
 
 
 async def test_a_notification_handler_that_is_cancelled_does_not_stop_later_ones() -> None:
-    told: list[int] = []
+    received: list[int] = []
     async with scripted() as (peer, script):
 
         @peer.on("tell")
-        async def tell(params: list[int]) -> None:
+        async def on_notification(params: list[int]) -> None:
             await anyio.lowlevel.checkpoint()
-            told.append(params[0])
+            received.append(params[0])
             if is_asyncio():
                 task = asyncio.ensure_future(anyio.sleep_forever())
                 task.cancel()
@@ -179,10 +179,10 @@ async def test_a_notification_handler_that_is_cancelled_does_not_stop_later_ones
 
         script.send(*[notification("tell", [number]) for number in range(5)])
         with anyio.fail_after(60):
-            while len(told) < 5:
+            while len(received) < 5:
                 await anyio.lowlevel.checkpoint()
 
-    assert told == [0, 1, 2, 3, 4]
+    assert received == [0, 1, 2, 3, 4]
 
 
 def is_asyncio() -> bool:
@@ -200,7 +200,7 @@ async def test_too_many_notifications_for_a_handler_that_hangs_end_the_link() ->
     async with scripted(limits=Limits(notifications=10)) as (peer, script):
 
         @peer.on("tell")
-        async def tell() -> None:
+        async def on_notification() -> None:
             await anyio.sleep_forever()
 
         script.send(*[notification("tell")] * 30)
@@ -215,7 +215,7 @@ async def test_the_bytes_of_notifications_that_were_handled_do_not_count_any_mor
     async with scripted(limits=Limits(notification_bytes=5000)) as (peer, script):
 
         @peer.on("tell")
-        async def tell(_: Any) -> None:
+        async def on_notification(_: Any) -> None:
             nonlocal handled
             handled += 1
             if handled < 200:  # the next is there before this one is done: the queue is short, and never empty
@@ -236,7 +236,7 @@ async def test_a_response_behind_the_notification_that_ends_the_link_still_settl
     async with scripted(limits=limits) as (peer, script):
 
         @peer.on("tell")
-        async def tell() -> None:
+        async def on_notification() -> None:
             await anyio.sleep_forever()
 
         async def call() -> None:

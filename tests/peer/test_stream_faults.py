@@ -340,7 +340,7 @@ async def test_events_of_many_senders_arrive_in_the_order_in_which_they_were_sen
 
         @right.handle("x")
         async def x(_: Any, ctx: Context) -> int:
-            async def tell(sender: int) -> None:
+            async def notify_ticks(sender: int) -> None:
                 for _ in range(20):
                     sent.append(len(sent))
                     await ctx.notify("tick", {"n": sent[-1], "padding": "x" * sent[-1] * 50})
@@ -349,7 +349,7 @@ async def test_events_of_many_senders_arrive_in_the_order_in_which_they_were_sen
 
             async with anyio.create_task_group() as tasks:
                 for sender in range(8):
-                    tasks.start_soon(tell, sender)
+                    tasks.start_soon(notify_ticks, sender)
             return len(sent)
 
         with anyio.fail_after(60):

@@ -279,7 +279,7 @@ async def test_async_callbacks_are_awaited_one_after_the_other_and_only_their_ca
 
 @pytest.mark.parametrize("before", [0, 100])
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it_at_the_remote_peer(
+async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it_at_the_other_peer(
     is_async: bool, before: int
 ) -> None:
     class OwnError(Exception): ...
@@ -517,7 +517,7 @@ async def test_a_handler_cannot_report_where_the_dialect_has_no_progress() -> No
 # -- time
 
 
-async def test_the_timeout_between_events_is_no_deadline_for_the_remote_peer() -> None:
+async def test_the_timeout_between_events_is_no_deadline_for_the_other_peer() -> None:
     async with scripted(dialect="native") as (peer, script):
         async with peer.stream("x", {}, idle_timeout=30):
             called = await script.receive()

@@ -210,7 +210,7 @@ async def test_the_mark_of_an_event_is_removed_before_delivery(params: Any) -> N
     async with memory_pair(dialect="native") as (left, right):
 
         @right.handle("tell")
-        async def tell(_: Any, ctx: Context) -> None:
+        async def notify_caller(_: Any, ctx: Context) -> None:
             for _ in range(3):
                 await ctx.notify("told", params)
 
@@ -230,14 +230,14 @@ async def test_metadata_of_an_event_and_its_mark_are_one_member(params: Any) -> 
     async with scripted(dialect="native") as (peer, script):
 
         @peer.handle("tell")
-        async def tell(_: Any, ctx: Context) -> None:
+        async def notify_caller(_: Any, ctx: Context) -> None:
             for _ in range(3):
                 await ctx.notify("told", params)
 
         script.send(request(1, "tell", {}))
         for _ in range(3):
-            told = await script.receive()
-            assert told["params"] == {"_meta": {"mine": 1, "becket": {"parent": 1}}}
+            message = await script.receive()
+            assert message["params"] == {"_meta": {"mine": 1, "becket": {"parent": 1}}}
 
 
 async def test_a_mark_under_another_name_is_recognised() -> None:

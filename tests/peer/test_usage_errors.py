@@ -45,7 +45,7 @@ def test_using_a_blocking_stream_that_was_not_opened_raises_instead_of_hanging(u
             use(run)
 
 
-# -- a link that the remote peer breaks
+# -- a link that the other peer breaks
 
 
 async def test_a_link_that_breaks_without_a_pending_call_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -88,7 +88,7 @@ async def test_the_error_for_a_program_in_the_current_folder_shows_how_to_name_i
         await Peer.connect_process([Path("./tool")])  # pathlib takes the "./" off
 
 
-# -- text of the remote peer
+# -- text of the other peer
 
 
 def test_the_text_of_a_remote_error_is_one_escaped_line() -> None:

@@ -34,7 +34,7 @@ class AsyncioPeer(Endpoint, asyncio.Protocol):
             reader.max_size = CHUNK
 
     async def aclose(self) -> None:
-        """Ends our half and returns when the remote peer has ended its own."""
+        """Ends our half and returns when the other peer has ended its own."""
         self.writer.close()
         await self.closed
 

@@ -52,7 +52,7 @@ class BlockingPeer(Endpoint):
             self.pump()
 
     def serve(self) -> None:
-        """Responds until the remote peer closes."""
+        """Responds until the other peer closes."""
         while data := os.read(self.read_fd, CHUNK):
             self.receive(data)
             while self.deferred:

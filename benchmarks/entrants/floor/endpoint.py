@@ -191,7 +191,7 @@ class Endpoint:
             method = message.method
             if method is None:
                 if message.id is None or message.error is not None:
-                    raise RuntimeError("the other side answered with an error")
+                    raise RuntimeError("the other peer responded with an error")
                 waiter, decode = self.pending.pop(message.id)
                 waiter.set_result(decode(message.result))
             else:

@@ -7,7 +7,7 @@ export interface Transport {
     readonly queued: number;
     /** Sends the body of one frame. */
     send(body: string): void;
-    /** Resolves when the remote peer has read what was sent. */
+    /** Resolves when the other peer has read what was sent. */
     drained(): Promise<void>;
 }
 /** What a handler knows of its request. */
@@ -33,7 +33,7 @@ export interface CallOptions {
     timeout?: number;
     /** Cancels the call. */
     signal?: AbortSignal;
-    /** Gets the progress that the remote peer reports. */
+    /** Gets the progress that the other peer reports. */
     onProgress?: (value: Json) => void;
 }
 /** One end of a link. */
@@ -44,9 +44,9 @@ export interface Peer {
     readonly listeners: Map<string, (params: unknown) => unknown>;
     /** Returns whether a request has not got its response. */
     readonly isBusy: () => boolean;
-    /** Calls a method of the remote peer. Throws a `CallError` if it fails. */
+    /** Calls a method of the other peer. Throws a `CallError` if it fails. */
     readonly call: (method: string, params?: object, options?: CallOptions) => Promise<Json>;
-    /** Sends a notification. Waits while the remote peer is behind with reading. */
+    /** Sends a notification. Waits while the other peer is behind with reading. */
     readonly notify: (method: string, params?: object) => Promise<void>;
     /** Handles the body of a frame, undefined if it was not UTF-8. Resolves when its response, if any, was sent. */
     readonly receive: (body: string | undefined) => Promise<void>;

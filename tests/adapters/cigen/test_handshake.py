@@ -15,14 +15,14 @@ from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.mapping import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, Meaning, NotSupported, RpcError, VersionMismatch
 
-INTRODUCTION = HandshakeContext(
+CONTEXT = HandshakeContext(
     extension="cigen-provider-x", host=HostInfo("becket", "0.2.0"), environment={"HOME": "/root"}
 )
 
 
-def shake_hands(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
+def shake_hands(context: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
     """Returns the request of the core, and the outcome of the plugin's response."""
-    handshake = MAPPING.client_handshake(introduction)
+    handshake = MAPPING.client_handshake(context)
     request = next(handshake)
     assert isinstance(request, WireRequest)
     with pytest.raises(StopIteration) as stopped:
@@ -34,7 +34,7 @@ def shake_hands(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireR
 
 
 def test_the_core_sends_its_protocol_its_version_and_the_variables_of_the_process() -> None:
-    request, _ = shake_hands(INTRODUCTION, PluginInfo("provider/x", "1.0.0", 1))
+    request, _ = shake_hands(CONTEXT, PluginInfo("provider/x", "1.0.0", 1))
 
     assert request.method.name == "hello"
     assert request.params == CigenHello(1, "0.2.0", {"HOME": "/root"})
@@ -45,14 +45,14 @@ def test_the_core_sends_its_protocol_its_version_and_the_variables_of_the_proces
     [(CigenSettings(sends_environment=False), {}), (CigenSettings(), {"HOME": "/root"}), ("other", {"HOME": "/root"})],
 )
 def test_a_host_may_withhold_the_variables(extra: Any, env: dict[str, str]) -> None:
-    introduction = msgspec.structs.replace(INTRODUCTION, extra=extra)
+    context = msgspec.structs.replace(CONTEXT, extra=extra)
 
-    assert shake_hands(introduction, PluginInfo("provider/x", "1.0.0", 1))[0].params.env == env
+    assert shake_hands(context, PluginInfo("provider/x", "1.0.0", 1))[0].params.env == env
 
 
 def test_the_capabilities_of_a_plugin_have_their_declared_kind() -> None:
     info = PluginInfo("provider/x", "1.0.0", 1, ("provider:x", "cache:native", "fast", ":odd", "odd:", " "))
-    _, result = shake_hands(INTRODUCTION, info)
+    _, result = shake_hands(CONTEXT, info)
 
     assert [(one.kind, one.name) for one in result.capabilities.capabilities] == [
         ("provider", "x"),
@@ -69,7 +69,7 @@ def test_the_capabilities_of_a_plugin_have_their_declared_kind() -> None:
 
 @pytest.mark.parametrize("protocol", [0, 2])
 def test_the_core_refuses_a_plugin_of_another_protocol(protocol: int) -> None:
-    handshake = MAPPING.client_handshake(INTRODUCTION)
+    handshake = MAPPING.client_handshake(CONTEXT)
     next(handshake)
 
     with pytest.raises(VersionMismatch) as caught:
@@ -79,7 +79,7 @@ def test_the_core_refuses_a_plugin_of_another_protocol(protocol: int) -> None:
 
 
 def test_the_core_refuses_a_plugin_without_a_name() -> None:
-    handshake = MAPPING.client_handshake(INTRODUCTION)
+    handshake = MAPPING.client_handshake(CONTEXT)
     next(handshake)
 
     with pytest.raises(HandshakeFailed, match="no name"):

@@ -176,7 +176,7 @@ def test_arguments_that_are_not_text_are_decoded_as_json() -> None:
     assert COMMANDS.decode_request(WireRequest(EXECUTE_COMMAND, []), LinkState("x")) == CommandInvoke("", (), "run-1")
 
 
-def told(event: object, params: object) -> Any:
+def notification_for(event: object, params: object) -> Any:
     assert COMMANDS.encode_event is not None
     notification = COMMANDS.encode_event(event, WireRequest(EXECUTE_COMMAND, params), STATE)
     return None if notification is None else (notification.method, notification.params)
@@ -193,14 +193,14 @@ def told(event: object, params: object) -> Any:
     ],
 )
 def test_tasks_are_reported_to_a_client_that_requested_progress(event: object, value: object) -> None:
-    assert told(event, {"workDoneToken": 7}) == ("$/progress", {"token": 7, "value": value})
-    assert told(event, {}) is None
+    assert notification_for(event, {"workDoneToken": 7}) == ("$/progress", {"token": 7, "value": value})
+    assert notification_for(event, {}) is None
 
 
 def test_output_goes_to_the_log_of_a_client() -> None:
-    assert told(Text("hello"), {}) == ("window/logMessage", {"type": 3, "message": "hello"})
-    assert told(TaskLogged("t", "line"), None) == ("window/logMessage", {"type": 3, "message": "line"})
-    assert told(Table((), ()), {}) is None
+    assert notification_for(Text("hello"), {}) == ("window/logMessage", {"type": 3, "message": "hello"})
+    assert notification_for(TaskLogged("t", "line"), None) == ("window/logMessage", {"type": 3, "message": "line"})
+    assert notification_for(Table((), ()), {}) is None
 
 
 # -- the log

@@ -243,7 +243,7 @@ async def test_notifications_of_the_server_do_not_overtake_its_requests() -> Non
             received.append(f"asked {params['n']}")
 
         @client.peer.on("demo/told")
-        def told(params: Any) -> None:
+        def on_notification(params: Any) -> None:
             received.append(f"told {params['n']}")
 
         await client.peer.call("own/burst")

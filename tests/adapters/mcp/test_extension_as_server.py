@@ -74,9 +74,9 @@ async def test_tools_are_listed_with_their_schemas_and_called() -> None:
 
 async def test_a_tool_that_fails_responds_with_an_error_that_a_model_can_read() -> None:
     async with opened(Notebook()) as client:
-        told = await client.call_tool("fail", {"how": "told"})
-        assert (told.is_error, told.text) == (True, "there is no such note")
-        assert told.meta == {"becket/error": {"message": "there is no such note", "code": 7, "data": {"left": 0}}}
+        failed = await client.call_tool("fail", {"how": "told"})
+        assert (failed.is_error, failed.text) == (True, "there is no such note")
+        assert failed.meta == {"becket/error": {"message": "there is no such note", "code": 7, "data": {"left": 0}}}
 
         broken = await client.call_tool("fail", {"how": "broken"})
         assert broken.is_error
@@ -104,7 +104,7 @@ async def test_progress_is_sent_only_to_a_caller_that_requested_it() -> None:
         stray: list[object] = []
 
         @client.peer.on("notifications/progress")
-        def told(params: object) -> None:
+        def on_notification(params: object) -> None:
             stray.append(params)
 
         await client.call_tool("count")

@@ -104,7 +104,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def facing(folder: Path, **options: Any) -> AsyncGenerator[tuple[McpClient, Host], None]:
+async def serving(folder: Path, **options: Any) -> AsyncGenerator[tuple[McpClient, Host], None]:
     ours, theirs = memory_transports()
     async with Host(
         [folder],
@@ -112,19 +112,19 @@ async def facing(folder: Path, **options: Any) -> AsyncGenerator[tuple[McpClient
         data=None,
         **group_arguments(options),
     ) as host:
-        face = McpHostServer(host)
+        server = McpHostServer(host)
         async with (
             anyio.create_task_group() as tasks,
-            Peer.over(theirs, dialect=MCP, methods=face.build_registry(), name="client") as peer,
+            Peer.over(theirs, dialect=MCP, methods=server.build_registry(), name="client") as peer,
         ):
-            tasks.start_soon(face.notify_tool_changes, peer)
+            tasks.start_soon(server.notify_tool_changes, peer)
             async with McpClient.over(ours) as client:
                 yield client, host
 
 
 @pytest.mark.loops
 async def test_a_client_sees_the_tools_of_all_extensions_and_calls_them_between_their_hooks(folder: Path) -> None:
-    async with facing(folder) as (client, _):
+    async with serving(folder) as (client, _):
         names = [tool.name for tool in await client.list_tools()]
         assert names == ["counter_add", "counter_draw", "counter_fail", "counter_repeat"]
         added = await client.call_tool("counter_add", {"a": 1, "b": 2})
@@ -142,7 +142,7 @@ async def test_a_client_sees_the_tools_of_all_extensions_and_calls_them_between_
 
 
 async def test_pictures_objects_and_long_texts_reach_the_client_unchanged(folder: Path) -> None:
-    async with facing(folder) as (client, _):
+    async with serving(folder) as (client, _):
         for count in (1, 2):
             drawn = await client.call_tool("counter_draw", {"count": count})
             assert drawn.content == (ImageContent("AAAA", "image/png"),) * count
@@ -154,7 +154,7 @@ async def test_pictures_objects_and_long_texts_reach_the_client_unchanged(folder
 
 async def test_a_client_is_notified_when_the_tools_change(folder: Path) -> None:
     changed = anyio.Event()
-    async with facing(folder) as (client, host):
+    async with serving(folder) as (client, host):
 
         @client.on(ToolsChanged)
         def receive(event: ToolsChanged) -> None:
@@ -172,7 +172,7 @@ async def test_a_client_is_notified_when_a_tool_changes_under_the_same_name(fold
     (folder / "growing.py").write_text(GROWING, encoding="utf-8")
     entry = {"command": "python3", "args": ["growing.py"]}
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"growing": entry}}), encoding="utf-8")
-    async with facing(folder, only=["growing"]) as (client, _):
+    async with serving(folder, only=["growing"]) as (client, _):
 
         @client.on(ToolsChanged)
         def receive(event: ToolsChanged) -> None:

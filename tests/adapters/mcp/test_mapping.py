@@ -47,8 +47,8 @@ def on_extension(**members: Any) -> LinkState:
     return state
 
 
-def build_request(phrase: MethodMapping, state: LinkState, **params: Any) -> WireRequest:
-    (method,) = phrase.wire_methods(state)
+def build_request(method_mapping: MethodMapping, state: LinkState, **params: Any) -> WireRequest:
+    (method,) = method_mapping.wire_methods(state)
     return WireRequest(method, msgspec.convert(params, method.params))
 
 

@@ -27,28 +27,26 @@ from becket.dialects.mapping import LinkState, WireNotification, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, NotSupported, RemoteError, RpcError
 from becket.methods.descriptors import Method
 
-INTRODUCTION = HandshakeContext(extension="v", host=HostInfo("becket", "0.1.0"), config={"depth": 2})
+CONTEXT = HandshakeContext(extension="v", host=HostInfo("becket", "0.1.0"), config={"depth": 2})
 TOOLS = Capabilities((Tool("transform", "Transforms.", {"type": "object"}),))
 
 
-def shake_hands(
-    response: bytes, introduction: HandshakeContext = INTRODUCTION
-) -> tuple[list[WireRequest], HandshakeResult]:
+def shake_hands(response: bytes, context: HandshakeContext = CONTEXT) -> tuple[list[WireRequest], HandshakeResult]:
     """Returns the requests of the host, and the outcome of this response to the request for capabilities."""
-    handshake = MAPPING.client_handshake(introduction)
-    sayings = [next(handshake), handshake.send(Raw(b'{"status":"ready"}'))]
+    handshake = MAPPING.client_handshake(context)
+    requests = [next(handshake), handshake.send(Raw(b'{"status":"ready"}'))]
     with pytest.raises(StopIteration) as stopped:
         handshake.send(Raw(response))
-    return [request for request in sayings if isinstance(request, WireRequest)], stopped.value.value
+    return [request for request in requests if isinstance(request, WireRequest)], stopped.value.value
 
 
 # -- the handshake
 
 
 def test_the_host_sends_the_configuration_and_requests_the_capabilities() -> None:
-    sayings, result = shake_hands(b"[]")
+    requests, result = shake_hands(b"[]")
 
-    assert [(request.method.name, request.params) for request in sayings] == [
+    assert [(request.method.name, request.params) for request in requests] == [
         ("initialize", {"depth": 2}),
         ("capabilities", None),
     ]
@@ -57,9 +55,9 @@ def test_the_host_sends_the_configuration_and_requests_the_capabilities() -> Non
 
 def test_operator_settings_override_the_list() -> None:
     settings = MorphirSettings(config={"depth": 1, "style": "dense"})
-    sayings, _ = shake_hands(b"[]", msgspec.structs.replace(INTRODUCTION, extra=settings))
+    requests, _ = shake_hands(b"[]", msgspec.structs.replace(CONTEXT, extra=settings))
 
-    assert sayings[0].params == {"depth": 2, "style": "dense"}
+    assert requests[0].params == {"depth": 2, "style": "dense"}
 
 
 def test_a_capability_is_a_tool_and_its_schema_that_of_the_input() -> None:
@@ -100,7 +98,7 @@ def test_the_first_of_two_capabilities_of_one_name_counts() -> None:
 
 @pytest.mark.parametrize("response", [b"null", b"{}", b'["transform"]', b'[{"name":"a"}]'])
 def test_an_invalid_list_of_capabilities_is_refused(response: bytes) -> None:
-    handshake = MAPPING.client_handshake(INTRODUCTION)
+    handshake = MAPPING.client_handshake(CONTEXT)
     next(handshake)
     handshake.send(Raw(b"null"))
 
@@ -109,7 +107,7 @@ def test_an_invalid_list_of_capabilities_is_refused(response: bytes) -> None:
 
 
 def test_an_extension_that_fails_to_initialize_is_refused_with_its_own_message() -> None:
-    handshake = MAPPING.client_handshake(INTRODUCTION)
+    handshake = MAPPING.client_handshake(CONTEXT)
     next(handshake)
 
     with pytest.raises(HandshakeFailed, match="Initialization failed: no such style"):
@@ -155,27 +153,27 @@ def test_an_extension_is_ready_and_lists_its_tools_as_capabilities() -> None:
 
 
 def test_a_tool_is_called_by_its_own_name() -> None:
-    phrase = MAPPING.get_method("tool.call")
-    request = phrase.encode_request(ToolCall("transform", {"ir": {}}), LinkState("v", TOOLS))
+    method_mapping = MAPPING.get_method("tool.call")
+    request = method_mapping.encode_request(ToolCall("transform", {"ir": {}}), LinkState("v", TOOLS))
 
     assert (request.method.name, request.params) == ("transform", {"ir": {}})
-    assert phrase.decode_request(request, LinkState("v", TOOLS)) == ToolCall("transform", {"ir": {}})
+    assert method_mapping.decode_request(request, LinkState("v", TOOLS)) == ToolCall("transform", {"ir": {}})
 
 
 def test_a_tool_is_served_under_its_name_unless_the_author_has_that_method() -> None:
-    phrase = MAPPING.get_method("tool.call")
+    method_mapping = MAPPING.get_method("tool.call")
 
-    assert [method.name for method in phrase.wire_methods(LinkState("v", TOOLS))] == ["transform"]
-    assert [*phrase.wire_methods(LinkState("v", TOOLS, own_methods=frozenset({"transform"})))] == []
+    assert [method.name for method in method_mapping.wire_methods(LinkState("v", TOOLS))] == ["transform"]
+    assert [*method_mapping.wire_methods(LinkState("v", TOOLS, own_methods=frozenset({"transform"})))] == []
 
 
 def test_absent_params_are_an_empty_input_and_other_values_than_objects_are_refused() -> None:
-    phrase = MAPPING.get_method("tool.call")
+    method_mapping = MAPPING.get_method("tool.call")
     method: Method[Any, Any] = Method("transform", Any, Any)
 
-    assert phrase.decode_request(WireRequest(method), LinkState("v", TOOLS)) == ToolCall("transform", {})
+    assert method_mapping.decode_request(WireRequest(method), LinkState("v", TOOLS)) == ToolCall("transform", {})
     with pytest.raises(InvalidParams):
-        phrase.decode_request(WireRequest(method, [1]), LinkState("v", TOOLS))
+        method_mapping.decode_request(WireRequest(method, [1]), LinkState("v", TOOLS))
 
 
 def test_problems_of_an_input_are_reported_with_their_pointer_in_the_params() -> None:
@@ -194,14 +192,14 @@ def test_problems_of_an_input_are_reported_with_their_pointer_in_the_params() ->
 
 
 def test_the_info_of_an_extension_is_its_health() -> None:
-    phrase, state = MAPPING.get_method("info.get"), LinkState("v")
-    request = phrase.encode_request(None, state)
+    method_mapping, state = MAPPING.get_method("info.get"), LinkState("v")
+    request = method_mapping.encode_request(None, state)
 
     assert request.method is HEALTH_CHECK
-    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.DEGRADED, "slow"), request, state).capabilities == (
-        CapabilityInfo("health", "degraded", ("slow",)),
-    )
-    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.HEALTHY), request, state).capabilities == (
+    assert method_mapping.decode_result(
+        MorphirHealth(MorphirHealthStatus.DEGRADED, "slow"), request, state
+    ).capabilities == (CapabilityInfo("health", "degraded", ("slow",)),)
+    assert method_mapping.decode_result(MorphirHealth(MorphirHealthStatus.HEALTHY), request, state).capabilities == (
         CapabilityInfo("health", "healthy"),
     )
 
@@ -222,12 +220,12 @@ def test_the_info_of_an_extension_is_its_health() -> None:
     ],
 )
 def test_an_extension_is_healthy_unless_its_info_reports_otherwise(received: Any, health: MorphirHealth) -> None:
-    phrase, state = MAPPING.get_method("info.get"), LinkState("v")
+    method_mapping, state = MAPPING.get_method("info.get"), LinkState("v")
     request = WireRequest(HEALTH_CHECK)
 
-    assert [*phrase.wire_methods(state)] == [HEALTH_CHECK]
-    assert phrase.decode_request(request, state) is None
-    assert phrase.encode_result(ExtensionInfo(capabilities=received), request, state) == health
+    assert [*method_mapping.wire_methods(state)] == [HEALTH_CHECK]
+    assert method_mapping.decode_request(request, state) is None
+    assert method_mapping.encode_result(ExtensionInfo(capabilities=received), request, state) == health
 
 
 def test_an_author_may_serve_health() -> None:

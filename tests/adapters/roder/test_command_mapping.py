@@ -29,7 +29,7 @@ def text_of(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def tales(given: Any) -> list[tuple[str, str]]:
+def notifications_of(given: Any) -> list[tuple[str, str]]:
     return [(notification.method, text_of(notification.params)) for notification in given]
 
 
@@ -126,7 +126,7 @@ def test_the_output_of_a_command_is_sent_as_that_of_a_task(event: CommandEvent, 
     received = COMMAND.encode_event(event, WireRequest(TASKS_EXECUTE, RUN), STATE)
 
     event_text = f'{{"type":"output","stream":"{output[0]}","chunk":{text_of(output[1])}}}'
-    assert tales([received]) == [("tasks/event", f'{{"executionId":"e-1","event":{event_text}}}')]
+    assert notifications_of([received]) == [("tasks/event", f'{{"executionId":"e-1","event":{event_text}}}')]
 
 
 def test_the_end_of_a_command_reports_that_it_is_done() -> None:
@@ -137,10 +137,10 @@ def test_the_end_of_a_command_reports_that_it_is_done() -> None:
 
     assert COMMAND.encode_event(CommandDone(), request, STATE) is None
     assert text_of(COMMAND.encode_ack(request, LinkState("demo", extra=object()))) == '{"executionId":"e-1"}'
-    assert tales(COMMAND.encode_end_events({"n": 1}, None, request, STATE)) == [
+    assert notifications_of(COMMAND.encode_end_events({"n": 1}, None, request, STATE)) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"payload":{"n":1}}}}')
     ]
-    assert tales(COMMAND.encode_end_events(None, RequestCancelled(), request, STATE)) == [
+    assert notifications_of(COMMAND.encode_end_events(None, RequestCancelled(), request, STATE)) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"cancelled"}}')
     ]
 

@@ -73,7 +73,7 @@ LOADED = LoadedManifest.from_bytes(MANIFEST, b"id = 1", event_filter=EventFilter
 MODELS = [{"id": "small", "name": "Small", "context_window": 4096}, {"id": "sage:7b", "name": "Sage"}]
 
 
-def introduction(loaded: LoadedManifest | None = LOADED, **more: Any) -> HandshakeContext:
+def build_context(loaded: LoadedManifest | None = LOADED, **more: Any) -> HandshakeContext:
     return HandshakeContext(extension="demo", host=HostInfo("becket", "1"), extra=loaded, **more)
 
 
@@ -90,10 +90,10 @@ def raw(value: object) -> Raw:
 
 
 def hold(
-    responses: list[object], output: list[WireRequest] | None = None, introduced: HandshakeContext | None = None
+    responses: list[object], output: list[WireRequest] | None = None, context: HandshakeContext | None = None
 ) -> HandshakeResult:
     """Drives a handshake with these responses; errors are thrown into it."""
-    steps: Generator[Any, Any, HandshakeResult] = client_handshake(introduced or introduction())
+    steps: Generator[Any, Any, HandshakeResult] = client_handshake(context or build_context())
     step = next(steps)
     try:
         for response in responses:
@@ -112,7 +112,7 @@ def hold(
 def test_the_host_sends_its_versions_the_manifest_and_the_configuration() -> None:
     output: list[WireRequest] = []
 
-    hold([echo(), {"models": []}], output, introduction(config={"a": 1}))
+    hold([echo(), {"models": []}], output, build_context(config={"a": 1}))
 
     assert output[0].method is INITIALIZE
     assert msgspec.json.encode(output[0].params).decode() == (
@@ -134,7 +134,7 @@ def test_the_host_sends_its_versions_the_manifest_and_the_configuration() -> Non
 def test_the_folder_is_sent_as_it_was_configured(loaded: LoadedManifest | None, cwd: str | None, received: str) -> None:
     output: list[WireRequest] = []
 
-    hold([echo(), {"models": []}], output, introduction(loaded, cwd=cwd))
+    hold([echo(), {"models": []}], output, build_context(loaded, cwd=cwd))
 
     assert output[0].params.cwd == received
 
@@ -264,7 +264,7 @@ def test_a_response_that_cannot_be_read_is_refused(response: object) -> None:
 def test_without_a_manifest_the_services_come_from_the_response() -> None:
     response = echo(extensionId="whoever", manifestChecksum="whatever")
 
-    handshake_result = hold([response, {"models": MODELS}], introduced=introduction(None))
+    handshake_result = hold([response, {"models": MODELS}], context=build_context(None))
 
     assert handshake_result.extra.manifest.id == "whoever"
     assert handshake_result.extra.event_filter == EventFilter()
@@ -273,7 +273,7 @@ def test_without_a_manifest_the_services_come_from_the_response() -> None:
 
 def test_without_a_manifest_the_version_counts_all_the_same() -> None:
     with pytest.raises(VersionMismatch):
-        hold([echo(protocolVersion="9")], introduced=introduction(None))
+        hold([echo(protocolVersion="9")], context=build_context(None))
 
 
 # -- adapted names
@@ -309,7 +309,7 @@ def test_two_engines_and_two_tools_of_one_name_stay_distinct() -> None:
 
     models = {"models": [{"id": "m", "name": "M"}]}
     handshake_result = hold(
-        [echo(services=msgspec.to_builtins(provides)), models, models], introduced=introduction(loaded)
+        [echo(services=msgspec.to_builtins(provides)), models, models], context=build_context(loaded)
     )
 
     assert handshake_result.extra.tools == {"count": ("a", "count"), "count_2": ("b", "count")}

@@ -83,7 +83,7 @@ def text_of(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def tales(given: Any) -> list[tuple[str, str]]:
+def notifications_of(given: Any) -> list[tuple[str, str]]:
     return [(notification.method, text_of(notification.params)) for notification in given]
 
 
@@ -180,9 +180,9 @@ def test_a_tool_that_fails_gets_a_response_and_not_refused() -> None:
 # -- providers
 
 
-@pytest.mark.parametrize("phrase", [COMPLETE, STREAM])
-def test_a_model_is_called_by_the_names_of_roder(phrase: Any) -> None:
-    wire_request = phrase.encode_request(REQUEST, host_state())
+@pytest.mark.parametrize("method_mapping", [COMPLETE, STREAM])
+def test_a_model_is_called_by_the_names_of_roder(method_mapping: Any) -> None:
+    wire_request = method_mapping.encode_request(REQUEST, host_state())
 
     assert wire_request.method.name == "inference/streamTurn"
     assert (wire_request.params.engine_id, wire_request.params.stream_id, wire_request.params.turn_id) == (
@@ -208,8 +208,10 @@ def test_a_response_is_acknowledged_streamed_and_ended() -> None:
     assert text_of(STREAM.encode_ack(wire_request, state)) == '{"streamId":"s-1"}'
     assert STREAM.encode_event(ProviderDone(), wire_request, state) is None
     part = STREAM.encode_event(TextDelta("he"), wire_request, state)
-    assert tales([part]) == [("inference/event", '{"streamId":"s-1","event":{"MessageDelta":{"text":"he"}}}')]
-    assert tales(STREAM.encode_end_events(ProviderResult.of_text("he"), None, wire_request, state)) == [
+    assert notifications_of([part]) == [
+        ("inference/event", '{"streamId":"s-1","event":{"MessageDelta":{"text":"he"}}}')
+    ]
+    assert notifications_of(STREAM.encode_end_events(ProviderResult.of_text("he"), None, wire_request, state)) == [
         (
             "inference/event",
             '{"streamId":"s-1","event":{"Completed":{"stop_reason":null,"provider_response_id":null}}}',
@@ -221,7 +223,7 @@ def test_a_response_is_acknowledged_streamed_and_ended() -> None:
 def test_a_response_that_fails_ends_with_the_reason() -> None:
     assert STREAM.encode_end_events is not None
 
-    ended = tales(
+    ended = notifications_of(
         STREAM.encode_end_events(None, RpcError(1, "asleep"), WireRequest(STREAM_TURN, TURN), extension_state())
     )
 
@@ -231,7 +233,7 @@ def test_a_response_that_fails_ends_with_the_reason() -> None:
 def test_an_error_that_the_response_continues_after_does_not_end_it() -> None:
     assert STREAM.encode_event is not None
 
-    [(_, params)] = tales(
+    [(_, params)] = notifications_of(
         [STREAM.encode_event(ProviderFailed("slow"), WireRequest(STREAM_TURN, TURN), extension_state())]
     )
 
@@ -242,27 +244,27 @@ def test_an_error_that_the_response_continues_after_does_not_end_it() -> None:
 
 
 def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:
-    phrase = MAPPING.methods["subagents/dispatch"]
-    wire_request = phrase.encode_request(DISPATCH, extension_state())
+    method_mapping = MAPPING.methods["subagents/dispatch"]
+    wire_request = method_mapping.encode_request(DISPATCH, extension_state())
     result = SubagentResult(
         thread_id="t", turn_id="u", agent_type="a", final_message="m", exit_reason=SubagentExitReason.COMPLETED
     )
-    assert phrase.encode_ack is not None
-    assert phrase.encode_end_events is not None
+    assert method_mapping.encode_ack is not None
+    assert method_mapping.encode_end_events is not None
 
-    assert [*phrase.wire_methods(extension_state())] == [SUBAGENTS_DISPATCH]
-    assert phrase.decode_request(wire_request, extension_state()) is DISPATCH
-    assert text_of(phrase.encode_ack(wire_request, extension_state())) == '{"dispatchId":"d-1"}'
-    [(name, params)] = tales(phrase.encode_end_events(result, None, wire_request, extension_state()))
+    assert [*method_mapping.wire_methods(extension_state())] == [SUBAGENTS_DISPATCH]
+    assert method_mapping.decode_request(wire_request, extension_state()) is DISPATCH
+    assert text_of(method_mapping.encode_ack(wire_request, extension_state())) == '{"dispatchId":"d-1"}'
+    [(name, params)] = notifications_of(method_mapping.encode_end_events(result, None, wire_request, extension_state()))
     assert name == "subagents/event"
     assert params.startswith('{"dispatchId":"d-1","event":{"type":"completed","result":{')
-    assert tales(phrase.encode_end_events(None, RpcError(1, "broke"), wire_request, extension_state())) == [
-        ("subagents/event", '{"dispatchId":"d-1","event":{"type":"failed","error":"broke"}}')
-    ]
-    assert phrase.cancel_method is SUBAGENTS_CANCEL
-    assert phrase.correlation_key(CancelDispatchParams(dispatcher_id="d", dispatch_id="d-1")) == phrase.correlation_key(
-        DISPATCH
-    )
+    assert notifications_of(
+        method_mapping.encode_end_events(None, RpcError(1, "broke"), wire_request, extension_state())
+    ) == [("subagents/event", '{"dispatchId":"d-1","event":{"type":"failed","error":"broke"}}')]
+    assert method_mapping.cancel_method is SUBAGENTS_CANCEL
+    assert method_mapping.correlation_key(
+        CancelDispatchParams(dispatcher_id="d", dispatch_id="d-1")
+    ) == method_mapping.correlation_key(DISPATCH)
 
 
 def test_a_custom_task_and_a_custom_turn_end_with_their_results() -> None:
@@ -271,15 +273,15 @@ def test_a_custom_task_and_a_custom_turn_end_with_their_results() -> None:
     assert turn.encode_end_events is not None
     run, requested = WireRequest(TASKS_EXECUTE, RUN), WireRequest(STREAM_TURN, TURN)
 
-    assert tales(task.encode_end_events(TaskResult(exit_code=3), None, run, extension_state())) == [
+    assert notifications_of(task.encode_end_events(TaskResult(exit_code=3), None, run, extension_state())) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"exit_code":3,"payload":null}}}')
     ]
-    assert tales(task.encode_end_events(None, RpcError(1, "no"), run, extension_state())) == [
+    assert notifications_of(task.encode_end_events(None, RpcError(1, "no"), run, extension_state())) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"no"}}')
     ]
-    [(_, ended)] = tales(turn.encode_end_events(TurnCompleted("stop"), None, requested, extension_state()))
+    [(_, ended)] = notifications_of(turn.encode_end_events(TurnCompleted("stop"), None, requested, extension_state()))
     assert '"stop_reason":"stop"' in ended
-    [(_, failed)] = tales(turn.encode_end_events(None, RpcError(1, "no"), requested, extension_state()))
+    [(_, failed)] = notifications_of(turn.encode_end_events(None, RpcError(1, "no"), requested, extension_state()))
     assert failed == '{"streamId":"s-1","event":{"Failed":{"message":"no"}}}'
     assert turn.correlation_key(TURN) == "s-1"
 

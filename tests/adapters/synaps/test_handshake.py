@@ -24,8 +24,8 @@ FIRST_MESSAGE = {
 
 
 def test_a_host_sends_five_members_and_no_more() -> None:
-    introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), cwd="/here", config={"a": 1})
-    handshake = client_handshake(introduction)
+    context = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), cwd="/here", config={"a": 1})
+    handshake = client_handshake(context)
     output = next(handshake)
     assert isinstance(output, WireRequest)
     assert msgspec.to_builtins(output.params) == FIRST_MESSAGE | {"plugin_root": "/here", "config": {"a": 1}}
@@ -35,8 +35,8 @@ def test_a_host_sends_five_members_and_no_more() -> None:
 
 
 def test_permissions_of_the_hosts_own_may_be_declared_where_they_are_granted() -> None:
-    introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), grants=frozenset({"lamp.switch"}))
-    handshake = client_handshake(introduction)
+    context = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), grants=frozenset({"lamp.switch"}))
+    handshake = client_handshake(context)
     next(handshake)
     with pytest.raises(StopIteration):
         handshake.send(

@@ -223,7 +223,7 @@ class SmallServer:
             self.write(response)
 
     def request(self, method: str, params: Any) -> Any:
-        """Calls the other side and returns its response."""
+        """Calls the other peer and returns its response."""
         self._last_id += 1
         id = self._last_id
         received = self._own[id] = []

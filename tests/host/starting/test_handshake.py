@@ -185,11 +185,11 @@ async def test_the_info_of_an_extension_is_stored() -> None:
     script = Script()
     async with anyio.create_task_group() as tasks:
 
-        async def tell() -> None:
+        async def notify() -> None:
             script.send(response(await script.receive(), initialized(tools=[ECHO])))
             script.send(response(await script.receive(), {"build": {"backend": "cpu"}}))
 
-        tasks.start_soon(tell)
+        tasks.start_soon(notify)
         async with connect_extension_over(script, id="demo", grants=ALL, timeouts=SOON) as extension:
             assert extension.about == ExtensionInfo(BuildInfo("cpu"))
 
@@ -199,14 +199,14 @@ async def test_info_in_the_handshake_is_not_requested_again() -> None:
     info = {"build": {"backend": "cpu", "version": "1.0"}}
     async with anyio.create_task_group() as tasks:
 
-        async def tell() -> None:
+        async def notify() -> None:
             script.send(
                 response(await script.receive(), {**initialized(tools=[ECHO]), "features": ["cancel"], "info": info})
             )
             assert (await script.receive())["method"] == "shutdown"
             script.leave()
 
-        tasks.start_soon(tell)
+        tasks.start_soon(notify)
         async with connect_extension_over(script, id="demo", grants=ALL, timeouts=SOON) as extension:
             assert extension.about == ExtensionInfo(BuildInfo("cpu", version="1.0"))
 

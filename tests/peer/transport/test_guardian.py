@@ -29,7 +29,7 @@ from becket import Peer, blocking
 from becket.peer.transport.guardian import GUARDIAN
 from becket.testing import child
 
-def tell(params):
+def print_pids(params):
     fork = os.fork() if {forks} else os.getpid()
     if fork == 0:
         time.sleep(3600)
@@ -37,12 +37,12 @@ def tell(params):
 
 async def run_async():
     peer = await Peer.connect_process(child("never_reads"), guard=True)
-    peer.on("ready")(tell)
+    peer.on("ready")(print_pids)
     await asyncio.sleep(3600)
 
 def run_blocking():
     peer = blocking.connect_process(child("never_reads"), guard=True)
-    peer.on("ready")(tell)
+    peer.on("ready")(print_pids)
     peer.serve()
 
 {run}

@@ -85,7 +85,7 @@ async def test_any_exception_of_a_stream_ends_the_link_with_that_reason(
     assert left.closed == 1
 
 
-async def test_a_stream_that_ends_is_a_link_that_was_closed_by_the_remote_peer() -> None:
+async def test_a_stream_that_ends_is_a_link_that_was_closed_by_the_other_peer() -> None:
     left, right = pipes()
     with anyio.fail_after(60):
         async with Peer.over(left) as one:

@@ -484,9 +484,9 @@ async def test_files_and_folders_of_transcripts_are_found(tmp_path: Path) -> Non
 
 
 async def test_the_given_settings_reach_the_handshake() -> None:
-    def greet(introduction: HandshakeContext) -> ClientHandshake:
-        received = [introduction.extra, introduction.host.name, introduction.root, introduction.config]
-        yield WireRequest(HELLO, {"you": introduction.extension, "told": received})
+    def greet(context: HandshakeContext) -> ClientHandshake:
+        received = [context.extra, context.host.name, context.root, context.config]
+        yield WireRequest(HELLO, {"you": context.extension, "told": received})
         return HandshakeResult()
 
     dialect = replace(SKETCHED, load_mapping=lambda: replace(load_mapping_of_sketch(), client_handshake=greet))

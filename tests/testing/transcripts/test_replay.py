@@ -66,7 +66,7 @@ def test_nothing_is_sent_before_what_came_before_it_in_the_recording() -> None:
 
 
 @pytest.mark.parametrize("id", [99, "x", 7.5])
-def test_calls_of_the_remote_peer_may_have_other_ids_and_get_responses_under_them(id: Any) -> None:
+def test_calls_of_the_other_peer_may_have_other_ids_and_get_responses_under_them(id: Any) -> None:
     replay = Replay(NESTED)
     play(replay)
 
