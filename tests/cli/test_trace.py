@@ -141,7 +141,7 @@ async def test_a_recorded_program_behaves_the_same_however_many_messages_are_sen
                 tasks.start_soon(keep, size)
 
     assert responses == {size: f"kept: {'ä' * size}" for size in responses}
-    calls = [step for step in read_steps(load_transcript(path).entries) if step.kind == "answer"]
+    calls = [step for step in read_steps(load_transcript(path).entries) if step.kind == "response"]
     assert sum(step.method == "memory.append" for step in calls) == len(responses)
 
 
@@ -322,7 +322,7 @@ def test_a_conversation_is_shown_as_a_table(tmp_path: Path) -> None:
 
     assert lines[0].split() == ["NO", "AT", "TO", "KIND", "ID", "METHOD", "TOOK", "BYTES", "CONTENT"]
     assert lines[1].split() == ["1", "1.0", "ms", "child", "call", "1", "add", "-", str(len(ADD)), '{"x":[1,2]}']
-    assert lines[3].split() == ["3", "3.0", "ms", "host", "answer", "1", "add", "2.0", "ms", str(len(SUM)), "3"]
+    assert lines[3].split() == ["3", "3.0", "ms", "host", "response", "1", "add", "2.0", "ms", str(len(SUM)), "3"]
     assert lines[6].endswith("the child has exited: exit code 0")
 
 
@@ -367,7 +367,7 @@ def test_for_programs_each_step_is_an_object(tmp_path: Path) -> None:
     path = write(tmp_path / "talk.jsonl", *TALK)
 
     steps = json_lines("trace", "show", "--json", path)
-    assert [step["kind"] for step in steps] == ["call", "notification", "answer", "stray", "closed", "exit"]
+    assert [step["kind"] for step in steps] == ["call", "notification", "response", "stray", "closed", "exit"]
     assert steps[0]["content"] == {"_meta": {"a": 1}, "x": [1, 2]}
     assert (steps[2]["content"], steps[2]["seconds"]) == (3, 0.002)
 

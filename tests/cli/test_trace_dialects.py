@@ -45,11 +45,11 @@ async def test_messages_without_a_version_are_detected_by_the_first_message(tmp_
 
     assert steps_of(path)[:6] == [
         ("call", "child", "initialize"),
-        ("answer", "host", "initialize"),
+        ("response", "host", "initialize"),
         ("call", "child", "capabilities"),
-        ("answer", "host", "capabilities"),
+        ("response", "host", "capabilities"),
         ("call", "child", "forget"),
-        ("answer", "host", "forget"),
+        ("response", "host", "forget"),
     ]
     assert {kind for kind, to, _ in steps_of(path, "--dialect", "plain") if to == "host"} == {"invalid", "closed"}
 
@@ -61,9 +61,9 @@ async def test_messages_that_are_no_text_are_shown_as_json(tmp_path: Path) -> No
     assert load_transcript(path).framing == "length-prefixed"
     assert steps_of(path)[:4] == [
         ("call", "child", "hello"),
-        ("answer", "host", "hello"),
+        ("response", "host", "hello"),
         ("call", "child", "plan"),
-        ("answer", "host", "plan"),
+        ("response", "host", "plan"),
     ]
     shown = here("trace", "show", "--full", str(path))
     assert '"version":"1"' in shown.stdout

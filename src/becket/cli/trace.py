@@ -262,7 +262,7 @@ def print_styled(kind: StepKind | None, line: str) -> None:
         return
     from rich.text import Text
 
-    styles = {"answer": "green", "error": "bold red", "notification": "cyan", "invalid": "red", "stray": "red"}
+    styles = {"response": "green", "error": "bold red", "notification": "cyan", "invalid": "red", "stray": "red"}
     style = "bold" if kind is None else styles.get(kind, "")
     console().print(Text(line, style=style, no_wrap=True, overflow="ignore"), crop=False)
 

@@ -53,13 +53,13 @@ def read_until(process: Process, text: str) -> str:
 def test_the_traffic_of_a_running_host_is_shown_until_the_host_ends(tmp_path: Path) -> None:
     with running(tmp_path) as host, started("trace", "--follow", "--full", "--data", str(tmp_path)) as follower:
         call = read_until(follower, "$/ping")
-        response = read_until(follower, "answer $/ping")
+        response = read_until(follower, "response $/ping")
         host.send_signal(SIGTERM)
         shown = read_until(follower, "shutdown")
         _, output = follower.communicate(timeout=PATIENCE)
 
     assert " notes -> call $/ping #" in call
-    assert " notes <- answer $/ping #" in response
+    assert " notes <- response $/ping #" in response
     assert " notes -> call shutdown #" in shown
     assert output.splitlines() == ["following becket: notes", "the host has ended"]
     assert follower.returncode == ExitCode.DONE
@@ -68,7 +68,7 @@ def test_the_traffic_of_a_running_host_is_shown_until_the_host_ends(tmp_path: Pa
 def test_for_programs_each_message_is_an_object_a_line(tmp_path: Path) -> None:
     words = ("trace", "-f", "--json", "--full", "-e", "notes", "--data", str(tmp_path))
     with running(tmp_path), started(*words) as follower:
-        step = json.loads(read_until(follower, '"answer"'))
+        step = json.loads(read_until(follower, '"response"'))
         follower.send_signal(SIGINT)
         follower.communicate(timeout=PATIENCE)
 

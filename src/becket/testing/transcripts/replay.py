@@ -204,7 +204,7 @@ def match_key(message: Message) -> Key:
         case NotificationMessage(method):
             return "notification", method
         case Success(id) | Failure(id):
-            return "answer", normalize_id(id).decode(errors="replace")
+            return "response", normalize_id(id).decode(errors="replace")
         case Batch():
             return "batch", ""
         case _:

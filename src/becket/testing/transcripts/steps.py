@@ -39,7 +39,7 @@ class StepKind(StrEnum):
     """The kind of a step."""
 
     CALL = "call"
-    RESPONSE = "answer"
+    RESPONSE = "response"
     ERROR = "error"
     NOTIFICATION = "notification"
     INVALID = "invalid"
