@@ -110,8 +110,6 @@ PRONOUNS = {"it", "its", "they", "them", "such", "so"}
 COMMENT_OR_DOCSTRING = re.compile(r'(?:^ *|  )# (.*)$|^ *"""([A-Z][^"\n]*)"""$', re.MULTILINE)
 OTHER_TEXT = {
     "cli/support/templates.py": "programs that greet people",
-    "cli/support/check_cases.py": "the name of a case in JSON",
-    "cli/support/dialect_checks.py": "the name of a case in JSON",
 }
 FORWARDING_MODULE = '"""Deprecated since 0.2: '  # it has its name of 0.1
 FOLDER = Path(becket.__file__).parent

@@ -92,7 +92,7 @@ def test_a_good_program_passes_every_check(tmp_path: Path) -> None:
 
     assert code == ExitCode.DONE
     assert [(one["check"], one["level"]) for one in findings] == [
-        ("answer", "ok"),
+        ("response", "ok"),
         ("handshake", "ok"),
         ("methods", "ok"),
         ("notifications", "ok"),
@@ -392,17 +392,17 @@ def test_a_report_that_cannot_be_written_is_an_error_of_files(tmp_path: Path) ->
     ("change", "found"),
     [
         pytest.param("print('hello', flush=True)", [("stdout", "error")], id="a banner on stdout"),
-        pytest.param("sys.exit('no')", [("answer", "error")], id="it ends at once"),
-        pytest.param("os.kill(os.getpid(), 9)", [("answer", "error")], id="it is killed"),
-        pytest.param("def initialize(message): pass", [("answer", "error")], id="no answer"),
+        pytest.param("sys.exit('no')", [("response", "error")], id="it ends at once"),
+        pytest.param("os.kill(os.getpid(), 9)", [("response", "error")], id="it is killed"),
+        pytest.param("def initialize(message): pass", [("response", "error")], id="no response"),
         pytest.param(
             "def send(message): print(json.dumps(message), flush=True)",
-            [("answer", "error"), ("stdout", "error")],
+            [("response", "error"), ("stdout", "error")],
             id="JSON lines instead of headers",
         ),
         pytest.param(
             "def send(message): os.write(1, b'Content-Length: x\\r\\n\\r\\n{}')",
-            [("answer", "error"), ("framing", "error")],
+            [("response", "error"), ("framing", "error")],
             id="a header that is none",
         ),
         pytest.param(
@@ -475,12 +475,12 @@ def test_a_report_that_cannot_be_written_is_an_error_of_files(tmp_path: Path) ->
         ),
         pytest.param(
             "while True: send({'jsonrpc': '2.0', 'id': 1, 'method': 'config.get'})",
-            [("answer", "error")],
+            [("response", "error")],
             id="a flood of questions",
         ),
         pytest.param(
             "while True: os.write(1, b'x' * 65536)",
-            [("answer", "error"), ("framing", "error"), ("stdout", "error")],
+            [("response", "error"), ("framing", "error"), ("stdout", "error")],
             id="a flood of text",
         ),
         pytest.param("def at_end(): time.sleep(60)", [("stdin", "error")], id="it outlives its stdin"),
@@ -569,7 +569,7 @@ def test_auto_shows_the_detected_dialect(tmp_path: Path) -> None:
 
 def test_plain_is_checked_without_a_handshake(tmp_path: Path) -> None:
     assert wrong(tmp_path, "", "--dialect", "plain") == []
-    assert wrong(tmp_path, "def unknown(message): pass", "--dialect", "plain") == [("answer", "error")]
+    assert wrong(tmp_path, "def unknown(message): pass", "--dialect", "plain") == [("response", "error")]
     done = here("check", "--dialect", "plain", "--", "no-such-program")
     assert "no-such-program" in done.stdout
 

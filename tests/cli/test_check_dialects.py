@@ -57,7 +57,7 @@ def test_a_program_on_becket_passes_in_every_dialect() -> None:
 
 
 def is_response(finding: dict[str, str]) -> bool:
-    return finding["check"] == "answer" and finding["level"] == "ok"
+    return finding["check"] == "response" and finding["level"] == "ok"
 
 
 # -- detection
@@ -125,7 +125,7 @@ def test_a_good_program_has_no_problems(tmp_path: Path) -> None:
 def test_a_program_that_ends_at_once_is_reported_with_its_stderr(tmp_path: Path) -> None:
     assert wrong(tmp_path, "sys.exit('no luck')") == [
         (
-            "answer",
+            "response",
             "error",
             "it exited with code 1 before it responded to `initialize`, last line of stderr: no luck",
         )
@@ -136,7 +136,7 @@ def test_a_silent_program_is_reported_with_its_output(tmp_path: Path) -> None:
     change = "def serve(message): print('hm', flush=True)"
 
     assert wrong(tmp_path, change, timeout="0.5") == [
-        ("answer", "error", "it did not respond to `initialize` within 0.5 s; it wrote: 'hm\\n'"),
+        ("response", "error", "it did not respond to `initialize` within 0.5 s; it wrote: 'hm\\n'"),
         ("stdout", "warning", "something wrote to stdout: 'hm'"),
     ]
 
@@ -144,7 +144,7 @@ def test_a_silent_program_is_reported_with_its_output(tmp_path: Path) -> None:
 def test_a_program_that_refuses_is_reported(tmp_path: Path) -> None:
     [(check, level, text)] = wrong(tmp_path, "def serve(message): answer(message, error='not you')")
 
-    assert (check, level) == ("answer", "error")
+    assert (check, level) == ("response", "error")
     assert "not you" in text
 
 
@@ -310,7 +310,7 @@ def test_oddities_that_a_host_passes_over_and_an_ignored_shutdown_are_warnings(t
     assert [(check, level) for check, level, _ in found] == [
         ("handshake", "warning"),
         ("stdin", "warning"),
-        ("goodbye", "warning"),
+        ("shutdown", "warning"),
     ]
     assert "on_sunrise" in found[0][2]
 

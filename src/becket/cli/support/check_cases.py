@@ -186,7 +186,7 @@ START: Final = Case(
 def build_first_case(method: str, title: str, *, params: Any) -> Case:
     """Returns the case of the first request."""
     return Case(
-        id="answer",
+        id="response",
         title=title,
         sends=(SendRequest(method, params),),
         verdicts=(
@@ -209,7 +209,7 @@ def build_first_case(method: str, title: str, *, params: Any) -> Case:
 HANDSHAKE: Final = Case(
     id="handshake",
     title="Its declaration follows the contract.",
-    needs="answer",
+    needs="response",
     verdicts=(
         Verdict(Observed.RESULT, OK, "{declared}"),
         Verdict(Observed.ERROR, ERROR, "it refused: {message}", f"respond to `{INITIALIZE.name}` with a result"),
@@ -220,7 +220,7 @@ HANDSHAKE: Final = Case(
 METHODS: Final = Case(
     id="methods",
     title="It rejects a request for an unknown method.",
-    needs="answer",
+    needs="response",
     sends=(SendRequest(NO_SUCH_METHOD, {}),),
     verdicts=(
         Verdict(Observed.ERROR, OK, "it rejects unknown methods", meaning=Meaning.UNKNOWN_METHOD),
@@ -381,7 +381,7 @@ def end_of_stdin(lasting: FindingLevel) -> Case:
     return Case(
         id="stdin",
         title="It exits when its stdin ends.",
-        needs="answer",
+        needs="response",
         sends=(CloseStdin(),),
         verdicts=(
             Verdict(Observed.EXIT, OK, "it exits when its stdin ends"),
@@ -441,7 +441,7 @@ CONFORMANCE: Final = Case(
 SHUTDOWN_CASE: Final = Case(
     id="shutdown",
     title="It exits on request.",
-    needs="answer",
+    needs="response",
     own_process=True,
     sends=(SendRequest(SHUTDOWN.name), CloseStdin()),
     verdicts=(
@@ -462,8 +462,8 @@ SHUTDOWN_CASE: Final = Case(
         ),
     ),
 )
-GOODBYE: Final = Case(
-    id="goodbye",
+SHUTDOWN_OF_OTHERS: Final = Case(
+    id="shutdown",
     title="It exits on request.",
     needs="handshake",
     own_process=True,
@@ -477,7 +477,7 @@ GOODBYE: Final = Case(
 WIRE: Final = (FRAMING, STDOUT, MESSAGES)
 NATIVE_CASES: Final = (
     START,
-    build_first_case(INITIALIZE.name, f"It responds to `{INITIALIZE.name}`.", params="$introduction"),
+    build_first_case(INITIALIZE.name, f"It responds to `{INITIALIZE.name}`.", params="$initialize"),
     HANDSHAKE,
     METHODS,
     NOTIFICATIONS,
@@ -503,7 +503,7 @@ PLAIN_CASES: Final = (
 """For programs that speak JSON-RPC without a handshake."""
 ADAPTER_CASES: Final = (
     START,
-    build_first_case("$opening", "It responds to the handshake of its dialect.", params="$introduction"),
+    build_first_case("$opening", "It responds to the handshake of its dialect.", params="$initialize"),
     HANDSHAKE,
     PING,
     tools(WARNING),
@@ -512,7 +512,7 @@ ADAPTER_CASES: Final = (
     end_of_stdin(WARNING),
     STDOUT,
     FRAMING,
-    GOODBYE,
+    SHUTDOWN_OF_OTHERS,
     CONFORMANCE,
 )
 """For programs of foreign systems; an adapter maps the requests of the contract to their protocol."""

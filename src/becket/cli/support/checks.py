@@ -115,8 +115,8 @@ class Conversation:
 
     def _observe(self, case: Case) -> Iterator[Observation]:
         match case.id:
-            case "answer":
-                yield self._send(case, self._subject.timeout, {"$introduction": self._build_initialize()})
+            case "response":
+                yield self._send(case, self._subject.timeout, {"$initialize": self._build_initialize()})
             case "handshake":
                 yield from self._observe_handshake()
             case "tools":
@@ -158,7 +158,7 @@ class Conversation:
                         observed = Observed.BAD_EXIT if exit_code else Observed.EXIT
                         return Observation(observed, {"ended": describe_exit(exit_code)})
         response = response or self._probe.response(id, timeout)
-        if case.id == "answer":
+        if case.id == "response":
             self._opening = response
         facts = {"method": method, **{name.removeprefix("$"): to_text(value) for name, value in values.items()}}
         return self._explain_silence(facts, timeout) if response is None else observe_response(response, facts)

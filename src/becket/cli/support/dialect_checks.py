@@ -62,7 +62,7 @@ def check_foreign_dialect(dialect: Dialect, subject: CheckSubject) -> Iterator[F
     for case in cases:
         yield from (judge(case, seen) for seen in watch.observe_output(case))
     if watch.is_ready and watch.mapping.encode_shutdown is not None:
-        alone = [case for case in cases if case.own_process or case.id in ("start", "answer")]
+        alone = [case for case in cases if case.own_process or case.id in ("start", "response")]
         for case, observation in anyio.run(run_connection, DialectObserver(dialect), subject, alone):
             if case.own_process:
                 yield judge(case, observation)
@@ -112,7 +112,7 @@ class Calls:
         """Runs a case and yields observations."""
         extension, watch = self._extension, self._watch
         match case.id:
-            case "answer":
+            case "response":
                 yield watch.build_response_finding()
             case "handshake":
                 yield Observation(Observed.RESULT, {"declared": watch.describe(extension)})
@@ -138,7 +138,7 @@ class Calls:
             case "stdin" if not extension.is_closed:
                 await extension.aclose()
                 yield self._observe_end(watch.dialect.host_defaults.eof_exit_codes)
-            case "goodbye":
+            case "shutdown":
                 await extension.shutdown()
                 ended = self._observe_end(())
                 yield Observation(Observed.EXIT) if ended.observed is Observed.BAD_EXIT else ended
@@ -306,9 +306,9 @@ class DialectObserver:
         if isinstance(error, StartFailed) and error.exit_code is None:
             yield "start", Observation(Observed.NOT_STARTED, {"program": subject.command[0], "problem": error.because})
         elif self._response_seconds is None:
-            yield "answer", self._explain_silence(subject, error)
+            yield "response", self._explain_silence(subject, error)
         else:
-            yield "answer", self.build_response_finding()
+            yield "response", self.build_response_finding()
             problems = error.problems if isinstance(error, BadCapabilities) else [("", describe_cause(error))]
             for pointer, text in problems:
                 problem = f"{pointer}: {text}" if pointer else text

@@ -76,7 +76,7 @@ def has_no_errors(findings: Sequence[Finding]) -> bool:
 
 def has_responded(findings: Sequence[Finding]) -> bool:
     """Returns whether the program has responded in this dialect at all."""
-    return any(finding.check == "answer" and finding.level is not FindingLevel.ERROR for finding in findings)
+    return any(finding.check == "response" and finding.level is not FindingLevel.ERROR for finding in findings)
 
 
 def describe_exit(code: int | None) -> str:
