@@ -28,7 +28,7 @@ class Pair(Struct):
     b: int
 
 
-class Heard(Struct):
+class Text(Struct):
     text: str
 
 
@@ -70,11 +70,11 @@ async def show_stream(screen: Screen, peer: Peer) -> None:
 
 async def show_cancellation(screen: Screen, peer: Peer) -> None:
     screen.section("A cancellation", "The host stops waiting, and the work in the child is cancelled too.")
-    heard: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    received: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     @peer.on("host/hear")
-    def hear(params: Heard) -> None:
-        heard.set_result(params.text)
+    def on_text(params: Text) -> None:
+        received.set_result(params.text)
 
     async with peer.stream("think") as run:
         async for digits in run:
@@ -82,8 +82,8 @@ async def show_cancellation(screen: Screen, peer: Peer) -> None:
             if len(str(digits)) == 5:
                 break
     screen.line("host", "has enough digits, and leaves the call")
-    screen.line("child", f"notifies: {await heard}")
-    screen.check("cancelled" in heard.result(), "The cancellation crossed the pipe and reached the handler.")
+    screen.line("child", f"notifies: {await received}")
+    screen.check("cancelled" in received.result(), "The cancellation crossed the pipe and reached the handler.")
 
 
 async def show_stray_prints(screen: Screen, peer: Peer) -> None:

@@ -46,7 +46,7 @@ async def show_dialects(screen: Screen) -> None:
     responses: dict[str, str] = {}
     async with open_host() as host:
 
-        async def ask(id: str) -> None:
+        async def call_tool(id: str) -> None:
             name, input = TOOLS[id]
             responses[id] = await (await host.ready(id)).call_tool(name, input)
 
@@ -58,7 +58,7 @@ async def show_dialects(screen: Screen) -> None:
 
         async with anyio.create_task_group() as tasks:
             for id in TOOLS:
-                tasks.start_soon(ask, id)
+                tasks.start_soon(call_tool, id)
             tasks.start_soon(plan)
         for status in host.status():
             screen.line(status.dialect, f"{status.id}: {responses[status.id]}")

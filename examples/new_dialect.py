@@ -24,23 +24,23 @@ from becket.jsonrpc.wire_format import WireFormat
 from becket.testing import check_dialect, connected
 from becket.testing.transcripts.file_format import parse_transcript
 
-# -- its words
+# -- messages
 
 
 class Over(msgspec.Struct):
-    """Who is called."""
+    """Names the program that is called."""
 
     who: str
 
 
 class Here(msgspec.Struct):
-    """What it can do, by name, and what that is good for."""
+    """Lists what the program can do: names and descriptions."""
 
     can: dict[str, str]
 
 
 class Do(msgspec.Struct):
-    """What is to be done."""
+    """Calls one of these."""
 
     what: str
     input: dict[str, Any] = {}
@@ -54,38 +54,38 @@ OUT = Method("out", None, None)
 # -- the handshake, at both ends
 
 
-def greet(introduction: HandshakeContext) -> ClientHandshake:
-    response = yield WireRequest(OVER, Over(introduction.extension))
+def client_handshake(context: HandshakeContext) -> ClientHandshake:
+    response = yield WireRequest(OVER, Over(context.extension))
     try:
         here = msgspec.json.decode(response, type=Here)
     except msgspec.ValidationError as error:
-        raise HandshakeFailed(introduction.extension, f"it does not say what it can do: {error}") from error
+        raise HandshakeFailed(context.extension, f"its response does not list what it can do: {error}") from error
     tools = [Tool(name, described, {"type": "object"}) for name, described in here.can.items()]
     return HandshakeResult(capabilities=Capabilities(tuple(tools)))
 
 
-def read_over(given: Any, state: LinkState) -> Initialize:
-    who = msgspec.convert(given, Over).who
+def decode_over(params: Any, state: LinkState) -> Initialize:
+    who = msgspec.convert(params, Over).who
     return Initialize(extension_protocol_version=PROTOCOL_VERSION, plugin_id=who, plugin_root=None, config={})
 
 
-def reply(initialized: Initialized, state: LinkState) -> Here:
+def encode_here(initialized: Initialized, state: LinkState) -> Here:
     return Here({one.name: one.description for one in initialized.capabilities.tools})
 
 
-# -- the contract in these words
+# -- the mapping of the contract to these messages
 
 
-def speak() -> ContractMapping:
+def build_mapping() -> ContractMapping:
     return ContractMapping(
         dialect="walkie",
-        client_handshake=greet,
-        server_handshake=ServerHandshake(initialize_method=OVER, decode_params=read_over, encode_result=reply),
+        client_handshake=client_handshake,
+        server_handshake=ServerHandshake(initialize_method=OVER, decode_params=decode_over, encode_result=encode_here),
         methods={
             "tool.call": MethodMapping(
                 encode_request=lambda call, state: WireRequest(DO, Do(call.name, call.input)),
                 wire_methods=lambda state: [DO],
-                decode_request=lambda saying, state: ToolCall(saying.params.what, saying.params.input),
+                decode_request=lambda request, state: ToolCall(request.params.what, request.params.input),
             )
         },
         encode_shutdown=lambda state: WireRequest(OUT),
@@ -96,7 +96,7 @@ WALKIE = Dialect(
     name="walkie",
     framing=JsonLines,
     wire_format=WireFormat(has_version=False, is_error_text=True),
-    load_mapping=speak,
+    load_mapping=build_mapping,
     matches_first_frame=lambda frame, framing: framing is JsonLines and b'"over"' in frame,
 )
 DIALECTS.add(WALKIE)  # from here on manifests, options and `becket check` may name it
@@ -107,14 +107,14 @@ DIALECTS.add(WALKIE)  # from here on manifests, options and `becket check` may n
 PROGRAM = """
 import json, sys
 for line in sys.stdin:
-    asked = json.loads(line)
-    answer = {"id": asked["id"], "error": "say again"}
-    if asked["method"] == "over":
-        answer = {"id": asked["id"], "result": {"can": {"shout": "Shouts."}}}
-    elif asked["method"] == "do":
-        answer = {"id": asked["id"], "result": asked["params"]["input"]["text"].upper()}
-    print(json.dumps(answer), flush=True)
-    if asked["method"] == "out":
+    request = json.loads(line)
+    response = {"id": request["id"], "error": "unknown method"}
+    if request["method"] == "over":
+        response = {"id": request["id"], "result": {"can": {"shout": "Shouts."}}}
+    elif request["method"] == "do":
+        response = {"id": request["id"], "result": request["params"]["input"]["text"].upper()}
+    print(json.dumps(response), flush=True)
+    if request["method"] == "out":
         break
 """
 
@@ -130,7 +130,7 @@ class Echo(ExtensionServer):
         return text
 
 
-# -- and a conversation as it should be, to the byte
+# -- the expected conversation, byte for byte
 
 RECORDED = """
 {"transcript": 1, "framing": "json-lines", "dialect": "walkie"}
@@ -150,7 +150,7 @@ async def main() -> None:
     async with connect_extension(command, id="loud", dialect="walkie", grants=grants) as loud:
         print("their program, our host:", await loud.call_tool("shout", {"text": "hello"}))
     async with connected(Echo(), dialect="walkie", grants=grants) as (host, _):
-        print("our program, their words:", await host.call_tool("echo", {"text": "hello"}))
+        print("our program, their protocol:", await host.call_tool("echo", {"text": "hello"}))
     transcript = parse_transcript(line.encode() + b"\n" for line in RECORDED.strip().splitlines())
     await check_dialect(WALKIE, [transcript])
     print("as recorded, at both ends")

@@ -42,7 +42,7 @@ def call(method: str, params: object) -> Any:
     return message["result"]
 
 
-def answer(request: Message) -> None:
+def handle_request(request: Message) -> None:
     id, params = request["id"], request.get("params", {})
     match request["method"]:
         case "echo":
@@ -70,7 +70,7 @@ def answer(request: Message) -> None:
 while True:
     message = set_aside.popleft() if set_aside else receive()
     if "id" in message:
-        answer(message)
+        handle_request(message)
     elif message["method"] == "$/cancelRequest" and (id := message["params"]["id"]) in sleeping:
         sleeping.remove(id)
         cancelled.add(id)

@@ -51,7 +51,7 @@ async def main() -> None:
         inbox: asyncio.Queue[Said] = asyncio.Queue()
 
         @grace.on("said")
-        def hear(params: Said) -> None:
+        def on_said(params: Said) -> None:
             inbox.put_nowait(params)
 
         await ada.call("join", Name("Ada"))

@@ -31,7 +31,7 @@ class Rejected(Exception):
         self.code = code
 
 
-def answer(method: str, params: dict[str, Any]) -> Any:
+def handle_request(method: str, params: dict[str, Any]) -> Any:
     match method:
         case "initialize":
             version = params["protocolVersion"]
@@ -67,7 +67,7 @@ def respond(message: dict[str, Any] | list[Any] | str | float | None) -> dict[st
     if "id" not in message or "method" not in message:
         return None
     try:
-        return {"id": message["id"], "result": answer(message["method"], message.get("params", {}))}
+        return {"id": message["id"], "result": handle_request(message["method"], message.get("params", {}))}
     except Rejected as error:
         return {"id": message["id"], "error": {"code": error.code, "message": str(error)}}
     except (KeyError, TypeError) as problem:

@@ -95,7 +95,7 @@ def test_a_host_uses_four_extensions(tmp_path: Path) -> None:
 def test_a_custom_dialect_takes_one_file(tmp_path: Path) -> None:
     assert printed_by("new_dialect.py", folder=tmp_path) == [
         "their program, our host: HELLO",
-        "our program, their words: hello",
+        "our program, their protocol: hello",
         "as recorded, at both ends",
     ]
 

@@ -73,7 +73,7 @@ class Plugin:
         self._stdin: IO[bytes] = self.process.stdin
         self._stdout: IO[bytes] = self.process.stdout
 
-    def ask(self, body: bytes) -> Members:
+    def call(self, body: bytes) -> Members:
         """Sends a message and returns the members of the next one."""
         self._stdin.write(len(body).to_bytes(4, "big") + body)
         self._stdin.flush()
@@ -97,9 +97,9 @@ class Plugin:
             self._stdout.close()
 
 
-def greet(plugin: Plugin) -> None:
+def handshake(plugin: Plugin) -> None:
     env = b"".join(put(3, put(1, name) + put(2, value)) for name, value in sorted(os.environ.items()))
-    info = plugin.ask(put(1, PROTOCOL) + put(2, VERSION) + env)
+    info = plugin.call(put(1, PROTOCOL) + put(2, VERSION) + env)
     theirs = info.get(3, [0])[-1]
     if theirs != PROTOCOL:
         raise ValueError(f"Protocol version mismatch: core={PROTOCOL}, plugin={theirs}")
@@ -110,11 +110,11 @@ def greet(plugin: Plugin) -> None:
 def work(plugin: Plugin, ids: list[str]) -> None:
     """Requests a plan of these jobs, and the files of that plan."""
     schema = put(1, "1") + b"".join(put(4, put(1, id)) for id in ids)
-    planned = plugin.ask(put(3, schema))
+    planned = plugin.call(put(3, schema))
     report(planned.get(3, []))
     graph = planned.get(1, [])
     print("plan:", *(take(resource)[1][-1].decode() for resource in graph))
-    made = plugin.ask(put(1, "listing") + b"".join(put(2, resource) for resource in graph) + put(4, schema))
+    made = plugin.call(put(1, "listing") + b"".join(put(2, resource) for resource in graph) + put(4, schema))
     report(made.get(2, []))
     for fragment in map(take, made.get(1, [])):
         print("file:", fragment[1][-1].decode(), repr(fragment[2][-1].decode()))
@@ -129,7 +129,7 @@ def report(diagnostics: list[bytes]) -> None:
 def main() -> None:
     plugin = Plugin(sys.argv[1:])
     try:
-        greet(plugin)
+        handshake(plugin)
         for line in sys.stdin:
             work(plugin, line.split())
     except (EOFError, ValueError) as error:

@@ -32,7 +32,7 @@ def capabilities(params: Any) -> Any:
 def validate(params: Any) -> Any:
     modules = params["ir"].get("modules", [])
     seen.append(len(modules))
-    tell("info", f"looking through {len(modules)} modules")
+    log("info", f"looking through {len(modules)} modules")
     wrong = [module["name"] for module in modules if not module["name"][:1].isupper()]
     return {"valid": not wrong, "errors": [f"module {name} should begin in upper case" for name in wrong]}
 
@@ -61,11 +61,11 @@ HANDLERS = {
 }
 
 
-def tell(level: str, message: str) -> None:
-    say({"method": "log", "params": {"level": level, "message": message}})
+def log(level: str, message: str) -> None:
+    write({"method": "log", "params": {"level": level, "message": message}})
 
 
-def say(message: dict[str, Any]) -> None:
+def write(message: dict[str, Any]) -> None:
     print(json.dumps(message), flush=True)
 
 
@@ -81,12 +81,12 @@ def main() -> None:
             continue
         handler = HANDLERS.get(method)
         if handler is None:
-            say({"id": number, "error": f"Unknown method: {method}"})
+            write({"id": number, "error": f"Unknown method: {method}"})
             continue
         try:
-            say({"id": number, "result": handler(request.get("params"))})
+            write({"id": number, "result": handler(request.get("params"))})
         except Exception as error:
-            say({"id": number, "error": f"{type(error).__name__}: {error}"})
+            write({"id": number, "error": f"{type(error).__name__}: {error}"})
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ class Host:
         environment |= {"AGENT_VERSION": "0.1.0", "AGENT_EXTENSION_ID": EXTENSION}
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self._ids = count(0)
-        self._answers: dict[int, Message] = {}
+        self._responses: dict[int, Message] = {}
 
     @property
     def _input(self) -> IO[bytes]:
@@ -49,25 +49,25 @@ class Host:
     def _send(self, message: Message) -> None:
         self.write(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"), ensure_ascii=False).encode())
 
-    def ask(self, method: str, params: Any) -> int:
+    def send_request(self, method: str, params: Any) -> int:
         """Sends a request and returns its id."""
         id = next(self._ids)
         self._send({"method": method, "params": params, "id": id})
         return id
 
-    def answer_to(self, id: int) -> Any:
+    def wait_for_response(self, id: int) -> Any:
         """Returns the result, and serves what comes before it."""
-        while id not in self._answers:
+        while id not in self._responses:
             line = self._output.readline()
             if not line:
                 raise SystemExit("child exited")
-            self._take(line)
-        response = self._answers.pop(id)
+            self._handle(line)
+        response = self._responses.pop(id)
         if response.get("result") is None and response.get("error") is not None:
             return {"failed": [response["error"]["code"], response["error"]["message"]]}
         return response.get("result")
 
-    def _take(self, line: bytes) -> None:
+    def _handle(self, line: bytes) -> None:
         try:
             message = json.loads(line)
             id = message.get("id")
@@ -76,17 +76,17 @@ class Host:
         if isinstance(id, str) and id.startswith("app:"):
             self._send({"id": id, **serve(message["method"])})
         elif isinstance(id, int) and id >= 0:
-            self._answers[id] = message
+            self._responses[id] = message
         return None
 
     def call(self, method: str, params: Any) -> None:
         """Sends a request, and prints the response."""
-        show(method, self.answer_to(self.ask(method, params)))
+        show(method, self.wait_for_response(self.send_request(method, params)))
 
     def shut_down(self) -> None:
         """Sends `shutdown` as that host does, under the id of the first request, and waits."""
         self._send({"method": "shutdown", "params": {"reason": "client shutdown"}, "id": 0})
-        show("shutdown", self.answer_to(0))
+        show("shutdown", self.wait_for_response(0))
         show("exit", self._process.wait(timeout=5))
         self._output.close()
         self._input.close()
@@ -117,10 +117,10 @@ def main() -> None:
     host = Host(sys.argv[1:])
     host.call("initialize", {"agent_version": "0.1.0", "extension_id": EXTENSION})
     host.call("tools/list", {})
-    slow = host.ask("tools/call", {"name": "slow", "arguments": {}})
+    slow = host.send_request("tools/call", {"name": "slow", "arguments": {}})
     host.call("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})
     host.call("tools/call", {"name": "hurry", "arguments": {}})
-    show("slow", host.answer_to(slow))
+    show("slow", host.wait_for_response(slow))
     host.call("tools/call", {"name": "add", "arguments": {"a": 1}})
     meta = {"agent_id": "ana", "session_id": "s-1"}
     host.call("tools/call", {"name": "whoami", "arguments": {"_meta": meta}})

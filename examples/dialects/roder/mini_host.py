@@ -67,7 +67,7 @@ class Host:
                 message: Message = json.loads(line)
                 return message
 
-    def ask(self, method: str, params: Message) -> Any:
+    def request(self, method: str, params: Message) -> Any:
         """Returns the result of a request; notifications meanwhile are printed."""
         id = next(self.ids)
         self.write({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
@@ -81,7 +81,7 @@ class Host:
 
     def follow(self, method: str, params: Message, key: str, name: str) -> None:
         """Calls what takes long: its acknowledgement, then its events up to the last one."""
-        acknowledged = self.ask(method, params)
+        acknowledged = self.request(method, params)
         if acknowledged != {key: params[key]}:
             raise Refused(f"acknowledged {acknowledged}")
         while True:
@@ -103,7 +103,7 @@ class Host:
             "config": {},
             "eventFilter": {"kinds": ["turn."]},
         }
-        result = self.ask("extension/initialize", params)
+        result = self.request("extension/initialize", params)
         if "error" in result:
             raise Refused(result["error"])
         wanted = {
@@ -125,21 +125,21 @@ class Host:
                         show(tool["name"], self.call(service["id"], tool["name"], {"text": text}))
                 show("unknown", self.call(service["id"], "no such tool", {}))
             case "inference_engine":
-                models = self.ask("inference/listModels", {"engineId": service["id"]})["models"]
+                models = self.request("inference/listModels", {"engineId": service["id"]})["models"]
                 show("models", models)
                 for prompt in ("hi", "whole", "fail"):
                     self.turn(service["id"], models[0]["id"], prompt)
             case "task_executor":
-                show("spec", self.ask("tasks/spec", {"executorId": service["id"]})["spec"])
+                show("spec", self.request("tasks/spec", {"executorId": service["id"]})["spec"])
                 self.execute(service["id"], "e1", {"args": ["desk", "shelf"]})
                 self.cancel(service["id"])
             case "subagent_dispatcher":
-                show("agents", self.ask("subagents/definitions", {"dispatcherId": service["id"]}))
+                show("agents", self.request("subagents/definitions", {"dispatcherId": service["id"]}))
                 self.dispatch(service["id"])
                 cancelled = {"dispatcherId": service["id"], "dispatchId": "d1", "reason": "dispatch timed out"}
-                show("cancelled", self.ask("subagents/cancel", cancelled))
+                show("cancelled", self.request("subagents/cancel", cancelled))
             case _:
-                self.tell_of_turn()
+                self.send_turn_event()
 
     def call(self, provider: str, tool: str, arguments: Message) -> Message:
         params = {
@@ -150,7 +150,7 @@ class Host:
             "turnId": "u1",
             "arguments": arguments,
         }
-        result: Message = self.ask("tools/call", params)
+        result: Message = self.request("tools/call", params)
         return result
 
     def turn(self, engine: str, model: str, prompt: str) -> None:
@@ -175,7 +175,7 @@ class Host:
     def cancel(self, executor: str) -> None:
         """Begins a call that never ends, and cancels it when it has begun."""
         params = {"executorId": executor, "executionId": "e2", "taskId": "task-2", "input": {"args": ["forever"]}}
-        self.ask("tasks/execute", params)
+        self.request("tasks/execute", params)
         show("tasks/event", self.read()["params"]["event"])
         given_up = {"executorId": executor, "executionId": "e2", "reason": "task cancelled by host"}
         id = next(self.ids)
@@ -202,7 +202,7 @@ class Host:
         }
         self.follow("subagents/dispatch", params, "dispatchId", "subagents/event")
 
-    def tell_of_turn(self) -> None:
+    def send_turn_event(self) -> None:
         envelope: Message = {
             "event_id": "v1",
             "seq": 1,
@@ -218,7 +218,7 @@ class Host:
         show(received["method"], received["params"])
 
     def shut_down(self) -> int:
-        show("shutdown", self.ask("extension/shutdown", {}))
+        show("shutdown", self.request("extension/shutdown", {}))
         self.stdin.close()
         return self.process.wait(10)
 

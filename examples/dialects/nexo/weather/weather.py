@@ -126,7 +126,7 @@ POLLER_TOOLS = [{"name": "rain_status", "description": "Tells how it goes.", "pa
 # -- the loop
 
 
-def answer(method: str, params: Message) -> Any:
+def handle_request(method: str, params: Message) -> Any:
     if method == "initialize":
         hooks = ["before_message", "before_tool_call", "after_tool_call", "on_sunrise"]
         return {"server_version": "weather-0.1.0", "tools": TOOLS, "hooks": hooks}
@@ -169,7 +169,7 @@ def main() -> None:
             send({"id": id, "result": {"ok": True}})
             return
         try:
-            send({"id": id, "result": answer(method, params), "error": None})
+            send({"id": id, "result": handle_request(method, params), "error": None})
         except Wrong as error:
             send({"id": id, "error": {"code": error.code, "message": str(error)}})
 

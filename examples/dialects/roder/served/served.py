@@ -77,7 +77,7 @@ class Served(ExtensionServer):
         )
 
     @handles(roder.EVENTS_HANDLE)
-    async def hear(self, params: roder.EventsHandleParams, ctx: Context) -> None:
+    async def handle_event(self, params: roder.EventsHandleParams, ctx: Context) -> None:
         event = roder.RoderExtensionEvent(
             extension_id=self.id, event_kind="served.heard", schema_version=1, payload={"kind": params.envelope.kind}
         )

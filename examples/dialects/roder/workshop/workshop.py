@@ -1,7 +1,7 @@
 """A process extension of Roder in plain Python: tools, models, tasks, agents, and an event sink.
 
 It reads one message a line from its stdin and writes to its stdout. Its first response repeats the manifest that
-lies beside it, with its checksum. Whatever takes long is acknowledged at once, and reported by events.
+lies beside it, with its checksum. Requests that take long are acknowledged at once, and report by events.
 """
 
 from __future__ import annotations
@@ -96,24 +96,24 @@ def stream_turn(params: Message) -> None:
     texts = [item["UserMessage"]["text"] for item in request["transcript"] if "UserMessage" in item]
     text = texts[-1] if texts else ""
 
-    def tell(event: Message) -> None:
+    def send_event(event: Message) -> None:
         notify("inference/event", {"streamId": stream, "event": event})
 
     if text == "fail":
-        tell({"Failed": {"message": "the parrot is asleep"}})
+        send_event({"Failed": {"message": "the parrot is asleep"}})
         return
-    tell({"ReasoningDelta": {"text": "they want me to "}})
-    tell({"ReasoningDelta": {"text": "repeat it"}})
+    send_event({"ReasoningDelta": {"text": "they want me to "}})
+    send_event({"ReasoningDelta": {"text": "repeat it"}})
     if request["tools"]:
-        tell({"ToolCallStarted": {"id": "t1", "name": request["tools"][0]["name"]}})
-        tell({"ToolCallDelta": {"id": "t1", "arguments_delta": '{"text":'}})
+        send_event({"ToolCallStarted": {"id": "t1", "name": request["tools"][0]["name"]}})
+        send_event({"ToolCallDelta": {"id": "t1", "arguments_delta": '{"text":'}})
         arguments = json.dumps({"text": text})
-        tell({"ToolCallCompleted": {"id": "t1", "name": request["tools"][0]["name"], "arguments": arguments}})
+        send_event({"ToolCallCompleted": {"id": "t1", "name": request["tools"][0]["name"], "arguments": arguments}})
     for word in text.split():
-        tell({"MessageDelta": {"text": word + " "}})
-    tell({"ProviderMetadata": {"events_seen": len(kinds_seen), "model": request["model"]["model"]}})
-    tell({"Usage": {"prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11}})
-    tell({"Completed": {"stop_reason": "stop", "provider_response_id": "r-1"}})
+        send_event({"MessageDelta": {"text": word + " "}})
+    send_event({"ProviderMetadata": {"events_seen": len(kinds_seen), "model": request["model"]["model"]}})
+    send_event({"Usage": {"prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11}})
+    send_event({"Completed": {"stop_reason": "stop", "provider_response_id": "r-1"}})
 
 
 # -- tasks
@@ -129,20 +129,20 @@ def execute(params: Message) -> None:
     targets = given.get("args", [])
     is_over = cancelled.setdefault(execution, threading.Event())
 
-    def tell(event: Message) -> None:
+    def send_event(event: Message) -> None:
         notify("tasks/event", {"executionId": execution, "event": event})
 
     if targets == ["nothing"]:
-        tell({"type": "failed", "error": "there is nothing to build"})
+        send_event({"type": "failed", "error": "there is nothing to build"})
     elif targets == ["forever"]:
-        tell({"type": "output", "stream": "log", "chunk": "working"})
+        send_event({"type": "output", "stream": "log", "chunk": "working"})
         threading.Thread(target=wait_for_end, args=(execution, is_over), daemon=True).start()
     else:
-        tell({"type": "output", "stream": "log", "chunk": f"{len(targets)} to build"})
+        send_event({"type": "output", "stream": "log", "chunk": f"{len(targets)} to build"})
         for target in targets:
-            tell({"type": "output", "stream": "stdout", "chunk": f"built {target}"})
-        tell({"type": "output", "stream": "stderr", "chunk": "one warning"})
-        tell({"type": "completed", "result": {"exit_code": 0, "payload": {"built": targets}}})
+            send_event({"type": "output", "stream": "stdout", "chunk": f"built {target}"})
+        send_event({"type": "output", "stream": "stderr", "chunk": "one warning"})
+        send_event({"type": "completed", "result": {"exit_code": 0, "payload": {"built": targets}}})
 
 
 def wait_for_end(execution: str, is_over: threading.Event) -> None:
@@ -170,12 +170,12 @@ def list_agents(params: Message) -> Message:
 def dispatch(params: Message) -> None:
     dispatch_id, request = params["dispatchId"], params["request"]
 
-    def tell(event: Message) -> None:
+    def send_event(event: Message) -> None:
         notify("subagents/event", {"dispatchId": dispatch_id, "event": event})
 
-    tell({"type": "status", "status": "RUNNING", "detail": "at the bench"})
+    send_event({"type": "status", "status": "RUNNING", "detail": "at the bench"})
     if request["prompt"] == "fail":
-        tell({"type": "failed", "error": "it broke"})
+        send_event({"type": "failed", "error": "it broke"})
     elif request["prompt"] == "forever":
         is_over = cancelled.setdefault(dispatch_id, threading.Event())
         threading.Thread(target=wait_for_end, args=(dispatch_id, is_over), daemon=True).start()
@@ -190,7 +190,7 @@ def dispatch(params: Message) -> None:
             "exit_reason": "completed",
             "metadata": {},
         }
-        tell({"type": "completed", "result": result})
+        send_event({"type": "completed", "result": result})
 
 
 def cancel(params: Message) -> Message:
@@ -201,7 +201,7 @@ def cancel(params: Message) -> Message:
 # -- events
 
 
-def hear(params: Message) -> None:
+def handle_event(params: Message) -> None:
     kinds_seen.append(params["envelope"]["kind"])
     emit("workshop.heard", {"kinds": kinds_seen})
 
@@ -228,12 +228,12 @@ ACKNOWLEDGED = {
 }
 
 
-def take(message: Message) -> bool:
+def handle(message: Message) -> bool:
     """Handles one message; returns False after the last one."""
     method, id = message.get("method", ""), message.get("id")
     params: Message = message.get("params") or {}
     if method == "events/handle":
-        hear(params)
+        handle_event(params)
     elif method in ACKNOWLEDGED:
         name, run = ACKNOWLEDGED[method]
         write({"id": id, "result": {name: params[name]}})
@@ -258,7 +258,7 @@ def main() -> None:
             message = json.loads(line)
         except ValueError:
             continue  # lines that are not messages are skipped
-        if not take(message):
+        if not handle(message):
             return
 
 

@@ -70,15 +70,15 @@ def receive() -> Message | None:
 def call(method: str, params: Message) -> Any:
     id = next(ids)
     send({"id": id, "method": method, "params": params})
-    answer = receive()
-    if answer is None or answer.get("id") != id or "method" in answer:
-        raise SystemExit(f"expected the answer to {method}, got {answer}")
-    if "error" in answer:
-        raise RuntimeError(answer["error"]["message"])
-    return answer["result"]
+    response = receive()
+    if response is None or response.get("id") != id or "method" in response:
+        raise SystemExit(f"expected the response to {method}, got {response}")
+    if "error" in response:
+        raise RuntimeError(response["error"]["message"])
+    return response["result"]
 
 
-def tell(method: str, params: Message) -> None:
+def notify(method: str, params: Message) -> None:
     send({"method": method, "params": params})
 
 
@@ -112,11 +112,11 @@ def call_tool(name: str, given: Message) -> Any:
 
 def stream(request: Message) -> Message:
     words = request["messages"][-1]["content"].split()
-    tell("provider.stream.event", {"event": {"type": "thinking", "text": "hm"}})
+    notify("provider.stream.event", {"event": {"type": "thinking", "text": "hm"}})
     for word in words:
-        tell("provider.stream.event", {"type": "text", "delta": word})
-    tell("provider.stream.event", {"type": "nonsense"})  # hosts ignore unknown members
-    tell("provider.stream.event", {"type": "usage", "output_tokens": len(words)})
+        notify("provider.stream.event", {"type": "text", "delta": word})
+    notify("provider.stream.event", {"type": "nonsense"})  # hosts ignore unknown members
+    notify("provider.stream.event", {"type": "usage", "output_tokens": len(words)})
     return {"content": [], "stop_reason": "end_turn"}
 
 
@@ -129,16 +129,16 @@ def run_command(request: Message) -> Message:
     id = request["request_id"]
 
     def put_out(**event: object) -> None:
-        tell("command.output", {"request_id": id, "event": event})
+        notify("command.output", {"request_id": id, "event": event})
 
     entries = recall("")
-    tell("task.start", {"id": "tidy", "label": "Tidying up", "kind": "rebuild"})
+    notify("task.start", {"id": "tidy", "label": "Tidying up", "kind": "rebuild"})
     for number, entry in enumerate(entries, 1):
-        tell("task.update", {"id": "tidy", "current": number, "total": len(entries)})
-        tell("task.log", {"id": "tidy", "line": entry})
-    tell("task.done", {"id": "tidy"})
-    tell("command.output", {"request_id": "somebody else's", "kind": "text", "content": "not for you"})
-    tell("command.output", {"request_id": id, "kind": "system", "content": f"mood: {mood()}"})
+        notify("task.update", {"id": "tidy", "current": number, "total": len(entries)})
+        notify("task.log", {"id": "tidy", "line": entry})
+    notify("task.done", {"id": "tidy"})
+    notify("command.output", {"request_id": "somebody else's", "kind": "text", "content": "not for you"})
+    notify("command.output", {"request_id": id, "kind": "system", "content": f"mood: {mood()}"})
     put_out(kind="table", headers=["entry"], rows=[[entry] for entry in entries])
     put_out(kind="done")
     return {"tidied": len(entries), "args": request["args"]}
@@ -163,7 +163,7 @@ def initialize(params: Message) -> Message:
     return {"protocol_version": 1, "capabilities": CAPABILITIES}
 
 
-def answer(method: str, params: Any) -> Any:
+def handle_request(method: str, params: Any) -> Any:
     match method:
         case "initialize":
             return initialize(params)
@@ -192,7 +192,7 @@ def main() -> None:
         if message["method"] == "shutdown":
             return  # without a response, as many do
         try:
-            send({"id": message["id"], "result": answer(message["method"], message["params"])})
+            send({"id": message["id"], "result": handle_request(message["method"], message["params"])})
         except LookupError as error:
             send({"id": message["id"], "error": {"code": -32601, "message": str(error)}})
         except RuntimeError as error:
