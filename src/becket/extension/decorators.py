@@ -50,7 +50,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P")
 R = TypeVar("R")
-Json = Mapping[str, Any]
+JsonSchema = Mapping[str, Any]
 
 DECLARATIONS_ATTRIBUTE = "__becket_declared__"
 CO_VARARGS = 0x04  # CO_VARARGS
@@ -140,7 +140,7 @@ def tool(
     /,
     *,
     name: str | None = None,
-    input_schema: Json | None = None,
+    input_schema: JsonSchema | None = None,
     read_only: bool = False,
     inline: bool = False,
 ) -> Callable[[F], F]: ...
@@ -149,7 +149,7 @@ def tool(
     /,
     *,
     name: str | None = None,
-    input_schema: Json | None = None,
+    input_schema: JsonSchema | None = None,
     read_only: bool = False,
     inline: bool = False,
 ) -> Any:
@@ -215,7 +215,7 @@ def provider(
     models: Sequence[Model],
     display_name: str | None = None,
     description: str | None = None,
-    config_schema: Json | None = None,
+    config_schema: JsonSchema | None = None,
 ) -> ProviderDecorator:
     """Declares a provider of models. Its function takes `(self, request)` or `(self, request, out)`.
 

@@ -47,7 +47,7 @@ MAX_PROBLEMS: Final = 1_000  # problems reported of one file
 MAX_LOOKS: Final = 5  # attempts on an audit whose file a host rotates while it is verified
 TAIL_BYTES: Final = 1024 * 1024  # bytes from the end that are searched first for the last record
 
-Key: TypeAlias = tuple[str, str, str | None]
+CountKey: TypeAlias = tuple[str, str, str | None]
 
 
 class AuditMode(StrEnum):
@@ -78,8 +78,8 @@ class AuditLog:
         self._mode = mode
         self._lock = Lock()
         self._began: int | None = None  # when the first event was counted that is not written yet
-        self._allowed: dict[Key, tuple[int, int]] = {}  # how many, since when
-        self._denied: dict[tuple[Key, bool], tuple[int, CallDecided]] = {}  # how many, and the last of them
+        self._allowed: dict[CountKey, tuple[int, int]] = {}  # how many, since when
+        self._denied: dict[tuple[CountKey, bool], tuple[int, CallDecided]] = {}  # how many, and the last of them
 
     def __call__(self, event: AuditEvent) -> None:
         """Records an event.

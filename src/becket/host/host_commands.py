@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["HostCommand", "HostCommands", "find_host_command"]
 
 ARGS: Final = "${args}"  # placeholder of the user's arguments in the input of a tool
-CallTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+CallToolByName = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 T = TypeVar("T")
 
 
@@ -79,7 +79,7 @@ class HostCommands:
     `hooks` returns whether there are any: without them a program's output is shown while it runs."""
 
     def __init__(
-        self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallTool, consult: RunHooks
+        self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallToolByName, consult: RunHooks
     ) -> None:
         self._loop = loop
         self._settings = settings

@@ -57,7 +57,7 @@ __all__ = ["Sidecar", "SidecarConnector", "connect_sidecar"]
 
 MAX_EVENTS: Final = 1_024  # events that wait for a consumer
 
-SidecarEvent = SidecarStatus | InsertText | SidecarFailed
+DeliveredEvent = SidecarStatus | InsertText | SidecarFailed
 
 
 def connect_sidecar(
@@ -146,7 +146,7 @@ class Sidecar:
         self._transport = transport
         self._limits = limits
         self._lines = JsonLines(limits)
-        self._events: deque[SidecarEvent] = deque()
+        self._events: deque[DeliveredEvent] = deque()
         self._is_full = False
         self._lost: ConnectionLost | None = None
         self._is_gone = False
@@ -202,7 +202,7 @@ class Sidecar:
     def __aiter__(self) -> Sidecar:
         return self
 
-    async def __anext__(self) -> SidecarEvent:
+    async def __anext__(self) -> DeliveredEvent:
         """Returns the next event; ends when the sidecar was closed, or has exited with 0.
 
         Raises:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 __all__ = ["PROGRAMS"]
 
-Message = dict[str, Any]
+JsonMessage = dict[str, Any]
 Program = Callable[..., None]
 
 PROGRAMS: dict[str, Program] = {}
@@ -35,12 +35,12 @@ def program(function: Program) -> Program:
 # -- messages
 
 
-def frame(message: Message) -> bytes:
+def frame(message: JsonMessage) -> bytes:
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def send(message: Message) -> None:
+def send(message: JsonMessage) -> None:
     sys.stdout.buffer.write(frame(message))
     sys.stdout.buffer.flush()
 
@@ -49,11 +49,11 @@ def notify(method: str, params: object = None) -> None:
     send({"method": method, "params": params})
 
 
-def respond(request: Message, result: object = None) -> None:
+def respond(request: JsonMessage, result: object = None) -> None:
     send({"id": request["id"], "result": result})
 
 
-def read_message() -> Message | None:
+def read_message() -> JsonMessage | None:
     """Returns the next message; None when stdin has ended."""
     length = 0
     while line := sys.stdin.buffer.readline().strip():
@@ -62,11 +62,11 @@ def read_message() -> Message | None:
             length = int(value)
     if not length:
         return None
-    message: Message = json.loads(sys.stdin.buffer.read(length))
+    message: JsonMessage = json.loads(sys.stdin.buffer.read(length))
     return message
 
 
-def read_request() -> Message:
+def read_request() -> JsonMessage:
     """Returns the next request; exits at the end of stdin."""
     while (message := read_message()) is not None:
         if "id" in message and "method" in message:

@@ -116,7 +116,7 @@ class NexoHttp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     url: Annotated[str, Meta(pattern=URL)]
 
 
-Transport: TypeAlias = NexoStdio | NexoNats | NexoHttp
+NexoTransport: TypeAlias = NexoStdio | NexoNats | NexoHttp
 
 
 class NexoRequiresTable(ManifestTable, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ class NexoPluginToml(ManifestTable, frozen=True, kw_only=True):
     """The whole file."""
 
     plugin: NexoPluginTable
-    transport: Transport
+    transport: NexoTransport
     capabilities: NexoCapabilitiesTable = NexoCapabilitiesTable()
     requires: NexoRequiresTable = NexoRequiresTable()
     context: NexoContextTable = NexoContextTable()

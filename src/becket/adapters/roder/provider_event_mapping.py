@@ -45,9 +45,6 @@ from becket.methods.streams import EventReader, Stream
 
 __all__ = ["PROVIDER_TURN", "TurnDone", "to_final_events", "to_inference_event"]
 
-Block = dict[str, Any]
-
-
 # -- Roder to the contract
 
 
@@ -114,8 +111,8 @@ class ProviderResultCollector:
 
     def __init__(self, call: StreamTurnParams) -> None:
         self._call = call
-        self._blocks: list[Block | tuple[str, list[str]]] = []
-        self._usage: Block | None = None
+        self._blocks: list[dict[str, Any] | tuple[str, list[str]]] = []
+        self._usage: dict[str, Any] | None = None
         self._stop_reason: str | None = None
         self._failure: str | None = None
 
@@ -201,7 +198,7 @@ def to_inference_event(event: ProviderEvent) -> InferenceEvent | None:
             return None
 
 
-def to_token_usage(values: Block) -> TokenUsage | ProviderMetadata:
+def to_token_usage(values: dict[str, Any]) -> TokenUsage | ProviderMetadata:
     """Returns the token counts of Roder; if they are missing, all values as metadata."""
     prompt = find_count(values, "prompt_tokens", "input_tokens")
     completion = find_count(values, "completion_tokens", "output_tokens")
@@ -217,7 +214,7 @@ def to_token_usage(values: Block) -> TokenUsage | ProviderMetadata:
     )
 
 
-def find_count(values: Block, *names: str) -> int | None:
+def find_count(values: dict[str, Any], *names: str) -> int | None:
     for name in names:
         value = values.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31:

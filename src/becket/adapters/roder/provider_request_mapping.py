@@ -38,7 +38,7 @@ from becket.errors import JSON_ERRORS
 
 __all__ = ["decode_arguments", "to_inference_request", "to_json", "to_messages", "to_provider_request", "to_transcript"]
 
-Block = dict[str, Any]
+ContentBlock = dict[str, Any]
 USER: Final = "user"
 ASSISTANT: Final = "assistant"
 MIN_THINKING_BUDGET: Final = 1024  # tokens if Roder enables reasoning without a budget: the minimum of common APIs
@@ -62,7 +62,7 @@ def to_inference_request(request: ProviderRequest, engine: str, model: str) -> I
     )
 
 
-def to_tool_spec(tool: Block) -> ToolSpec:
+def to_tool_spec(tool: dict[str, Any]) -> ToolSpec:
     schema = tool.get("input_schema", {"type": "object"})
     return ToolSpec(str(tool.get("name", "")), str(tool.get("description", "")), schema)
 
@@ -78,7 +78,7 @@ def to_transcript(messages: Iterable[Message]) -> list[TranscriptItem]:
     return items
 
 
-def to_assistant_items(blocks: Iterable[Block], names: dict[str, str]) -> Iterator[TranscriptItem]:
+def to_assistant_items(blocks: Iterable[ContentBlock], names: dict[str, str]) -> Iterator[TranscriptItem]:
     for block in blocks:
         match block:
             case {"type": "text", "text": str(text)}:
@@ -92,7 +92,7 @@ def to_assistant_items(blocks: Iterable[Block], names: dict[str, str]) -> Iterat
                 yield ProviderMetadata(block)
 
 
-def to_user_items(blocks: Iterable[Block], names: dict[str, str]) -> Iterator[TranscriptItem]:
+def to_user_items(blocks: Iterable[ContentBlock], names: dict[str, str]) -> Iterator[TranscriptItem]:
     """Yields user messages, with texts and images joined, and the tool results between them."""
     texts: list[str] = []
     images: list[InputImage] = []
@@ -165,7 +165,7 @@ def find_thinking_budget(request: InferenceRequest) -> int:
 
 def to_messages(items: Iterable[TranscriptItem]) -> tuple[Message, ...]:
     """Returns the messages of a transcript."""
-    turns: list[tuple[str, list[Block]]] = []
+    turns: list[tuple[str, list[ContentBlock]]] = []
     for item in items:
         role, blocks = to_blocks(item)
         if turns and turns[-1][0] == role:
@@ -175,7 +175,7 @@ def to_messages(items: Iterable[TranscriptItem]) -> tuple[Message, ...]:
     return tuple(Message(role, to_content(blocks)) for role, blocks in turns)
 
 
-def to_content(blocks: list[Block]) -> str | tuple[Block, ...]:
+def to_content(blocks: list[ContentBlock]) -> str | tuple[ContentBlock, ...]:
     """Returns a single text block as a string, otherwise the blocks."""
     if len(blocks) == 1 and blocks[0]["type"] == "text":
         text: str = blocks[0]["text"]
@@ -183,7 +183,7 @@ def to_content(blocks: list[Block]) -> str | tuple[Block, ...]:
     return tuple(blocks)
 
 
-def to_blocks(item: TranscriptItem) -> tuple[str, list[Block]]:
+def to_blocks(item: TranscriptItem) -> tuple[str, list[ContentBlock]]:
     match item:
         case UserMessage(text, images):
             pictures = [] if images is UNSET else [{"type": "image", "source": to_image_source(one)} for one in images]
@@ -196,7 +196,7 @@ def to_blocks(item: TranscriptItem) -> tuple[str, list[Block]]:
         case ToolCallRecord(id, name, arguments):
             return ASSISTANT, [{"type": "tool_use", "id": id, "name": name, "input": decode_arguments(arguments)}]
         case ToolResultRecord():
-            block: Block = {"type": "tool_result", "tool_use_id": item.id, "content": item.result}
+            block: ContentBlock = {"type": "tool_result", "tool_use_id": item.id, "content": item.result}
             return USER, [block | ({"is_error": True} if item.is_error else {})]
         case ContextCompaction(summary):
             return USER, [{"type": "text", "text": summary}]
@@ -204,14 +204,14 @@ def to_blocks(item: TranscriptItem) -> tuple[str, list[Block]]:
             return "", []
 
 
-def to_image_source(image: InputImage) -> Block:
+def to_image_source(image: InputImage) -> dict[str, Any]:
     head, comma, data = image.image_url.partition(";base64,")
     if comma and head.startswith("data:"):
         return {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
     return {"type": "url", "url": image.image_url}
 
 
-def decode_arguments(text: str) -> Block:
+def decode_arguments(text: str) -> dict[str, Any]:
     """Returns the arguments of a tool from JSON text; wraps any other value as `{"arguments": ...}`."""
     try:
         value: Any = msgspec.json.decode(text or "{}")

@@ -27,13 +27,13 @@ __all__ = [
     "PLAIN_CASES",
     "RUN_ID",
     "Case",
+    "CaseStep",
     "CloseStdin",
     "Observation",
     "Observed",
     "SendCancel",
     "SendNotification",
     "SendRequest",
-    "Step",
     "Verdict",
     "cases_of",
     "judge",
@@ -69,7 +69,7 @@ class CloseStdin(Struct, frozen=True, tag_field="send", tag="close_stdin"):
     """Closes the program's stdin; then its exit is observed."""
 
 
-Step = SendRequest | SendNotification | SendCancel | CloseStdin
+CaseStep = SendRequest | SendNotification | SendCancel | CloseStdin
 
 
 # -- observations and verdicts
@@ -139,7 +139,7 @@ class Case(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     id: str
     title: str
-    sends: tuple[Step, ...] = ()
+    sends: tuple[CaseStep, ...] = ()
     verdicts: tuple[Verdict, ...]
     needs: str = ""
     feature: str = ""

@@ -19,17 +19,17 @@ from becket.errors import Problem
 
 __all__ = ["coerce_integers", "find_unknown_members"]
 
-Json = dict[str, Any]
+Schema = dict[str, Any]
 
 
-def find_unknown_members(value: object, schema: Json, pointer: str) -> list[Problem]:
+def find_unknown_members(value: object, schema: Schema, pointer: str) -> list[Problem]:
     """Returns the unknown members of a value, each with its JSON pointer below `pointer`, at most a page of them."""
     return list(islice(iter_unknown_members(value, schema, pointer), MAX_PROBLEMS))
 
 
-def iter_unknown_members(value: object, schema: Json, pointer: str) -> Iterator[Problem]:
+def iter_unknown_members(value: object, schema: Schema, pointer: str) -> Iterator[Problem]:
     definitions = schema.get("$defs", {})
-    waiting: list[tuple[Any, Json, str]] = [(value, schema, pointer)]
+    waiting: list[tuple[Any, Schema, str]] = [(value, schema, pointer)]
     for part, described, at in waiting:  # it grows: values may be nested more deeply than functions may call
         known = select_schema(part, described, definitions)
         if is_object(part):
@@ -52,7 +52,7 @@ def is_container(value: object) -> bool:
     return is_object(value) or is_array(value)
 
 
-def select_schema(value: Any, schema: Json, definitions: Json) -> Json:
+def select_schema(value: Any, schema: Schema, definitions: Schema) -> Schema:
     """Returns the schema of a value itself, after references and unions; an empty one if it is unknown."""
     while True:
         if "$ref" in schema:
@@ -70,24 +70,24 @@ def select_schema(value: Any, schema: Json, definitions: Json) -> Json:
             return schema
 
 
-def can_have_type(wanted: str, schema: Json, definitions: Json) -> bool:
+def can_have_type(wanted: str, schema: Schema, definitions: Schema) -> bool:
     if "$ref" in schema:
         schema = resolve_reference(schema, definitions)
     return schema.get("type", wanted) == wanted and "enum" not in schema
 
 
-def resolve_reference(schema: Json, definitions: Json) -> Json:
-    found: Json = definitions.get(schema["$ref"].rpartition("/")[2], {})  # an author may add references elsewhere
+def resolve_reference(schema: Schema, definitions: Schema) -> Schema:
+    found: Schema = definitions.get(schema["$ref"].rpartition("/")[2], {})  # an author may add references elsewhere
     return found
 
 
 # -- whole numbers
 
 
-def coerce_integers(value: object, schema: Json, definitions: Json) -> Any:
+def coerce_integers(value: object, schema: Schema, definitions: Schema) -> Any:
     """Returns a value in which numbers without a fraction are integers wherever the schema has one."""
     root = [value]
-    waiting: list[tuple[Any, Any, list[Json]]] = [(root, 0, flatten_alternatives([schema], definitions))]
+    waiting: list[tuple[Any, Any, list[Schema]]] = [(root, 0, flatten_alternatives([schema], definitions))]
     for holder, place, known in waiting:  # it grows: values may be nested more deeply than functions may call
         part = holder[place]
         if isinstance(part, float):
@@ -104,10 +104,10 @@ def coerce_integers(value: object, schema: Json, definitions: Json) -> Any:
     return root[0]
 
 
-def flatten_alternatives(schemas: Iterable[Json], definitions: Json) -> list[Json]:
+def flatten_alternatives(schemas: Iterable[Schema], definitions: Schema) -> list[Schema]:
     """Returns the alternatives of a value, each once, after references and unions: else they would multiply at each
     level."""
-    found: dict[int, Json] = {}
+    found: dict[int, Schema] = {}
     waiting = list(schemas)
     for schema in waiting:
         if "$ref" in schema:
@@ -119,14 +119,14 @@ def flatten_alternatives(schemas: Iterable[Json], definitions: Json) -> list[Jso
     return list(found.values())
 
 
-def member_schemas(known: list[Json], name: str) -> Iterator[Json]:
+def member_schemas(known: list[Schema], name: str) -> Iterator[Schema]:
     for schema in known:
         inner = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
         if is_object(inner):
             yield inner
 
 
-def element_schemas(known: list[Json], index: int) -> Iterator[Json]:
+def element_schemas(known: list[Schema], index: int) -> Iterator[Schema]:
     for schema in known:
         first = schema.get("prefixItems", ())
         inner = first[index] if index < len(first) else schema.get("items")
@@ -134,6 +134,6 @@ def element_schemas(known: list[Json], index: int) -> Iterator[Json]:
             yield inner
 
 
-def accepts_integer(number: float, schema: Json) -> bool:
+def accepts_integer(number: float, schema: Schema) -> bool:
     choices = schema.get("enum", ())
     return schema.get("type") == "integer" or any(choice.__class__ is int and choice == number for choice in choices)

@@ -36,7 +36,7 @@ from becket.stores.store import Snapshot, Store
 __all__ = ["SecretConfig", "Secrets", "move_secrets", "move_secrets_of"]
 
 LARGEST: Final = 64 * MIB  # bytes of the file: every value is within its own limit
-Entries = dict[str, dict[str, str | None]]
+SecretEntries = dict[str, dict[str, str | None]]
 
 
 class Secrets:
@@ -92,7 +92,7 @@ class Secrets:
         return f"<Secrets {self.path}: {sum(map(len, self._entries.values()))} keys>"
 
 
-def load_entries(path: Path) -> Entries:
+def load_entries(path: Path) -> SecretEntries:
     try:
         data = load_bytes(path, LARGEST, follow_links=False)
     except BadFile as error:
@@ -100,7 +100,7 @@ def load_entries(path: Path) -> Entries:
             return {}
         raise
     try:
-        return msgspec.json.decode(data, type=Entries)
+        return msgspec.json.decode(data, type=SecretEntries)
     except JSON_ERRORS as error:
         # The decoder's message may quote the file.
         raise BadFile(quote_path(path), [("", "is not what a host has written: restore it, or remove it")]) from error

@@ -60,7 +60,7 @@ class Redaction(Struct, frozen=True):
     value: str
 
 
-Row = tuple[int, int, int | None, int, int | None, str, str | None, str | None, str | None, int]
+InsertedRow = tuple[int, int, int | None, int, int | None, str, str | None, str | None, str | None, int]
 
 FIELDS = (*Share.__struct_fields__, "sum")
 UPSERT_EXTENSION = f"""
@@ -116,7 +116,7 @@ class Transactions:
         self._revision = max(reached.revision, self._marked.revision)
         self._has_changed = False
         self.backlog = sum(self._count_unindexed(share) for share in self._shares.values())
-        self._rows: list[Row] = []
+        self._rows: list[InsertedRow] = []
         self._touched: dict[int, Share] = {}
         self._results: dict[tuple[int, str], Appended] = {}
         self._is_thorough = False  # whether freed bytes are overwritten

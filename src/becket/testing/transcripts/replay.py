@@ -30,7 +30,7 @@ IGNORED_POINTERS: Final = ("/id", "/params/_meta")
 
 MAX_DIFFERENCES = 20  # of one message: more is noise
 INTERNAL_PREFIX = "$/"  # notifications with this prefix belong to the implementation; their number does not matter
-Key: TypeAlias = tuple[str, str]
+MatchKey: TypeAlias = tuple[str, str]
 
 
 class Difference(Struct, frozen=True, omit_defaults=True):
@@ -80,7 +80,7 @@ class Replay:
             recording.decode(each.to, each.body) if isinstance(each, FrameSent) else None for each in entries
         ]
         self._now = TranscriptDecoder(dialect)
-        self._received: defaultdict[Key, deque[ReceivedMessage]] = defaultdict(deque)
+        self._received: defaultdict[MatchKey, deque[ReceivedMessage]] = defaultdict(deque)
         self._ids: dict[bytes, bytes] = {}  # of their calls: recorded id to current id
         self._recorded_call_ids = {  # a response to any other call is sent unchanged
             normalize_id(message.id)
@@ -196,7 +196,7 @@ class Replay:
         return codec.encode_failure(id, message.code, message.message, message.data)
 
 
-def match_key(message: Message) -> Key:
+def match_key(message: Message) -> MatchKey:
     """Returns the key by which two messages are the same: responses by id, all others by content."""
     match message:
         case Request(_, method):

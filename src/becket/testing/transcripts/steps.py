@@ -30,7 +30,7 @@ Decode: TypeAlias = Callable[[LinkEnd, bytes], Message]
 """Returns the message in the body of a frame to one end; called for each frame in order, and never raises."""
 
 Member: TypeAlias = Request | NotificationMessage | Success | Failure | Malformed | Invalid
-Calls: TypeAlias = dict[
+PendingCalls: TypeAlias = dict[
     tuple[LinkEnd, bytes], tuple[str, float]
 ]  # receiver and id of the response: method and time of the call
 
@@ -80,7 +80,7 @@ class StepReader:
 
     def __init__(self, decode: Decode | None = None) -> None:
         self._decode = decode or decode_json_rpc()
-        self._calls: Calls = {}
+        self._calls: PendingCalls = {}
         self._number = 0
 
     def read(self, entry: TranscriptEntry) -> Iterator[TranscriptStep]:
@@ -127,7 +127,7 @@ def fill_step(step: TranscriptStep, message: Member) -> TranscriptStep:
             assert_never(message)
 
 
-def pair_response(step: TranscriptStep, to: LinkEnd, calls: Calls) -> TranscriptStep:
+def pair_response(step: TranscriptStep, to: LinkEnd, calls: PendingCalls) -> TranscriptStep:
     """Remembers a call, and returns a response with its call's method and duration."""
     if step.kind is StepKind.CALL:
         calls[to.other, normalize_id(step.id.encode())] = step.method, step.at
