@@ -50,23 +50,23 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
             print_message(describe_order(survey.hook_order))
     for diagnostic in survey.report.diagnostics:
         print_message(f"skipped: {diagnostic}")
-    for candidate, admission, _ in found:
-        if would_start(admission) == "no":
-            print_message(f"does not start: {candidate.id}: {refusal_reason(admission)}")
+    for candidate, decision, _ in found:
+        if would_start(decision) == "no":
+            print_message(f"does not start: {candidate.id}: {refusal_reason(decision)}")
     broken = survey.report.invalid
     if broken or not found:
         doctor = options.command_lines().look("doctor")
         print_message(f"{pluralize(len(found), 'extension')}, {pluralize(broken, 'invalid manifest')} (try: {doctor})")
 
 
-def row_of(candidate: Candidate, admission: StartDecision, variables: Sequence[str]) -> tuple[str, ...]:
+def row_of(candidate: Candidate, decision: StartDecision, variables: Sequence[str]) -> tuple[str, ...]:
     manifest = candidate.manifest
     requested = (", ".join(manifest.permissions), ", ".join(variables))
-    return candidate.id, manifest.version, manifest.dialect, would_start(admission), *requested, candidate.folder
+    return candidate.id, manifest.version, manifest.dialect, would_start(decision), *requested, candidate.folder
 
 
 def build_object(
-    candidate: Candidate, admission: StartDecision, variables: Sequence[str], hook_order: Sequence[str]
+    candidate: Candidate, decision: StartDecision, variables: Sequence[str], hook_order: Sequence[str]
 ) -> dict[str, Any]:
     manifest = candidate.manifest
     return {
@@ -80,18 +80,18 @@ def build_object(
         "command": redact_command(manifest.command),
         "permissions": manifest.permissions,
         "variables": variables,
-        "granted": sorted(admission.grants.allow) if isinstance(admission, StartAllowed) else [],
-        "starts": would_start(admission),
-        "because": refusal_reason(admission),
+        "granted": sorted(decision.grants.allow) if isinstance(decision, StartAllowed) else [],
+        "starts": would_start(decision),
+        "because": refusal_reason(decision),
         "hooks": [hook.hook for hook in manifest.hooks],
         "required_hooks": [hook.hook for hook in manifest.hooks if hook.required],
         "hook_position": hook_order.index(candidate.id) + 1 if candidate.id in hook_order else None,
     }
 
 
-def would_start(admission: StartDecision) -> str:
+def would_start(decision: StartDecision) -> str:
     """Returns whether an extension would start: `yes`, `no`, or `ask` (after consent)."""
-    match admission:
+    match decision:
         case StartAllowed():
             return "yes"
         case NeedsConsent(is_refused=False):
@@ -100,12 +100,12 @@ def would_start(admission: StartDecision) -> str:
             return "no"
 
 
-def refusal_reason(admission: StartDecision) -> str:
+def refusal_reason(decision: StartDecision) -> str:
     """Returns why an extension would not start; an empty string if it would."""
-    match admission:
+    match decision:
         case StartAllowed():
             return ""
         case NeedsConsent():
-            return admission.build_refusal.because
+            return decision.build_refusal.because
         case StartRefused():
-            return admission.because
+            return decision.because

@@ -82,7 +82,7 @@ def find_mismatch(pattern: Any, value: Any, variables: Variables, pointer: str =
     if isinstance(pattern, str) and pattern.startswith("$") and not pattern.startswith("$/"):
         return match_wildcard(pattern, value, variables, pointer)
     expected = fill(pattern, variables)
-    return None if is_same(expected, value) else differs(pointer, show(expected), value)
+    return None if is_same(expected, value) else differs(pointer, format_value(expected), value)
 
 
 def match_object(pattern: dict[str, Any], value: Any, variables: Variables, pointer: str) -> str | None:
@@ -96,7 +96,7 @@ def match_object(pattern: dict[str, Any], value: Any, variables: Variables, poin
         at = f"{pointer}/{name}"
         if part == "$absent":
             if name in value:
-                return f"{at}: must be absent, is {show(value[name])}"
+                return f"{at}: must be absent, is {format_value(value[name])}"
             continue
         if name not in value:
             return f"{at}: is missing"
@@ -111,7 +111,7 @@ def match_array(pattern: list[Any], value: Any, variables: Variables, pointer: s
     is_open = bool(pattern) and pattern[-1] == "..."
     parts = pattern[:-1] if is_open else pattern
     if len(value) < len(parts) or (len(value) > len(parts) and not is_open):
-        return f"{pointer or '/'}: expected {len(parts)} elements, got {len(value)}: {show(value)}"
+        return f"{pointer or '/'}: expected {len(parts)} elements, got {len(value)}: {format_value(value)}"
     for at, (part, element) in enumerate(zip(parts, value, strict=False)):
         if (problem := find_mismatch(part, element, variables, f"{pointer}/{at}")) is not None:
             return problem
@@ -140,13 +140,13 @@ def match_wildcard(pattern: str, value: Any, variables: Variables, pointer: str)
             return None if is_match else differs(pointer, f"{operand} characters or elements", value)
         case _:
             expected = fill(pattern, variables)
-            return None if is_same(expected, value) else differs(pointer, show(expected), value)
+            return None if is_same(expected, value) else differs(pointer, format_value(expected), value)
 
 
 def match_one_of(choices: Any, value: Any, variables: Variables, pointer: str) -> str | None:
     if any(find_mismatch(choice, value, variables, pointer) is None for choice in choices):
         return None
-    return differs(pointer, f"one of {show(choices)}", value)
+    return differs(pointer, f"one of {format_value(choices)}", value)
 
 
 def match_between(bounds: Any, value: Any, variables: Variables, pointer: str) -> str | None:
@@ -162,7 +162,7 @@ def match_unordered(patterns: Any, value: Any, variables: Variables, pointer: st
     for pattern in patterns:
         found = next((at for at, one in enumerate(left) if find_mismatch(pattern, one, variables) is None), None)
         if found is None:
-            return differs(pointer, f"an element {show(pattern)}", value)
+            return differs(pointer, f"an element {format_value(pattern)}", value)
         del left[found]
     return None
 
@@ -170,7 +170,7 @@ def match_unordered(patterns: Any, value: Any, variables: Variables, pointer: st
 def match_includes(pattern: Any, value: Any, variables: Variables, pointer: str) -> str | None:
     if is_array(value) and any(find_mismatch(pattern, one, variables) is None for one in value):
         return None
-    return differs(pointer, f"an array with an element {show(pattern)}", value)
+    return differs(pointer, f"an array with an element {format_value(pattern)}", value)
 
 
 def match_each(pattern: Any, value: Any, variables: Variables, pointer: str) -> str | None:
@@ -183,7 +183,7 @@ def match_each(pattern: Any, value: Any, variables: Variables, pointer: str) -> 
 def match_unique(member: Any, value: Any, variables: Variables, pointer: str) -> str | None:
     names = [one.get(member) for one in value if is_object(one)] if is_array(value) else []
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
-    return None if twice is None else f"{pointer}: two elements have the {member} {show(twice)}"
+    return None if twice is None else f"{pointer}: two elements have the {member} {format_value(twice)}"
 
 
 def match_regex(expression: Any, value: Any, variables: Variables, pointer: str) -> str | None:
@@ -193,7 +193,7 @@ def match_regex(expression: Any, value: Any, variables: Variables, pointer: str)
 
 def match_not(pattern: Any, value: Any, variables: Variables, pointer: str) -> str | None:
     is_match = find_mismatch(pattern, value, variables) is not None
-    return None if is_match else differs(pointer, f"anything but {show(fill(pattern, variables))}", value)
+    return None if is_match else differs(pointer, f"anything but {format_value(fill(pattern, variables))}", value)
 
 
 OPERATORS: Final = {
@@ -209,8 +209,8 @@ OPERATORS: Final = {
 
 
 def differs(pointer: str, expected: str, value: Any) -> str:
-    return f"{pointer or '/'}: expected {expected}, got {show(value)}"
+    return f"{pointer or '/'}: expected {expected}, got {format_value(value)}"
 
 
-def show(value: Any) -> str:
+def format_value(value: Any) -> str:
     return truncate_counted(json.dumps(value, ensure_ascii=False), MAX_SHOWN)

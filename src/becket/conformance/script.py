@@ -110,7 +110,7 @@ class Forbid(Struct, frozen=True):
 
 
 class CloseOutput(Struct, frozen=True):
-    """Closes the suite's side of the link: for an extension the end of its stdin."""
+    """Closes the suite's end of the link: for an extension the end of its stdin."""
 
 
 class ExpectExit(Struct, frozen=True):

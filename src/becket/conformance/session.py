@@ -137,10 +137,10 @@ class Session:
                 self._send_copies(step)
             case SendBody(text):
                 body = expand(text)
-                self._send(self._wire.frame(body), f"body: {show_bytes(body)}")
+                self._send(self._wire.frame(body), f"body: {format_bytes(body)}")
             case SendBytes(text):
                 data = FRAME.sub(lambda found: self._wire.encode(json.loads(found[1])), expand(text))
-                self._send(data, f"bytes: {show_bytes(data)}")
+                self._send(data, f"bytes: {format_bytes(data)}")
             case ExpectMessage():
                 self._expect_copies(step)
             case ExpectSilence():
@@ -151,7 +151,7 @@ class Session:
                 self._expect_exit(step)
             case CloseOutput():
                 self._link.close_output()
-                self.conversation.note("the suite closes its side of the link")
+                self.conversation.note("the suite closes its end of the link")
             case SendSignal(name):
                 self._link.send_signal(getattr(signal, f"SIG{name}"))
                 self.conversation.note(f"the suite sends SIG{name}")
@@ -220,14 +220,14 @@ class Session:
             problem = self._take_match(step)
             if problem is None:
                 return
-            end = self._shorten(end, step.tolerated)
+            end = self._find_deadline(end, step.tolerated)
             left = end - monotonic()
             if problem or self._problem or self._has_ended or left <= 0:
                 self._fail_unless_tolerated(self._explain(step, problem, timeout), step.tolerated)
                 return
             self._read(left)
 
-    def _shorten(self, end: float, tolerated: Sequence[ScriptStep]) -> float:
+    def _find_deadline(self, end: float, tolerated: Sequence[ScriptStep]) -> float:
         """Returns when to stop waiting: soon, if a message has arrived that is tolerated instead."""
         for step in tolerated:
             if isinstance(step, ExpectMessage):
@@ -292,7 +292,7 @@ class Session:
         end = monotonic() + self._timeout
         while not self._has_ended and (left := end - monotonic()) > 0:
             self._read(left)
-            end = self._shorten(end, tolerated)
+            end = self._find_deadline(end, tolerated)
         if not self._has_ended:
             self._fail_unless_tolerated(f"the link is still open after {self._timeout:g} s", tolerated)
 
@@ -357,7 +357,7 @@ class Session:
         for part in parts:
             if is_object(part) and "method" not in part:
                 self._on_response(part.get("id"), arrived)
-        if is_object(message) and "method" in message and "id" in message and not self._is_kept(message):
+        if is_object(message) and "method" in message and "id" in message and not self._is_expected(message):
             self._respond(message)
             return
         self._inbox.append(arrived)
@@ -371,7 +371,7 @@ class Session:
         else:
             del self._pending[at]
 
-    def _is_kept(self, message: dict[str, Any]) -> bool:
+    def _is_expected(self, message: dict[str, Any]) -> bool:
         """Returns whether a request of the program waits for a step, because one expects it or the suite says so."""
         if message["method"] in self._setup.holds:
             return True
@@ -434,7 +434,7 @@ def expand(text: str) -> bytes:
     return REPEAT.sub(lambda found: found[2] * int(found[1]), unescape(text))
 
 
-def show_bytes(data: bytes) -> str:
+def format_bytes(data: bytes) -> str:
     return data.decode(errors="backslashreplace").replace("\r", "\\r").replace("\n", "\\n").replace("\0", "\\0")
 
 

@@ -62,10 +62,10 @@ def find_model(type: Any) -> ModelType:
     return ModelType(type)
 
 
-def with_reason(type: Any, ask: Callable[[], Any]) -> Any:
+def with_reason(type: Any, build: Callable[[], Any]) -> Any:
     pydantic = sys.modules["pydantic"]
     try:
-        return ask()
+        return build()
     except (pydantic.errors.PydanticUserError, pydantic.errors.PydanticUndefinedAnnotation) as error:
         raise TypeError(f"pydantic refuses `{format_type(type)}`: {error.message.partition(chr(10))[0]}") from error
 

@@ -37,7 +37,7 @@ class EnvironmentContext(Struct, frozen=True):
 
 class HostDefaults(Struct, frozen=True, kw_only=True):
     """What a system does around the wire. `limits`, `timeouts`, `restart` and `breaker` are members of the classes of
-    these names, and take the place of their defaults; `limits` on both sides of a link, `host_limits` on the host's,
+    these names, and take the place of their defaults; `limits` at both ends of a link, `host_limits` at the host's,
     and `restart_limits` there once a program was started before.
 
     `runs_in_root` says whether a program runs in its own folder; otherwise it runs where its host does. One that

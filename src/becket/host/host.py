@@ -208,12 +208,12 @@ class Host:
             self.data_dir, self._configured_store, limits=self.settings.limits, read_only=True, known=self._known
         )
         try:
-            door = self._build_consent(persistence, self._build_settings(persistence))
-            admissions = {one.id: door.decide(one) for one in report.candidates}
+            consent = self._build_consent(persistence, self._build_settings(persistence))
+            decisions = {one.id: consent.decide(one) for one in report.candidates}
             order = order_hooks(self.hooks.settings, priorities_of(one for one in report.candidates if has_hooks(one)))
             problems = self.hooks.expect(priorities_of(report.candidates))
-            variables = {one.id: door.list_variables(one) for one in report.candidates}
-            return HostSurvey(report, admissions, variables, order, tuple(problems))
+            variables = {one.id: consent.list_variables(one) for one in report.candidates}
+            return HostSurvey(report, decisions, variables, order, tuple(problems))
         finally:
             persistence.close()
 
@@ -774,10 +774,10 @@ class Host:
     places = RenamedMember("data_dir")
 
 
-def open_traffic(name: str, places: DataDir | None) -> LiveTraffic | None:
+def open_traffic(name: str, data_dir: DataDir | None) -> LiveTraffic | None:
     """Returns the server of a host's traffic, None if it has no folder for a socket."""
-    if places is None:
+    if data_dir is None:
         return None
     from becket.host.live_traffic import LiveTraffic
 
-    return LiveTraffic(name, places.folder)
+    return LiveTraffic(name, data_dir.folder)

@@ -257,8 +257,8 @@ SECONDS: Final = {
 BYTES: Final = {
     "": 1,
     "b": 1,
-    **{f"{letter}{ending}": 1000**power for power, letter in enumerate("kmgt", 1) for ending in ("", "b")},
-    **{f"{letter}{ending}": 1024**power for power, letter in enumerate("kmgt", 1) for ending in ("i", "ib")},
+    **{f"{letter}{suffix}": 1000**power for power, letter in enumerate("kmgt", 1) for suffix in ("", "b")},
+    **{f"{letter}{suffix}": 1024**power for power, letter in enumerate("kmgt", 1) for suffix in ("i", "ib")},
 }
 MAX_QUANTITY_LENGTH: Final = 64  # characters of a duration or size
 PART: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")

@@ -320,27 +320,27 @@ def decode_initialize(given: Any, state: LinkState) -> Initialize:
         text = f"{state.extension} speaks protocol {format_text(PROTOCOL_VERSION)} of Roder, not {format_text(version)}"
         raise RpcError(Meaning.INCOMPATIBLE, text, {"supported": [PROTOCOL_VERSION]})
     params: InitializeParams = decode_params(given, InitializeParams)
-    side = state.extra if isinstance(state.extra, ServedManifest) else load_served_manifest(state)
-    manifest = side.manifest
-    if side.has_file:
+    served = state.extra if isinstance(state.extra, ServedManifest) else load_served_manifest(state)
+    manifest = served.manifest
+    if served.has_file:
         if params.extension_id != manifest.id:
             own, requested = format_text(manifest.id), format_text(params.extension_id)
             text = f"its manifest is of {own}, and the host requests {requested}"
             raise RpcError(Meaning.INCOMPATIBLE, f"{state.extension}: {text}")
         check_matches_class(manifest, state)
-    state.extra = side
+    state.extra = served
     return Initialize(
         extension_protocol_version=CONTRACT_VERSION,
         plugin_id=params.extension_id,
-        plugin_root=side.loaded.folder,
+        plugin_root=served.loaded.folder,
         config=params.config if is_object(params.config) else {},
     )
 
 
 def encode_initialize_result(_: Initialized, state: LinkState) -> InitializeResult:
     """Returns the content of the manifest."""
-    side: ServedManifest = state.extra
-    loaded = side.loaded
+    served: ServedManifest = state.extra
+    loaded = served.loaded
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
         extension_id=loaded.manifest.id,

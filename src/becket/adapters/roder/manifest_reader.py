@@ -52,7 +52,7 @@ __all__ = ["LIST_NAME", "PACKAGE_NAME", "READER", "RoderManifestReader"]
 LIST_NAME: Final = ".roder/config.toml"
 PACKAGE_NAME: Final = "roder.toml"
 PACKAGE_ID: Final = re.compile(r"[a-z0-9._-]+")
-USUAL_PLACES: Final = (f"extensions/*/{FILE_NAME}", "extensions/*.toml")  # of a package without `[resources]`
+USUAL_PATTERNS: Final = (f"extensions/*/{FILE_NAME}", "extensions/*.toml")  # of a package without `[resources]`
 MAX_NAMES: Final = 10_000  # names per folder that are compared with a pattern
 MAX_MATCHES: Final = 1_000  # manifests per pattern
 ENTRIES_KEY: Final = "process_extensions"
@@ -175,10 +175,10 @@ class Resources(Struct, frozen=True):
 
 
 class PackageManifest(Struct, frozen=True):
-    """A `roder.toml`. Without `[resources]` manifests are searched in `USUAL_PLACES`."""
+    """A `roder.toml`. Without `[resources]` manifests are searched in `USUAL_PATTERNS`."""
 
     package: Package
-    resources: Resources = Resources(USUAL_PLACES)
+    resources: Resources = Resources(USUAL_PATTERNS)
 
 
 def parse_package(table: dict[str, object], path: str) -> PackageManifest:
@@ -204,7 +204,7 @@ def read_package(manifest: PackageManifest, folder: str, nearby: ScopedFiles) ->
     found: list[FoundExtension] = []
     folders: dict[str, None] = {}
     problems: list[Problem] = []
-    is_usual = manifest.resources.extensions == USUAL_PLACES
+    is_usual = manifest.resources.extensions == USUAL_PATTERNS
     for index, entry in enumerate(manifest.resources.extensions):
         pointer = f"/resources/extensions/{index}"
         names = [*find_manifests(entry, folder)]

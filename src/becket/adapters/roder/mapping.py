@@ -78,8 +78,8 @@ def decode_tool_result(result: ToolCallResult, wire_request: WireRequest, _: Lin
 
 def decode_tool_call(wire_request: WireRequest, state: LinkState) -> ToolCall:
     params: ToolCallParams = wire_request.params
-    side: ServedManifest | RoderOffer | None = state.extra
-    if side is not None and params.tool_name not in list_tool_names(params.provider_id, side.manifest):
+    served: ServedManifest | RoderOffer | None = state.extra
+    if served is not None and params.tool_name not in list_tool_names(params.provider_id, served.manifest):
         text = f"there is no tool {format_text(params.tool_name)} of {format_text(params.provider_id)} here"
         raise InvalidParams([("/toolName", text)])
     if not is_object(params.arguments):
@@ -142,8 +142,8 @@ def decode_turn(wire_request: WireRequest, state: LinkState) -> ProviderRequest:
 
 
 def encode_turn_event(event: ProviderEvent, wire_request: WireRequest, state: LinkState) -> WireNotification | None:
-    side: ServedManifest = state.extra
-    side.sent_event_types.setdefault(wire_request.params.stream_id, set()).add(type(event))
+    served: ServedManifest = state.extra
+    served.sent_event_types.setdefault(wire_request.params.stream_id, set()).add(type(event))
     inference_event = to_inference_event(event)
     return None if inference_event is None else TURN_OPERATION.build_notification(inference_event, wire_request)
 
@@ -151,8 +151,8 @@ def encode_turn_event(event: ProviderEvent, wire_request: WireRequest, state: Li
 def encode_turn_end(
     result: ProviderResult, error: RpcError | None, wire_request: WireRequest, state: LinkState
 ) -> Iterator[WireNotification]:
-    side: ServedManifest = state.extra
-    sent = side.sent_event_types.pop(wire_request.params.stream_id, set())
+    served: ServedManifest = state.extra
+    sent = served.sent_event_types.pop(wire_request.params.stream_id, set())
     events = to_final_events(result, sent) if error is None else [TurnFailed(error.message)]
     return (TURN_OPERATION.build_notification(event, wire_request) for event in events)
 

@@ -84,8 +84,8 @@ def find_manifest_path(environment: Mapping[str, str], program: str, folder: str
     """Returns the path of the manifest, or None; a path in the variable is returned even if it does not exist."""
     if environment.get(MANIFEST_VARIABLE):
         return os.path.abspath(environment[MANIFEST_VARIABLE])
-    places = (os.path.dirname(os.path.abspath(program)), folder)
-    return next((path for place in places if os.path.isfile(path := os.path.join(place, FILE_NAME))), None)
+    folders = (os.path.dirname(os.path.abspath(program)), folder)
+    return next((path for each in folders if os.path.isfile(path := os.path.join(each, FILE_NAME))), None)
 
 
 def load_manifest_file(path: str) -> LoadedManifest:

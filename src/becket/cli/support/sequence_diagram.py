@@ -35,7 +35,7 @@ TIME = 9  # columns for the time
 class DiagramStyle(Struct, frozen=True):
     """The characters of a diagram."""
 
-    side: str
+    edge: str
     line: str
     dotted: str
     right: str
@@ -51,7 +51,7 @@ def draw_sequence(
     steps: Iterable[TranscriptStep], width: int, drawing: DiagramStyle = UNICODE_STYLE
 ) -> Iterator[tuple[StepKind | None, str]]:
     """Yields the lines of a diagram of this width, each with the kind of its step; None for the header."""
-    room = max(width, NARROWEST) - TIME - 2  # the two sides
+    room = max(width, NARROWEST) - TIME - 2  # the two edges
     yield None, f"{'':{TIME}}{'host':<{room - 3}}child"
     for step in steps:
         yield step.kind, f"{format_seconds(step.at):>{TIME - 1}} {draw_step(step, room, drawing)}"
@@ -59,13 +59,13 @@ def draw_sequence(
 
 def draw_step(step: TranscriptStep, room: int, drawing: DiagramStyle) -> str:
     if step.to is None:
-        return f"{drawing.side}{set_cell_size(f' {format_label(step)}', room)}{drawing.end}"
+        return f"{drawing.edge}{set_cell_size(f' {format_label(step)}', room)}{drawing.end}"
     line = drawing.dotted if step.kind in (StepKind.NOTIFICATION, StepKind.CLOSED) else drawing.line
     label = truncate_columns(f" {format_label(step)} ", room - 3)
     rest = line * (room - 3 - cell_len(label))
     if step.to is LinkEnd.CHILD:
-        return f"{drawing.side}{line}{line}{label}{rest}{drawing.right}{drawing.side}"
-    return f"{drawing.side}{drawing.left}{rest}{label}{line}{line}{drawing.side}"
+        return f"{drawing.edge}{line}{line}{label}{rest}{drawing.right}{drawing.edge}"
+    return f"{drawing.edge}{drawing.left}{rest}{label}{line}{line}{drawing.edge}"
 
 
 def max_label_width(steps: Iterable[TranscriptStep]) -> int:

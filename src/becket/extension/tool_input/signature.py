@@ -238,9 +238,9 @@ def identity(value: Any) -> Any:
     return value
 
 
-def explain_type_error(function: Any, kind: Any, ask: Callable[[], Any]) -> Any:
+def explain_type_error(function: Any, kind: Any, build: Callable[[], Any]) -> Any:
     try:
-        return ask()
+        return build()
     except (TypeError, NotImplementedError, RecursionError) as error:
         # The last line alone, which a host shows of a failed start: the others are about msgspec's own options.
         because = str(error).strip().rpartition("\n")[2]

@@ -42,10 +42,10 @@ async def check_dialect(
     dialect = find_dialect(dialect)
     problems: list[str] = []
     for name, transcript in find_transcripts(transcripts):
-        for side in transcript.ours:
+        for end in transcript.ours:
             recorded = RecordedSession(dialect, transcript, extra)
             rehearsal = (
-                HostConformanceRun(recorded, options) if side is LinkEnd.HOST else ExtensionConformanceRun(recorded)
+                HostConformanceRun(recorded, options) if end is LinkEnd.HOST else ExtensionConformanceRun(recorded)
             )
             problems += [f"{name}, our {rehearsal.role}, {problem}" for problem in await rehearsal.run()]
     if problems:

@@ -73,9 +73,9 @@ class DecodedEntry(Struct, frozen=True):
     entry: TranscriptEntry
     message: Message | None = None
 
-    def is_to(self, side: LinkEnd) -> bool:
+    def is_to(self, end: LinkEnd) -> bool:
         """Whether it is a frame to this end."""
-        return isinstance(self.entry, FrameSent) and self.entry.to is side
+        return isinstance(self.entry, FrameSent) and self.entry.to is end
 
 
 class RecordedSession:
@@ -135,7 +135,7 @@ class RecordedSession:
             for request in self.requests(LinkEnd.CHILD)
             if (response := self.find_response(request, LinkEnd.CHILD)) is not None
         )
-        introduction = HandshakeContext(
+        context = HandshakeContext(
             extension=self.id,
             host=self.host,
             root=self.root,
@@ -143,7 +143,7 @@ class RecordedSession:
             grants=frozenset(PERMISSIONS),
             extra=self.extra,
         )
-        return self.mapping.decode_handshake_result(introduction, responses) or HandshakeResult(extra=self.extra)
+        return self.mapping.decode_handshake_result(context, responses) or HandshakeResult(extra=self.extra)
 
     def link_state(self, result: HandshakeResult) -> LinkState:
         """Returns what a host knows of the connection after the handshake."""

@@ -40,9 +40,9 @@ class TranscriptDecoder:
     def __init__(self, dialect: Dialect) -> None:
         self._codecs = {LinkEnd.HOST: open_codec(dialect), LinkEnd.CHILD: open_codec(dialect.for_extension())}
 
-    def codec_for(self, side: LinkEnd) -> Codec:
+    def codec_for(self, end: LinkEnd) -> Codec:
         """Returns the codec of this end."""
-        return self._codecs[side]
+        return self._codecs[end]
 
     def decode(self, to: LinkEnd, body: bytes) -> Message:
         """Returns the message in a frame."""
@@ -178,13 +178,13 @@ class ReverseMapping:
         return frozenset(mapping.cancel_method.name for mapping in mappings if mapping.cancel_method is not None)
 
     def decode_handshake_result(
-        self, introduction: HandshakeContext, responses: Iterator[Success | Failure]
+        self, context: HandshakeContext, responses: Iterator[Success | Failure]
     ) -> HandshakeResult | None:
         """Returns what an extension declared with these responses; None if a host would reject them."""
         try:
             if self.mapping is None:
                 return decode_native_handshake(next(responses))
-            steps = self.mapping.client_handshake(introduction)
+            steps = self.mapping.client_handshake(context)
             step = next(steps)
             while True:
                 step = (

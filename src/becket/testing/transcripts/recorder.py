@@ -85,7 +85,7 @@ class TranscriptRecorder:
 
     def _start_recording(self) -> bytes:
         assert self.framing is not None
-        self._framings = {side: self._open_way(self.framing) for side in LinkEnd}
+        self._framings = {end: self._open_way(self.framing) for end in LinkEnd}
         head = encode_head(self.framing, self._command, started_ms=self._started_ms)
         held = sorted((at, to, data) for to, (at, data) in self._held.items())
         self._held.clear()
