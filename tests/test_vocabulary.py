@@ -20,18 +20,20 @@ import becket
 
 REPLACED = {
     "host, extension": "household guest",
+    "peer, end": "side sides",
+    "handler": "listener listeners",
     "message": "piece tale telling tells told",
     "send, call, notify, respond, reject": "say says said saying tell ask asks asked asking answer answers answered",
     "receive, handle": "hear hears heard hearing taker takers",
     "subscription, event handler": "claim claims claimed listening",
     "parser, fast path": "careful",
     "wire format": "spelling spelled",
-    "mapping, adapter": "speech phrase phrases scene words voice spoken",
+    "mapping, adapter": "speech phrase phrases scene words voice spoken translation translations",
     "handshake": "greet greeting greets welcome introduction goodbye farewell",
     "host defaults": "habits habit surroundings",
     "consent, prompt, approval": "doorkeeper admitting admission agreed agree yes",
     "supervision policy, intent, exit cause": "care wish wishes wished ending",
-    "data directory, persistence": "kept keeping",
+    "data directory, persistence": "kept keeping places",
     "blocking runtime, async runtime": "face faces",
     "extra": "particulars",
     "truncate": "shorten",
@@ -41,11 +43,14 @@ REPLACED = {
 WORDS = {word: idea for idea, words in REPLACED.items() for word in words.split()}
 
 EXCEPTIONS = {
-    "collect_usage_pieces": "overrides a method of click",
     "read_answer": "what a person types at a prompt",
     "answer_for": "what a person answers to a prompt",
     "is_yes": "what a person answers to a prompt",
     "ask": "the callback of `Host(ask=...)`",
+    "AskCallback": "the callback of `Host(ask=...)`",
+    "AskConsent": "the callback of `Host(ask=...)`",
+    "ReadAnswer": "what a person types at a prompt",
+    "Admission": "waits for the decision on a call that is pending",
     "agree": "what a person answers to a prompt",
     "split_words": "the words of a command line",
     "match_short_words": "the words of a text",
@@ -60,10 +65,11 @@ PERSONIFIED = {
     "receives": "hear hears heard",
     "requests, calls, prompts": "asking",
     "host, extension": "household guest guests",
-    "handshake, shutdown": "greet greets goodbye farewell doorkeeper",
+    "handshake, shutdown": "greet greets goodbye farewell doorkeeper introduction",
     "wire format, dialect": "spoken spelled",
     "host defaults": "habit habits",
-    "handler": "taker takers",
+    "handler": "taker takers listener listeners",
+    "mapping": "translation translations",
     "intent": "wish wishes",
     "fix": "mend",
 }
@@ -71,8 +77,11 @@ VARIABLES = {
     "message, notification": "told tell tells tale said saying piece pieces",
     "request, response": "asked heard answer answers",
     "managed extension": "guest guests household",
-    "mapping, link state": "speech scene phrase phrases voice spoken",
-    "host defaults, context": "habits surroundings",
+    "peer, end": "side sides",
+    "mapping, link state": "speech scene phrase phrases voice spoken translation translations",
+    "host defaults, context": "habits surroundings introduction",
+    "data directory": "places",
+    "decision": "admission admissions",
     "handshake result": "greeted greeting",
     "supervision, intent": "care wish wishes",
     "approved": "agreed",
@@ -83,7 +92,8 @@ VARIABLE_WORDS = {word: idea for idea, words in VARIABLES.items() for word in wo
 OTHER_VARIABLES = {
     "agreed": "a member of an audit record",
     "pieces": "a member of the result of an MCP tool",
-    "heard_at": "the name of an attribute in 0.1",
+    "Admission": "waits for the decision on a call that is pending",
+    "admission": "waits for the decision on a call that is pending",
     "read_answer": "what a person types at a prompt",
     "ReadAnswer": "what a person types at a prompt",
     "ANSWER": "what a person types at a prompt",
@@ -111,6 +121,12 @@ COMMENT_OR_DOCSTRING = re.compile(r'(?:^ *|  )# (.*)$|^ *"""([A-Z][^"\n]*)"""$',
 OTHER_TEXT = {
     "cli/support/templates.py": "programs that greet people",
 }
+SHARED_NAMES = {
+    "Message": "a JSON-RPC message, and the name in the contract for a turn of a conversation with a model",
+    "Progress": "the name in LSP and in MCP",
+    "Role": "the name in MCP, and the peer that a conformance case tests",
+}
+"""Names of a class and a type alias, or of two type aliases."""
 FORWARDING_MODULE = '"""Deprecated since 0.2: '  # it has its name of 0.1
 FOLDER = Path(becket.__file__).parent
 TESTS = Path(__file__).parent
@@ -128,10 +144,43 @@ def public_names(source: str) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
 
 
+def all_names(source: str) -> Iterator[tuple[str, int]]:
+    """Yields public names and type aliases, each with its line."""
+    yield from public_names(source)
+    yield from type_aliases(source)
+
+
+@cache
+def parse(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 @cache
 def definitions(source: str) -> list[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
-    nodes = ast.walk(ast.parse(source))
+    nodes = ast.walk(parse(source))
     return [node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def type_aliases(source: str) -> Iterator[tuple[str, int]]:
+    """Yields each type alias of a module with its line, but no type variables.
+
+    `Annotated` types of fields are left out too: each schema has its own bounds for a `Count` or an `Id`."""
+    for node in statements(parse(source).body):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Subscript) and ast.unparse(value.value) == "Annotated":
+            continue
+        is_type = isinstance(value, ast.Subscript | ast.BinOp | ast.Name | ast.Attribute)
+        if isinstance(target, ast.Name) and re.match(r"[A-Z].*[a-z]", target.id) and is_type:
+            yield target.id, node.lineno
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields the statements of a module, also those within an `if`."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from statements([*node.body, *node.orelse])
 
 
 def problems_of(name: str) -> list[str]:
@@ -186,21 +235,26 @@ def test_modules_are_named_with_the_words_of_the_field() -> None:
     assert [problem for name in sorted(names) for problem in problems_of(name)] == []
 
 
-def test_classes_and_functions_are_named_with_the_words_of_the_field() -> None:
+def test_classes_functions_and_type_aliases_are_named_with_the_words_of_the_field() -> None:
     problems = [
         f"{file.relative_to(FOLDER)}:{line}: {problem}"
         for file in files()
-        for name, line in public_names(file.read_text(encoding="utf-8"))
+        for name, line in all_names(file.read_text(encoding="utf-8"))
         for problem in problems_of(name)
     ]
 
     assert problems == []
 
 
-def variables(source: str) -> Iterator[tuple[str, int]]:
-    """Yields each variable, attribute and parameter where it is defined, with its line; members of 0.1 are left out."""
+@cache
+def variables(source: str) -> list[tuple[str, int]]:
+    """Returns each variable, attribute and parameter where it is defined, with its line, but no members of 0.1."""
+    return list(iter_variables(source))
+
+
+def iter_variables(source: str) -> Iterator[tuple[str, int]]:
     renamed: set[ast.AST] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.arg):
             yield node.arg, node.lineno
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
@@ -285,21 +339,45 @@ def test_no_test_name_occurs_twice_in_a_module() -> None:
     assert [(file, name) for file, names in counts.items() for name, count in names.items() if count > 1] == []
 
 
-def test_every_exception_is_a_name_that_exists() -> None:
-    names = {name for file in files() for name, _ in public_names(file.read_text(encoding="utf-8"))}
+def test_every_exception_for_a_name_is_needed() -> None:
+    names = {name for file in files() for name, _ in all_names(file.read_text(encoding="utf-8"))}
 
-    assert EXCEPTIONS.keys() - names == set()
+    assert [name for name in EXCEPTIONS if name not in names or WORDS.keys().isdisjoint(split_name(name))] == []
 
 
-def test_no_class_name_occurs_twice() -> None:
-    names = Counter(
-        node.name
-        for file in files()
-        for node in definitions(file.read_text(encoding="utf-8"))
-        if isinstance(node, ast.ClassDef)
-    )
+def test_every_exception_for_a_variable_is_needed() -> None:
+    names = {name for file in files() for name, _ in variables(file.read_text(encoding="utf-8"))}
+    replaced = VARIABLE_WORDS.keys() | {word.lower() for word in CONSTANTS}
 
-    assert [name for name, count in names.items() if count > 1] == []
+    assert [name for name in OTHER_VARIABLES if name not in names or replaced.isdisjoint(split_name(name))] == []
+
+
+@pytest.mark.parametrize("name", OTHER_TEXT)
+def test_every_exception_for_a_text_is_needed(name: str) -> None:
+    lines = prose((FOLDER / name).read_text(encoding="utf-8"))
+
+    assert [problem for line, _ in lines for problem in prose_problems(line)]
+
+
+def test_no_class_name_or_type_alias_occurs_twice() -> None:
+    assert [name for name, count in count_types().items() if count > 1 and name not in SHARED_NAMES] == []
+
+
+def test_every_exception_for_a_shared_name_is_needed() -> None:
+    counts = count_types()
+
+    assert [name for name in SHARED_NAMES if counts[name] < 2] == []
+
+
+def count_types() -> Counter[str]:
+    """Counts the classes of a name and the other modules that have a type alias of that name."""
+    counts: Counter[str] = Counter()
+    for file in files():
+        source = file.read_text(encoding="utf-8")
+        classes = [node.name for node in definitions(source) if isinstance(node, ast.ClassDef)]
+        counts.update(classes)
+        counts.update({name for name, _ in type_aliases(source)} - set(classes))  # an alias may replace a class there
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -333,6 +411,21 @@ def test_the_check_finds_comments_and_docstrings() -> None:
     source = 'def f():\n    """One."""\n    x = "# no"  # Two.\n    # Three.\n'
 
     assert comments_and_docstrings(source) == ["One.", "Two.", "Three."]
+
+
+def test_the_check_finds_type_aliases() -> None:
+    source = """
+T = TypeVar("T")
+LIMIT: Final = 5
+Count = Annotated[int, Meta(ge=0)]
+Row: TypeAlias = tuple[int, str]
+if TYPE_CHECKING:
+    Handler = Callable[[], None]
+else:
+    Handler = Callable
+"""
+
+    assert [name for name, _ in type_aliases(source)] == ["Row", "Handler", "Handler"]
 
 
 def test_a_name_in_backticks_is_no_prose() -> None:
