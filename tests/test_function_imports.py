@@ -57,7 +57,7 @@ IN_FUNCTIONS = {
     "becket.cli.support.host_session": (1, COMMAND),
     "becket.cli.support.options": (16, COMMAND),
     "becket.cli.support.output": (6, COMMAND),
-    "becket.cli.support.prompt": (5, COMMAND),
+    "becket.cli.support.terminal_prompt": (5, COMMAND),
     "becket.cli.support.relay": (1, COMMAND),
     "becket.cli.support.screen": (8, COMMAND),
     "becket.cli.support.sequence_diagram": (1, COMMAND),

@@ -19,7 +19,7 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
-import becket.host.unwritten_revocations
+import becket.host.revocation_retry
 from becket.cli.support.status_table import build_status_rows
 from becket.contract.audit import CallDecided, FilesChanged as ChangeRecorded, ProcessStarted as StartRecorded
 from becket.contract.hooks import Block, HookEvent
@@ -1048,7 +1048,7 @@ async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: P
 async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_as_it_can_be(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(becket.host.unwritten_revocations, "RETRY_EVERY", 0.02)
+    monkeypatch.setattr(becket.host.revocation_retry, "RETRY_EVERY", 0.02)
     data = tmp_path / "data"
     host = host_of(root, grants={}, data=data, ask=consent)
     recorder = EventRecorder(host)

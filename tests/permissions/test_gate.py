@@ -21,8 +21,8 @@ from becket.methods.descriptors import Method
 from becket.permissions.gate import MAX_PROMPTS, Gate
 from becket.permissions.grants import Grants
 from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS, parse_permission
+from becket.permissions.permission_prompt import MAX_NAME_LENGTH, format_prompt
 from becket.permissions.policies import Decision
-from becket.permissions.prompt import MAX_NAME_LENGTH, format_prompt
 
 ALL = sorted(PERMISSIONS)
 

@@ -175,7 +175,7 @@ def describe_approval(candidate: Candidate, consent: NeedsConsent, data_dir: Dat
 
 def prompt_consent(consent: NeedsConsent, approval: Approval, data_dir: DataDir) -> bool:
     """Prompts for consent; returns False if there is no terminal."""
-    from becket.cli.support.prompt import is_interactive
+    from becket.cli.support.terminal_prompt import is_interactive
 
     last = load_grants(data_dir.grants).get(consent.extension, GrantEntry()).digest
     before = load_approval(data_dir.approval_of(consent.extension))

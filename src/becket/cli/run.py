@@ -26,7 +26,6 @@ from becket.cli.support.output import (
     print_message,
     print_table,
 )
-from becket.cli.support.prompt import read_answer
 from becket.cli.support.screen import Screen, build_table
 from becket.cli.support.status_table import (
     HEADERS,
@@ -35,6 +34,7 @@ from becket.cli.support.status_table import (
     build_status_rows,
     is_up,
 )
+from becket.cli.support.terminal_prompt import read_answer
 from becket.cli.trace import wrap_each_command
 from becket.errors import BecketError
 from becket.host.events import ExtensionLogged, HostEvent

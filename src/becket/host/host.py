@@ -54,6 +54,7 @@ from becket.host.host_settings import HostSettings, add_keywords, group_argument
 from becket.host.lifecycle import RUNNING_STATES
 from becket.host.persistence import Persistence, open_persistence
 from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
+from becket.host.revocation_retry import UnwrittenRevocations
 from becket.host.serving.audited_gate import record_event
 from becket.host.serving.streams import ExtensionStream
 from becket.host.signals import STOP_SIGNALS, StopSignals
@@ -75,7 +76,6 @@ from becket.host.starting.secrets import move_secrets_of
 from becket.host.starting.start_check import StartDecision
 from becket.host.tool_calls import run_tool
 from becket.host.tools import RegisteredTool, ToolRegistry
-from becket.host.unwritten_revocations import UnwrittenRevocations
 from becket.json_schema import SchemaMode
 from becket.jsonrpc.budget import SharedBudget
 from becket.methods.registry import Registry

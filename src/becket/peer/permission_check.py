@@ -175,8 +175,8 @@ class PermissionPrompt:
             self._task = running
 
     async def _run(self) -> None:
+        from becket.permissions.permission_prompt import format_prompt
         from becket.permissions.policies import is_async
-        from becket.permissions.prompt import format_prompt
 
         text = format_prompt(self._decision)
         allowed: Any = False

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
         RESERVED_PERMISSIONS as RESERVED_PERMISSIONS,
         parse_permission as parse_permission,
     )
+    from becket.permissions.permission_prompt import MAX_NAME_LENGTH as MAX_NAME_LENGTH, format_prompt as format_prompt
     from becket.permissions.policies import Decision as Decision, Policy as Policy
-    from becket.permissions.prompt import MAX_NAME_LENGTH as MAX_NAME_LENGTH, format_prompt as format_prompt
 
 EXPORTS = {
     "becket.permissions.gate": "Gate MAX_PROMPTS",
     "becket.permissions.grants": "Grants",
     "becket.permissions.names": "PERMISSIONS RESERVED_PERMISSIONS parse_permission",
     "becket.permissions.policies": "Decision Policy",
-    "becket.permissions.prompt": "MAX_NAME_LENGTH format_prompt",
+    "becket.permissions.permission_prompt": "MAX_NAME_LENGTH format_prompt",
 }
 
 __getattr__, __dir__ = lazy_exports(globals(), EXPORTS)

@@ -25,7 +25,7 @@ from becket.cli.support.options import (
     host_options,
     run_async,
 )
-from becket.cli.support.prompt import approve_all
+from becket.cli.support.terminal_prompt import approve_all
 from becket.dialects import DIALECTS
 from becket.errors import BecketError
 from becket.permissions.grants import Grants

@@ -141,7 +141,7 @@ class HostOptions(DataDirOptions, frozen=True, kw_only=True):
         return merged
 
     def _choose_prompt(self, config: HostConfig | None, read_answer: ReadAnswer | None) -> AskConsent | None:
-        from becket.cli.support.prompt import approve_all, build_terminal_prompt, is_interactive
+        from becket.cli.support.terminal_prompt import approve_all, build_terminal_prompt, is_interactive
 
         if self.yes:
             return approve_all

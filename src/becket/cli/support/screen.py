@@ -20,8 +20,8 @@ import anyio
 from becket._text import escape, truncate
 from becket.cli.support.event_format import format_event
 from becket.cli.support.output import console
-from becket.cli.support.prompt import discard_typed
 from becket.cli.support.status_table import COLOURS, HEADERS, build_status_rows
+from becket.cli.support.terminal_prompt import discard_typed
 from becket.errors import LocalProtocolError
 from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import ExtensionStatus, Host
