@@ -69,7 +69,6 @@ ADAPTER_HOSTS = {"manifest_reader", "host_config", "host_server", "hosted_server
 """Modules of an adapter that belong above `peer` and above `host`; all others describe the wire, and are pure."""
 BACK_REFERENCES = {
     ("becket.errors", "becket.host_errors"): "re-exports them lazily, and type checkers cannot read that table",
-    ("becket.dialects.mapping", "becket.dialects.handshake"): "a mapping holds the handshakes, which use its LinkState",
     ("becket.peer.streams", "becket.peer.outbound"): "a stream calls the Outbound that opened it",
     ("becket.peer.context", "becket.peer.inbound"): "a context calls the Inbound that created it for a handler",
     ("becket.peer.context", "becket.peer.peer"): "a handler reaches the peer through its context",

@@ -16,14 +16,8 @@ from becket.contract.memory import Append, Appended
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects import Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import (
-    ContractMapping,
-    LinkState,
-    MethodMapping,
-    NotificationMapping,
-    WireNotification,
-    WireRequest,
-)
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping, NotificationMapping
 from becket.errors import HandshakeFailed, Meaning, RemoteError, RpcError
 from becket.framing.json_lines import JsonLines
 from becket.methods.descriptors import Method

@@ -16,7 +16,8 @@ from becket import Context, ExtensionServer
 from becket.contract.commands import Text
 from becket.contract.hooks import Block, HookEvent, HookKind, HookResult
 from becket.dialects import Dialect, DialectRegistry
-from becket.dialects.mapping import ContractMapping, LinkState, WireRequest, identity
+from becket.dialects.link_state import LinkState, WireRequest
+from becket.dialects.mapping import ContractMapping, identity
 from becket.errors import HandshakeFailed, NotSupported, RemoteError
 from becket.extension import CommandOutput, command, handles, hook, tool
 from becket.host.starting.connect import connect_extension

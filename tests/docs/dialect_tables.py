@@ -8,7 +8,7 @@ from math import isinf
 from typing import Any
 
 from becket.dialects import ADAPTERS, DIALECTS, NATIVE, Dialect
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.framing import ContentLength, JsonLines, LengthPrefixed
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.starting.manifest_formats import MANIFEST_READERS

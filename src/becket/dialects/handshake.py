@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from becket.contract.handshake import Capabilities, HostInfo, Initialize, Initialized
 from becket.contract.hooks import HookKind
 from becket.contract.info import ExtensionInfo
-from becket.dialects.mapping import LinkState, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
 from becket.methods.descriptors import Method
 
 __all__ = ["ClientHandshake", "HandshakeContext", "HandshakeResult", "ServerHandshake"]

@@ -1,4 +1,4 @@
-"""Defines how contract methods and notifications are mapped to a foreign protocol, and per-link state.
+"""Defines how contract methods and notifications are mapped to a foreign protocol.
 
 A host calls `tool.call` and an extension serves it in every dialect: a `MethodMapping` converts the request and its
 result. Pure: a mapping has no state; that of a link is its `LinkState`."""
@@ -6,14 +6,12 @@ result. Pure: a mapping has no state; that of a link is its `LinkState`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from becket.contract.handshake import Capabilities
-from becket.contract.hooks import HookKind
 from becket.contract.tools import ToolCall
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
 from becket.errors import NotSupported, RpcError
 from becket.methods.descriptors import Method
 
@@ -30,41 +28,6 @@ __all__ = [
     "WireRequest",
     "identity",
 ]
-
-
-class LinkState(Struct, eq=False):
-    """What mappings know of a link.
-
-    `capabilities` are those of the extension, in the contract's classes; `extra` is what the dialect's handshake and
-    manifest have beyond them, in a class of the dialect. `sequence` numbers what needs an id; `shutdown_reason` is why
-    the host stops the extension.
-
-    Only an extension sets its `version`, its `commands` (name and description), its `hooks`, and the names of its
-    `own_methods`."""
-
-    extension: str
-    capabilities: Capabilities = Capabilities()
-    extra: Any = None
-    sequence: count[int] = field(default_factory=lambda: count(1))
-    shutdown_reason: str = ""
-    version: str = ""
-    commands: tuple[tuple[str, str], ...] = ()
-    hooks: tuple[HookKind, ...] = ()
-    own_methods: frozenset[str] = frozenset()
-
-
-class WireRequest(Struct, frozen=True, eq=False):
-    """A request of a dialect. `method` may be a `Stream`, whose readers return events of the contract."""
-
-    method: Method[Any, Any]
-    params: Any = None
-
-
-class WireNotification(Struct, frozen=True):
-    """A notification of a dialect."""
-
-    method: str
-    params: Any = None
 
 
 def identity(value: Any, *_: object) -> Any:

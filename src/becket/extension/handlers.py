@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from becket.contract.hooks import HookEvent, HookResult, HookSubscription
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
-    from becket.dialects.mapping import LinkState
+    from becket.dialects.link_state import LinkState
     from becket.extension.runtime import Runtime
     from becket.extension.tool_input.validation import InputSchemaValidator
 
@@ -130,7 +130,7 @@ class ExtensionHandlers:
 
     def build_link_state(self, declared: Capabilities) -> LinkState:
         """Returns what the mapping of a dialect needs of the extension."""
-        from becket.dialects.mapping import LinkState
+        from becket.dialects.link_state import LinkState
 
         return LinkState(
             self._extension.id,

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import Initialize, Initialized
-from becket.dialects.mapping import ContractMapping, LinkState, WireNotification, identity
+from becket.dialects.link_state import LinkState, WireNotification
+from becket.dialects.mapping import ContractMapping, identity
 from becket.errors import NotSupported
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry

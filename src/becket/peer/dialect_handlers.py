@@ -16,14 +16,8 @@ from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.commands import CommandOutputParams
 from becket.contract.json_narrowing import is_object
 from becket.contract.providers import Usage
-from becket.dialects.mapping import (
-    ContractMapping,
-    LinkState,
-    MethodMapping,
-    NotificationMapping,
-    WireNotification,
-    WireRequest,
-)
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping, NotificationMapping
 from becket.errors import RequestCancelled, RpcError
 from becket.methods.descriptors import Method, Notification
 from becket.methods.error_mapping import is_caused_by_disconnect, to_rpc_error

@@ -12,7 +12,7 @@ from becket.adapters.cigen import CIGEN, CigenHello, CigenSettings, PluginInfo
 from becket.adapters.cigen.mapping import MAPPING
 from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo, Initialized
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, Meaning, NotSupported, RpcError, VersionMismatch
 
 CONTEXT = HandshakeContext(

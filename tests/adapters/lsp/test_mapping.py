@@ -16,7 +16,7 @@ from becket.contract.log import LogLevel, LogRecord
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
 from becket.dialects import find_dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import LinkState, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
 from becket.errors import BadCapabilities, Meaning, NotSupported
 from becket.extension import CommandOutput, ExtensionServer, command
 from becket.framing.content_length import ContentLength

@@ -14,7 +14,7 @@ from becket.contract.handshake import HostInfo, Initialized
 from becket.contract.handshake_checks import find_handshake_problems
 from becket.contract.info import CapabilityInfo
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import WireNotification, WireRequest
+from becket.dialects.link_state import WireNotification, WireRequest
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError, VersionMismatch
 from becket.permissions.grants import Grants
 

@@ -19,7 +19,8 @@ from becket.contract.handshake import Capabilities, Initialized as ContractIniti
 from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskEnded, TaskUpdated
 from becket.contract.tools import Tool, ToolCall
-from becket.dialects.mapping import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import MethodMapping
 from becket.errors import Busy, InvalidParams, Meaning, RpcError, ToolFailed
 
 TOOLS = MAPPING.methods["tool.call"]

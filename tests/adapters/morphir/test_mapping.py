@@ -23,7 +23,7 @@ from becket.contract.info import CapabilityInfo, ExtensionInfo
 from becket.contract.log import LogLevel, LogRecord
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import LinkState, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, NotSupported, RemoteError, RpcError
 from becket.methods.descriptors import Method
 

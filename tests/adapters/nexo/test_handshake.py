@@ -14,7 +14,7 @@ from becket.contract.handshake import Capabilities, HostInfo, Initialized
 from becket.contract.hooks import HookKind
 from becket.contract.tools import Tool
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams
 
 assert NEXO.load_mapping is not None

@@ -22,7 +22,7 @@ from becket.contract.hooks import (
     Modify,
     Replace,
 )
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import NotSupported
 
 assert NEXO.load_mapping is not None

@@ -11,7 +11,7 @@ import pytest
 from becket.adapters.nexo import NEXO, NexoExtra, NexoManifest, build_session_meta, get_session_meta
 from becket.adapters.nexo.messages import TOOLS_CALL, NexoToolCallParams
 from becket.contract.tools import TOOL_CALL, ToolCall
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import InvalidParams, NotSupported
 
 assert NEXO.load_mapping is not None

@@ -18,7 +18,7 @@ from becket.adapters.roder.command_mapping import (
 )
 from becket.contract.commands import CommandDone, CommandEvent, CommandInvoke, ErrorText, SystemText, Table, Text
 from becket.contract.tasks import TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import RequestCancelled, RpcError
 
 RUN = ExecuteTaskParams(executor_id="tidy", execution_id="e-1", task_id="k", input={"args": ["desk"]})

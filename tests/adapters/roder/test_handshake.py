@@ -42,7 +42,7 @@ from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import (
     BadCapabilities,
     HandshakeFailed,

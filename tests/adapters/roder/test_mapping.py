@@ -38,7 +38,7 @@ from becket.adapters.roder.mapping import MAPPING
 from becket.adapters.roder.served_manifest import ServedManifest
 from becket.contract.providers import ProviderDone, ProviderFailed, ProviderRequest, ProviderResult, TextDelta, user
 from becket.contract.tools import ToolCall
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import InvalidParams, NotDeclared, NotSupported, RpcError, ToolFailed
 
 TOOL = MAPPING.methods["tool.call"]

@@ -29,7 +29,7 @@ from becket.adapters.roder.served_manifest import (
 from becket.contract.handshake import Capabilities
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.errors import BadFile, Meaning, RpcError
 
 TEXT = 'id = "demo"\nname = "Demo"\nversion = "1"\napi_version = "*"\nprovides = [{ type = "event_sink", id = "s" }]\n'

@@ -10,7 +10,7 @@ from becket.adapters.synaps.handshake import SERVER_HANDSHAKE, client_handshake
 from becket.adapters.synaps.manifest import Plugin, PluginExtension
 from becket.contract.handshake import Capabilities, HostInfo, Initialize, Initialized
 from becket.dialects.handshake import HandshakeContext
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import InvalidParams, Meaning, RpcError
 
 STATE = LinkState("demo")

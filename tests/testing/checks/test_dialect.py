@@ -18,7 +18,8 @@ from tests.peer.scripted import in_virtual_time
 from becket.contract.handshake import Initialized
 from becket.dialects import NATIVE, Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.mapping import ContractMapping, LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping
 from becket.errors import RpcError
 from becket.framing.content_length import ContentLength
 from becket.framing.json_lines import JsonLines

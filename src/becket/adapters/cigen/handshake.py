@@ -20,7 +20,7 @@ from becket.contract.handshake import (
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.contract.json_narrowing import is_object
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import HandshakeFailed, InvalidParams, Meaning, RpcError, VersionMismatch
 
 __all__ = ["SERVER_HANDSHAKE", "CigenSettings", "client_handshake"]

@@ -16,14 +16,8 @@ from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskEnded, TaskEvent, TaskLogged, TaskStarted, TaskUpdated
 from becket.conversion.problems import is_object
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import (
-    ContractMapping,
-    LinkState,
-    MethodMapping,
-    NotificationMapping,
-    WireNotification,
-    WireRequest,
-)
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping, NotificationMapping
 from becket.errors import BadCapabilities
 from becket.jsonrpc.json_values import decode_json
 from becket.methods.descriptors import Method

@@ -33,7 +33,7 @@ from becket.contract.json_narrowing import is_object
 from becket.contract.names import MAX_ID_LENGTH, find_id_problem, strip_whitespace
 from becket.contract.tools import Tool as DeclaredTool
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.mapping import WireNotification, WireRequest
+from becket.dialects.link_state import WireNotification, WireRequest
 from becket.errors import JSON_ERRORS, BadCapabilities, HandshakeFailed, RemoteError, VersionMismatch
 
 __all__ = [

@@ -18,7 +18,7 @@ from becket.adapters.mcp.messages.content import ImageContent, SamplingContent, 
 from becket.adapters.mcp.messages.tools import TOOLS_CHANGED, ToolsChanged
 from becket.contract.handshake import Capabilities
 from becket.contract.providers import Message, ProviderResult
-from becket.dialects.mapping import WireRequest
+from becket.dialects.link_state import WireRequest
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.extension_connection import ExtensionConnection
 from becket.host.serving.tool_inputs import compile_inputs

@@ -29,14 +29,8 @@ from becket.contract.json_narrowing import is_object
 from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskUpdated
 from becket.contract.tools import TOOL_CALL, ToolCall, format_tool_result
-from becket.dialects.mapping import (
-    ContractMapping,
-    LinkState,
-    MethodMapping,
-    NotificationMapping,
-    WireNotification,
-    WireRequest,
-)
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping, NotificationMapping
 from becket.errors import InvalidParams, Meaning, RpcError, ToolFailed
 from becket.jsonrpc.json_values import decode_json, encode_json
 from becket.methods.descriptors import Method

@@ -40,7 +40,7 @@ from becket.contract.handshake import (
     Initialized as ContractInitialized,
 )
 from becket.dialects.handshake import ServerHandshake
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.errors import InvalidParams, NotSupported
 
 __all__ = ["ARGS_ARGUMENT", "SERVER_HANDSHAKE", "McpClientInfo", "check_call"]

@@ -28,14 +28,8 @@ from becket.contract.log import LOG as CONTRACT_LOG, LogLevel, LogRecord
 from becket.contract.names import find_id_problem
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import (
-    ContractMapping,
-    LinkState,
-    MethodMapping,
-    NotificationMapping,
-    WireNotification,
-    WireRequest,
-)
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping, NotificationMapping
 from becket.errors import JSON_ERRORS, HandshakeFailed, InvalidParams, RemoteError, RpcError
 from becket.methods.descriptors import Method, check_method_name
 

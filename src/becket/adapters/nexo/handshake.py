@@ -29,7 +29,7 @@ from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, HostInfo, 
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.conversion.problems import to_problem
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import JSON_ERRORS, HandshakeFailed, InvalidParams
 
 __all__ = ["SERVER_HANDSHAKE", "clean_reason", "client_handshake", "encode_shutdown"]

@@ -41,7 +41,7 @@ from becket.contract.hooks import (
 )
 from becket.contract.json_narrowing import is_object
 from becket.contract.tools import format_tool_result
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import NotSupported
 
 __all__ = ["decode_hook", "decode_hook_result", "encode_hook", "encode_hook_result", "to_hook_kinds", "to_hook_names"]

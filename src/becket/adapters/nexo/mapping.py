@@ -11,7 +11,8 @@ from becket.adapters.nexo.session_meta import add_session_meta, strip_session_me
 from becket.contract.hooks import HOOK_HANDLE
 from becket.contract.json_narrowing import is_object
 from becket.contract.tools import TOOL_CALL, ToolCall
-from becket.dialects.mapping import ContractMapping, LinkState, MethodMapping, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping
 from becket.errors import InvalidParams
 
 __all__ = ["MAPPING"]

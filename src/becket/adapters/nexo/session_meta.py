@@ -13,7 +13,7 @@ from becket.adapters.nexo.manifest import NexoExtra
 from becket.adapters.nexo.messages import NexoToolCallParams
 from becket.contract.json_narrowing import is_object
 from becket.contract.tools import ToolCall
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 
 __all__ = ["add_session_meta", "build_session_meta", "get_session_meta", "strip_session_meta"]
 

@@ -28,7 +28,8 @@ from becket.adapters.roder.messages.tasks import (
 from becket.contract.commands import CommandDone, CommandEvent, CommandInvoke, ErrorText, SystemText, Table, Text
 from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
-from becket.dialects.mapping import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import MethodMapping
 from becket.errors import RpcError
 from becket.methods.streams import EventReader, Stream
 

@@ -52,7 +52,7 @@ from becket.contract.names import (
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import (
     JSON_ERRORS,
     BadCapabilities,

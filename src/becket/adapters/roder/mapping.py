@@ -39,7 +39,8 @@ from becket.contract.commands import COMMAND_INVOKE
 from becket.contract.json_narrowing import is_object
 from becket.contract.providers import PROVIDER_COMPLETE, PROVIDER_STREAM, ProviderEvent, ProviderRequest, ProviderResult
 from becket.contract.tools import TOOL_CALL, ToolCall, format_tool_result
-from becket.dialects.mapping import ContractMapping, LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping
 from becket.errors import InvalidParams, NotDeclared, RpcError, ToolFailed
 from becket.methods.descriptors import Method
 

@@ -32,7 +32,7 @@ from becket.adapters.roder.messages.services import (
 from becket.adapters.roder.messages.subagents import SUBAGENTS_DISPATCH
 from becket.adapters.roder.messages.tasks import TASKS_EXECUTE
 from becket.adapters.roder.messages.tools import TOOLS_CALL
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.errors import BadFile, Meaning, RpcError
 
 __all__ = [

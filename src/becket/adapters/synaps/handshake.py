@@ -12,7 +12,7 @@ from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, 
 from becket.contract.handshake_checks import parse_initialized
 from becket.contract.json_narrowing import is_object
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
-from becket.dialects.mapping import LinkState, WireRequest
+from becket.dialects.link_state import LinkState, WireRequest
 from becket.errors import InvalidParams, Meaning, RpcError
 from becket.methods.descriptors import Method
 from becket.permissions.grants import Grants

@@ -64,15 +64,8 @@ from becket.contract.tasks import (
 )
 from becket.contract.tools import TOOL_CALL
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
-from becket.dialects.mapping import (
-    ContractMapping,
-    LinkState,
-    MethodMapping,
-    NotificationMapping,
-    WireNotification,
-    WireRequest,
-    identity,
-)
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import ContractMapping, MethodMapping, NotificationMapping, identity
 from becket.errors import InvalidParams, Meaning, NotSupported, RpcError
 from becket.jsonrpc.json_values import encode_json
 from becket.methods.descriptors import Method, Notification

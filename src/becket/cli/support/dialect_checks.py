@@ -25,7 +25,8 @@ from becket.contract.handshake import Capabilities
 from becket.contract.json_narrowing import is_object
 from becket.dialects import Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.mapping import ContractMapping, WireRequest
+from becket.dialects.link_state import WireRequest
+from becket.dialects.mapping import ContractMapping
 from becket.errors import (
     JSON_ERRORS,
     BadCapabilities,

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from becket.contract.handshake import SHUTDOWN
 from becket.contract.tools import ToolCall
-from becket.dialects.mapping import ContractMapping, LinkState, WireRequest, identity
+from becket.dialects.link_state import LinkState, WireRequest
+from becket.dialects.mapping import ContractMapping, identity
 from becket.errors import BecketError, NotSupported
 from becket.methods.descriptors import Method
 from becket.methods.streams import Stream

@@ -22,7 +22,7 @@ from becket.contract.names import find_id_problem, strip_whitespace
 from becket.dialects import Dialect, find_dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
 from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
 from becket.host.extension import Extension
 from becket.host.extension_connection import ExtensionConnection, SingleConnection

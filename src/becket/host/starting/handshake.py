@@ -19,7 +19,7 @@ from becket.contract.handshake_checks import parse_initialized
 from becket.contract.info import INFO_GET, ExtensionInfo
 from becket.contract.log import parse_log_line
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import WireNotification, WireRequest
+from becket.dialects.link_state import WireNotification, WireRequest
 from becket.errors import (
     BadReply,
     BecketError,

@@ -22,7 +22,7 @@ from becket._text import quote
 from becket.contract.handshake import HostInfo
 from becket.dialects.dialect import META_PREFIX, Dialect
 from becket.dialects.handshake import HandshakeContext, HandshakeResult
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.errors import ERROR_CODES, BecketError, Meaning, RpcError
 from becket.framing.framing import SkippedFrame
 from becket.host.starting.connect import DEFAULT_HOST_INFO

@@ -17,7 +17,8 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.decode import decode_json, get_params_decoder, get_result_decoder
 from becket.dialects.dialect import Dialect
 from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
-from becket.dialects.mapping import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import MethodMapping
 from becket.errors import BecketError, RemoteError, RpcError
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.messages import Failure, Message, Request, Success

@@ -13,7 +13,7 @@ from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HookEvent
 from becket.contract.providers import PROVIDER_STREAM, ProviderDone
 from becket.contract.tools import TOOL_CALL
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.errors import BecketError, RemoteError, RpcError
 from becket.extension.server import ExtensionServer
 from becket.jsonrpc.messages import Failure, NotificationMessage, Request, Success

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from becket.contract.memory import MEMORY_APPEND
 from becket.contract.tools import TOOL_CALL
-from becket.dialects.mapping import LinkState
+from becket.dialects.link_state import LinkState
 from becket.errors import BecketError, RemoteError
 from becket.host.extension_connection import ExtensionConnection
 from becket.host.serving.client import ContractClient, MappedStream

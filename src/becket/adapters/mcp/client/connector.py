@@ -22,7 +22,7 @@ from becket.adapters.mcp.messages.resources import (
     ResourceUpdated,
 )
 from becket.adapters.mcp.messages.tools import TOOLS_CHANGED, ToolsChanged
-from becket.dialects.mapping import WireNotification
+from becket.dialects.link_state import WireNotification
 from becket.errors import HandshakeFailed, RemoteError
 from becket.limits import Limits
 from becket.methods.descriptors import Notification

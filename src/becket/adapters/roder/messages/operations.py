@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.adapters.roder.rust_debug import format_text
-from becket.dialects.mapping import LinkState, WireNotification, WireRequest, identity
+from becket.dialects.link_state import LinkState, WireNotification, WireRequest
+from becket.dialects.mapping import identity
 from becket.errors import JSON_ERRORS, Meaning, RpcError
 from becket.methods.descriptors import Notification
 
