@@ -10,8 +10,9 @@ import msgspec
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.framing import ContentLength, FramingFactory, SkippedFrame
 from becket.jsonrpc.calls import CancellationFormat, CancelResponse, InboundRequest, OutboundCall
-from becket.jsonrpc.codec import DirectHandler, JsonCodec
+from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.connection import Connection, ConnectionEvent
+from becket.jsonrpc.protocols import DirectHandler
 from becket.limits import Limits
 
 LOST = ConnectionLost(DisconnectReason.REMOTE_CLOSE, "over")

@@ -12,7 +12,7 @@ from becket.errors import BadReply, BecketError, RemoteError
 from becket.jsonrpc.frame_cache import NO_PREFIXES, NotificationPrefixes
 
 if TYPE_CHECKING:
-    from becket.jsonrpc.protocols import FutureLike, StreamControl
+    from becket.jsonrpc.call_protocols import FutureLike, StreamControl
 
 __all__ = [
     "CLOSED",

@@ -38,10 +38,9 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.jsonrpc.parser import MessageParser
-    from becket.jsonrpc.protocols import MessageReceiver
+    from becket.jsonrpc.protocols import DirectHandler, DirectRoute, MessageReceiver
 
 __all__ = [
-    "DirectHandler",
     "DirectHandlers",
     "JsonCodec",
     "decode_envelope",
@@ -79,16 +78,6 @@ MAX_CACHED_METHODS = 1_024  # encoded method names; beyond this many they are en
 FAST_PATH_ERRORS = (*JSON_ERRORS, TypeError)
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
-
-
-DirectHandler = Callable[[bytes], bool]
-"""Receives the params of an event; returns False, without an effect, for bytes that are not one JSON value of its
-type."""
-
-
-DirectRoute = tuple[bytes, int, bytes, int, DirectHandler]
-"""The beginning of a frame, and its size; the beginning of its params, and where in the frame they go on; the
-handler."""
 
 
 class DirectHandlers:

@@ -75,7 +75,8 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import Scanner
-    from becket.jsonrpc.protocols import Codec, EventReceiver, FutureLike
+    from becket.jsonrpc.call_protocols import FutureLike
+    from becket.jsonrpc.protocols import Codec, EventReceiver
     from becket.jsonrpc.wire_format import WireFormat
 
 __all__ = ["CancelRequested", "Connection", "ConnectionEvent", "EventBuffer", "build_connection_lost"]

@@ -1,4 +1,4 @@
-"""Protocols that a connection needs: codec, message and event receivers, futures.
+"""Protocols that a connection needs: codec, message and event receivers.
 
 Types only: imported for type checking alone, at no cost at run time.
 """
@@ -6,17 +6,24 @@ Types only: imported for type checking alone, at no cost at run time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Raw
 
-from becket.errors import BecketError
 from becket.framing.framing import Frame, SkippedFrame
+from becket.jsonrpc.call_protocols import FutureLike
 from becket.jsonrpc.calls import InboundRequest, OutboundCall
-from becket.jsonrpc.codec import DirectHandlers
 from becket.jsonrpc.messages import Failure, NotificationMessage, SingleMessage
 
-__all__ = ["BatchReceiver", "Codec", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
+__all__ = ["BatchReceiver", "Codec", "DirectHandler", "DirectRoute", "DirectRoutes", "EventReceiver", "MessageReceiver"]
+
+DirectHandler: TypeAlias = Callable[[bytes], bool]
+"""Receives the params of an event; returns False, without an effect, for bytes that are not one JSON value of its
+type."""
+
+DirectRoute: TypeAlias = tuple[bytes, int, bytes, int, DirectHandler]
+"""The beginning of a frame, and its size; the beginning of its params, and where in the frame they go on; the
+handler."""
 
 
 # -- for messages
@@ -48,13 +55,20 @@ class Codec(Protocol):
     def encode_batch(self, bodies: Iterable[bytes]) -> bytes: ...
 
 
+class DirectRoutes(Protocol):
+    """The routes of events by the beginning of their frame."""
+
+    last: DirectRoute | None
+    """That of the last event, tried first; None if there are no handlers."""
+
+    def find(self, frame: bytes, /) -> DirectRoute | None: ...
+
+
 class MessageReceiver(Protocol):
     """The destination of decoded messages, with what a codec's fast path needs of a connection."""
 
     calls: dict[Any, Any]
     """Pending calls by number: removed, given their `result`, and settled."""
-    direct_handlers: DirectHandlers
-    """The events that are delivered directly."""
     wake: Callable[[FutureLike], object] | None
     """Called with the future of a call whose response has arrived; None calls `on_response` instead."""
     should_yield: Callable[[], bool]
@@ -65,6 +79,11 @@ class MessageReceiver(Protocol):
     until: float
     """Begin and end of the turn, checked after each message for which a function was called. `should_yield` may move
     the end, if the thread had no core meanwhile."""
+
+    @property
+    def direct_handlers(self) -> DirectRoutes:
+        """The events that are delivered directly."""
+        ...
 
     def on_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
 
@@ -106,27 +125,3 @@ class EventReceiver(Protocol):
     def send(self, frame: bytes) -> None:
         """Sends the connection's own messages: error responses and responses to pings."""
         ...
-
-
-class StreamControl(Protocol):
-    """Controls the events of a call."""
-
-    def renew_deadline(self) -> float:
-        """Returns the call's deadline, renewed by the last event."""
-        ...
-
-    def return_credit(self) -> None:
-        """Returns the credit of one event."""
-        ...
-
-    def close_with(self, error: BecketError, /) -> None:
-        """Ends it with this error, and cancels the call at the other peer."""
-        ...
-
-
-class FutureLike(Protocol):
-    """The waiter of a call: set when its response has arrived or never will."""
-
-    def done(self) -> bool: ...
-
-    def set_result(self, result: None, /) -> None: ...

@@ -7,7 +7,7 @@ to its handler. Once an event had a single receiver, its codec delivers the next
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -17,8 +17,11 @@ from becket.dialects import ProgressFormat
 from becket.dialects.dialect import begin_params, encode_parent
 from becket.errors import JSON_ERRORS, BadReply
 from becket.jsonrpc.calls import OutboundCall
-from becket.jsonrpc.codec import DirectHandler, DirectHandlers
+from becket.jsonrpc.codec import DirectHandlers
 from becket.methods.registry import describe_function, read_signature, unwrap_callable
+
+if TYPE_CHECKING:
+    from becket.jsonrpc.protocols import DirectHandler
 
 __all__ = ["JSON_NULL", "CallSubscription", "EventHandler", "EventRouter", "PutEvent"]
 

@@ -9,13 +9,12 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
 from becket.errors import BecketError, ConnectionLost
+from becket.jsonrpc.call_protocols import FutureLike
 from becket.jsonrpc.calls import InboundRequest
 from becket.jsonrpc.messages import NotificationMessage
-from becket.jsonrpc.protocols import FutureLike
 from becket.peer.transport.fair_share import Account, Charge, Ledger
 
 __all__ = [
-    "AdjustableReader",
     "ByteStream",
     "ConnectionLostFactory",
     "InboundHandler",
@@ -212,12 +211,6 @@ class ByteStream(Protocol):
     async def send(self, item: bytes, /) -> None: ...
 
     async def aclose(self) -> None: ...
-
-
-class AdjustableReader(Protocol):
-    """A source that is read in chunks of adjustable size."""
-
-    read_size: int
 
 
 # -- for messages

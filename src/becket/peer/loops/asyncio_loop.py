@@ -20,7 +20,7 @@ from becket.peer.loops.async_base import AsyncLoop
 from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_nothing
 
 if TYPE_CHECKING:
-    from becket.jsonrpc.protocols import FutureLike
+    from becket.jsonrpc.call_protocols import FutureLike
     from becket.peer.protocols import LoopFuture, TaskHandle
 
 __all__ = ["AsyncioLoop"]

@@ -28,7 +28,7 @@ from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_not
 if TYPE_CHECKING:
     from threading import Thread
 
-    from becket.jsonrpc.protocols import FutureLike
+    from becket.jsonrpc.call_protocols import FutureLike
     from becket.peer.loops.worker_threads import WorkerThreads
     from becket.peer.protocols import LoopFuture, TaskHandle
 

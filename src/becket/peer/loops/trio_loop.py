@@ -16,7 +16,7 @@ from becket.peer.loops.trio_poller import TrioPoller, find_poller
 from becket.peer.transport.fair_share import Account, Charge, Ledger
 
 if TYPE_CHECKING:
-    from becket.jsonrpc.protocols import FutureLike
+    from becket.jsonrpc.call_protocols import FutureLike
     from becket.peer.protocols import LoopFuture, TaskHandle, Timer
 
 __all__ = ["TrioLoop"]

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 from becket.limits import Limits
 
 if TYPE_CHECKING:
-    from becket.peer.protocols import AdjustableReader
+    from typing import Protocol
+
+    class AdjustableReader(Protocol):
+        """A source that is read in chunks of adjustable size."""
+
+        read_size: int
+
 
 __all__ = ["Account", "AdaptiveReadSize", "Charge", "Ledger", "MessageRateLimiter", "charge_nothing"]
 
