@@ -69,13 +69,9 @@ ADAPTER_HOSTS = {"manifest_reader", "host_config", "host_server", "hosted_server
 """Modules of an adapter that belong above `peer` and above `host`; all others describe the wire, and are pure."""
 BACK_REFERENCES = {
     ("becket.errors", "becket.host_errors"): "re-exports them lazily, and type checkers cannot read that table",
-    ("becket.peer.streams", "becket.peer.outbound"): "a stream calls the Outbound that opened it",
-    ("becket.peer.context", "becket.peer.inbound"): "a context calls the Inbound that created it for a handler",
-    ("becket.peer.context", "becket.peer.peer"): "a handler reaches the peer through its context",
-    ("becket.extension.runner", "becket.extension.server"): "runs the server, whose `run` imports the runner",
+    ("becket.peer.context", "becket.peer.peer"): "`Context.peer` is public: its type is the whole Peer, not a Protocol",
 }
-"""Imports for annotations alone that close a circle, and why. So may every import of `protocols` for types: such a
-module holds nothing else, and its methods are annotated with classes of modules that use it."""
+"""Imports for annotations alone that close a circle, and why."""
 ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
 NOT_AT_IMPORT = {"host", "testing", "conformance", "cli", "adapters"}  # what `import becket` never imports
 SAME_LAYER = {frozenset({"peer", "blocking"}), frozenset({"errors", "host_errors"})}  # two names of one layer
@@ -281,7 +277,7 @@ def adapter_strings(module: str, sources: Sources) -> Iterator[tuple[str, int]]:
 
 def counts(module: str, found: Import) -> bool:
     """Returns whether an import can close a circle."""
-    is_excused = (module, found.target) in BACK_REFERENCES or found.target.endswith(".protocols") or module == "becket"
+    is_excused = (module, found.target) in BACK_REFERENCES or module == "becket"
     return not (found.is_for_types and is_excused)
 
 

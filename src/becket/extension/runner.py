@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from signal import SIG_DFL, SIGINT, SIGTERM, set_wakeup_fd, signal as set_handler
 
     from becket.dialects import Dialect
-    from becket.extension.server import ExtensionServer
+    from becket.extension.protocols import RunnableExtension
     from becket.framing.framing import FramingFactory
     from becket.peer.blocking_peer import BlockingPeer
     from becket.peer.peer import Peer
@@ -63,7 +63,7 @@ STDIN: Final = 0
 LOOPS: Final = ("asyncio", "trio", "uvloop")
 
 
-def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect | str | None = None) -> int:
+def run_extension(extension: RunnableExtension, loop: str | None, dialect: Dialect | str | None = None) -> int:
     """Serves the host over stdin and stdout until the link ends, and returns the exit code.
 
     Raises:
@@ -115,7 +115,7 @@ def detect_dialect(transport: FdTransport, signal_fd: int) -> WireChoice:
 
 
 def serve_blocking(
-    extension: ExtensionServer, transport: FdTransport, wire: WireChoice, trigger: ShutdownTrigger
+    extension: RunnableExtension, transport: FdTransport, wire: WireChoice, trigger: ShutdownTrigger
 ) -> ServeOutcome:
     dialect, framing = wire
     serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=trigger.begin_to_end)
@@ -133,7 +133,7 @@ def serve_blocking(
 
 
 def serve_async(
-    loop: str, extension: ExtensionServer, transport: FdTransport, wire: WireChoice, trigger: ShutdownTrigger
+    loop: str, extension: RunnableExtension, transport: FdTransport, wire: WireChoice, trigger: ShutdownTrigger
 ) -> ServeOutcome:
     dialect, framing = wire
 
@@ -243,7 +243,7 @@ def watch_for_shutdown(trigger: ShutdownTrigger, transport: FdTransport) -> None
 # -- in a terminal
 
 
-def usage_text(extension: ExtensionServer) -> str:
+def usage_text(extension: RunnableExtension) -> str:
     """Returns the text for a user who started the program in a terminal."""
     from shlex import join
 
@@ -254,7 +254,7 @@ def usage_text(extension: ExtensionServer) -> str:
     return "\n".join([*lines, "Give a host this command to start it:", f"  {join([sys.executable, *sys.argv])}"])
 
 
-def describe_offers(extension: ExtensionServer) -> dict[str, list[str]]:
+def describe_offers(extension: RunnableExtension) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in extension.__becket__.declared:
         match each.item:

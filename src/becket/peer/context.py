@@ -13,9 +13,30 @@ from becket.methods.descriptors import Method, Notification
 from becket.peer.outbound import READY, UNSET, Unset, wait_drained
 
 if TYPE_CHECKING:
-    from becket.peer.inbound import Inbound
+    from typing import Protocol
+
+    from becket.peer.link import Link
     from becket.peer.options import CallOptions
+    from becket.peer.outbound import Outbound
     from becket.peer.peer import Peer
+
+    class RequestServer(Protocol):
+        """What a context needs of the `Inbound` that creates it for a handler."""
+
+        link: Link
+        outbound: Outbound
+        peer: Any
+
+        def respond(self, method: str, request: InboundRequest | None, result: object) -> None: ...
+
+        def send_progress(
+            self, method: str, request: InboundRequest | None, value: object
+        ) -> Coroutine[Any, Any, None]: ...
+
+        def send_event(
+            self, request: InboundRequest | None, method: str, params: bytes | None, kind: type = bytes
+        ) -> Coroutine[Any, Any, None]: ...
+
 
 __all__ = ["BaseContext", "Context"]
 
@@ -31,7 +52,7 @@ class BaseContext:
     __slots__ = ("_inbound", "_request", "is_streamed", "method")
 
     def __init__(
-        self, inbound: Inbound, method: str, request: InboundRequest | None, *, is_streamed: bool = False
+        self, inbound: RequestServer, method: str, request: InboundRequest | None, *, is_streamed: bool = False
     ) -> None:
         self._inbound = inbound
         self._request = request

@@ -38,10 +38,33 @@ from becket.peer.event_routing import JSON_NULL, CallSubscription, EventHandler
 from becket.peer.nested_calls import latest_deadline
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
+    from becket.methods.descriptors import Method, Notification
     from becket.peer.event_routing import PutEvent
     from becket.peer.link import Link
-    from becket.peer.outbound import Outbound
     from becket.peer.protocols import LoopFuture
+
+    class StreamCaller(Protocol):
+        """What a stream needs of the `Outbound` that opens it."""
+
+        @property
+        def link(self) -> Link: ...
+
+        async def open_call(
+            self,
+            call: OutboundCall,
+            params: object,
+            *,
+            until: float,
+            credit: int | None = None,
+            progress: CallSubscription | None = None,
+        ) -> None: ...
+
+        def call_detached(self, method: Method[Any, Any] | Notification[Any], params: object) -> None: ...
+
+        def outcome(self, call: OutboundCall, decode: Callable[[Raw], Any]) -> Any: ...
+
 
 __all__ = ["CallStream", "Gap", "Overflow"]
 
@@ -76,7 +99,7 @@ class CallStream(Generic[E, R]):
 
     def __init__(
         self,
-        outbound: Outbound,
+        outbound: StreamCaller,
         method: str,
         params: object,
         *,
