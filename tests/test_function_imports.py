@@ -28,9 +28,9 @@ TEST_KIT = "each part of the kit imports what it tests"
 IN_FUNCTIONS = {
     "becket._deprecated": (6, RARE),
     "becket._loggers": (1, RARE),
-    "becket._msgspec_import": (1, RARE),
+    "becket._msgspec_import": (2, RARE),
     "becket.adapters.cigen.dialect": (1, EXTRA),
-    "becket.adapters.lsp": (1, EXTRA),
+    "becket.adapters.lsp": (2, EXTRA),
     "becket.adapters.lsp.positions": (1, RARE),
     "becket.adapters.lsp.pygls_bridge": (1, PROBLEMS),
     "becket.adapters.mcp.client_handshake": (2, PROBLEMS),
@@ -42,7 +42,7 @@ IN_FUNCTIONS = {
     "becket.adapters.roder.served_manifest": (3, RARE),
     "becket.adapters.synaps.handshake": (1, PROBLEMS),
     "becket.cli.call": (8, COMMAND),
-    "becket.cli.chat": (11, COMMAND),
+    "becket.cli.chat": (12, COMMAND),
     "becket.cli.check": (5, COMMAND),
     "becket.cli.config": (17, COMMAND),
     "becket.cli.conform": (1, COMMAND),
@@ -103,6 +103,7 @@ IN_FUNCTIONS = {
     "becket.host.starting.working_copies": (2, POSIX),
     "becket.host.tools": (1, RARE),
     "becket.host.watcher": (1, RARE),
+    "becket.json_schema.compiler": (2, EXTRA),
     "becket.json_schema.files": (1, RARE),
     "becket.json_schema.validator": (3, RARE),
     "becket.jsonrpc.codec": (1, RARE),
@@ -152,10 +153,26 @@ def imports_of(module: str, sources: Sources) -> ModuleImports:
                 elif not is_for_types:
                     found.at_top.update(targets_of(child, module, sources))
             elif not is_for_types:
-                visit(child, is_inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+                is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+                if is_function and not is_inside:
+                    found.in_functions.extend(named_imports(child))
+                visit(child, is_inside or is_function)
 
     visit(ast.parse(sources[module]), False)
     return found
+
+
+def named_imports(function: ast.AST) -> Iterator[tuple[int, str]]:
+    """Gives the modules that a function imports by `import_module("name")`, at any depth."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+            case _:
+                pass
 
 
 def walk_flat(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
@@ -209,6 +226,12 @@ def test_imports_stand_inside_functions_only_where_the_table_has_a_reason() -> N
     found = Counter(module for module in sources for _ in imports_of(module, sources).in_functions)
 
     assert found == {module: count for module, (count, _) in IN_FUNCTIONS.items()}
+
+
+def test_imports_by_a_literal_name_count_too() -> None:
+    source = "a = import_module('a')\ndef f():\n  x = import_module('b').x\n  def g():\n    return import_module(x)"
+
+    assert imports_of("m", {"m": source}).in_functions == [(3, "b")]
 
 
 def test_imports_in_functions_are_found_at_any_depth_and_counted_once() -> None:
