@@ -88,7 +88,6 @@ def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int
     from msgspec.structs import replace
 
     from becket.contract.names import strip_whitespace
-    from becket.host.redaction import HIDDEN
     from becket.stores.sqlite import SqliteStore
 
     with SqliteStore(options.data_dir().store, read_only=True) as store:
@@ -97,7 +96,7 @@ def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int
         line = options.command_lines().keep("config", "list", extension)
         print_message(f"error: {extension} has no stored value of `{key}` (`{line}` lists its values)")
         return ExitCode.NOT_FOUND
-    value = HIDDEN if strip_whitespace(key) in open_secrets(options).keys_of(extension) else found.value
+    value = show(found.value, is_secret=strip_whitespace(key) in open_secrets(options).keys_of(extension))
     if as_json:
         print_json(replace(found, value=value))
     else:
@@ -127,7 +126,6 @@ def set_value(
     from becket.cli.support.store import open_store
     from becket.contract.config import ConfigSet
     from becket.contract.names import strip_whitespace
-    from becket.host.redaction import HIDDEN
     from becket.host.starting.secrets import SecretConfig
 
     if value == "-":
@@ -136,7 +134,7 @@ def set_value(
         values = SecretConfig(store, open_secrets(options), [strip_whitespace(key)] if secret else ())
         is_secret = values.is_secret(extension, strip_whitespace(key))
         saved = values.set_config(extension, ConfigSet(key, value, if_revision))
-    return report_change(saved.ok, extension, key, saved.revision, f"is `{HIDDEN if is_secret else value}`")
+    return report_change(saved.ok, extension, key, saved.revision, f"is `{show(value, is_secret=is_secret)}`")
 
 
 @config.command()
@@ -178,10 +176,15 @@ def open_secrets(options: DataDirOptions) -> Secrets:
 
 def hide_secrets(secrets: Secrets, extension: str, values: dict[str, str]) -> dict[str, str]:
     """Returns values with secrets replaced by `***`."""
+    secret = secrets.keys_of(extension)
+    return {key: show(value, is_secret=key in secret) for key, value in values.items()}
+
+
+def show(value: str, *, is_secret: bool) -> str:
+    """Returns a value for the user, `***` for a secret."""
     from becket.host.redaction import HIDDEN
 
-    secret = secrets.keys_of(extension)
-    return {key: HIDDEN if key in secret else value for key, value in values.items()}
+    return HIDDEN if is_secret else value
 
 
 def report_change(ok: bool, extension: str, key: str, revision: int | None, what: str) -> int:

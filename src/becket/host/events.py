@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, overload
 
@@ -250,8 +251,6 @@ class EventBus:
         Raises:
             TypeError: there are no such events, or the function is `async def`.
         """
-        from inspect import iscoroutinefunction
-
         if iscoroutinefunction(subscriber):
             raise TypeError(f"{subscriber!r} is `async def`: a subscriber must be a plain function")
         kinds: tuple[Any, ...] = get_args(kind) if isinstance(kind, UnionType) else (kind,)

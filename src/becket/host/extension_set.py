@@ -39,6 +39,7 @@ from becket.host.starting.consent import ConsentController, ManagedExtension, wr
 from becket.host.starting.launch import LaunchSettings, build_supervision_policy
 from becket.host.starting.start_order import StartOrder, build_start_order, find_dependents
 from becket.host.supervisor import Supervisor
+from becket.host.watcher import watch_folders
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -405,8 +406,6 @@ class ExtensionSet:
     # -- changes
 
     async def _watch_files(self) -> None:
-        from becket.host.watcher import watch_folders
-
         found = {id: self.candidates[id] for id in self.extensions}
         folders = {id: candidate.folder for id, candidate in found.items()}
         files = {id: candidate.files for id, candidate in found.items() if candidate.files is not None}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Set as AbstractSet
 from functools import partial
+from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
@@ -85,8 +86,6 @@ def prefixed_tool_name(extension: str, tool: str) -> str:
 
 
 def short_digest(extension: str, tool: str, size: int = HASH_DIGITS) -> str:
-    from hashlib import sha256
-
     return sha256(f"{extension}\0{tool}".encode()).hexdigest()[:size]
 
 

@@ -6,6 +6,8 @@ Processes need procfs; elsewhere only descriptors, threads and tasks are checked
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import gc
 import os
 import sys
@@ -15,7 +17,11 @@ from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import anyio
 from msgspec import Struct
+
+from becket.peer.transport.child_process import abandoned_processes, live_children
+from becket.peer.transport.guardian import GUARDIAN
 
 __all__ = ["Inventory", "adopt_orphans", "check_leaks", "check_task_leaks", "take_inventory"]
 
@@ -54,8 +60,6 @@ def is_different(before: str, now: str) -> bool:
 
 def take_inventory() -> Inventory:
     """Returns what this program holds now, without the guardian of its children."""
-    from becket.peer.transport.guardian import GUARDIAN
-
     guardian = (GUARDIAN.pid, GUARDIAN.descriptor)  # if it exists, a host or a guarded child uses it
     return Inventory(
         descriptors={fd: name for fd, name in open_descriptors().items() if fd != guardian[1]},
@@ -93,8 +97,6 @@ async def check_task_leaks(*, grace: float = GRACE) -> AsyncGenerator[None, None
     Raises:
         AssertionError: with a line for each task.
     """
-    import anyio
-
     before = running_tasks()
     yield
     for _ in range(TURNS):
@@ -115,8 +117,6 @@ def running_tasks() -> set[Any]:
 
         if trio.lowlevel.in_trio_run():
             return set(tasks_below(trio.lowlevel.current_root_task())) - {trio.lowlevel.current_task()}
-    import asyncio
-
     return set(asyncio.all_tasks()) - {asyncio.current_task()}
 
 
@@ -182,17 +182,12 @@ def adopt_orphans() -> bool:
     Affects the whole program; returns whether the system supports it."""
     if sys.platform != "linux":
         return False
-    import ctypes
-
     adopted: int = ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     return adopted == 0
 
 
 def reap_adopted() -> None:
     """Reaps adopted zombies, as init would; those that becket started are left alone."""
-    from becket.peer.transport.child_process import abandoned_processes, live_children
-    from becket.peer.transport.guardian import GUARDIAN
-
     own = {child.pid for child in live_children} | {popen.pid for popen in abandoned_processes} | GUARDIAN.reap()
     own.add(GUARDIAN.pid or 0)
     for pid in child_pids():

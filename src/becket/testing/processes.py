@@ -6,9 +6,12 @@ They can test any host that uses JSON-RPC over pipes, in whatever language it is
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
+
+import anyio
 
 from becket.testing import children
 
@@ -40,14 +43,10 @@ class ProcessWatch:
     @property
     def is_alive(self) -> bool:
         """Whether the process runs; a zombie does not."""
-        import select
-
         return not select.select([self._pidfd], [], [], 0)[0]
 
     async def gone(self) -> None:
         """Waits until the process has exited."""
-        import anyio
-
         # anyio's `wait_readable` takes an object or a number; a pidfd is readable once its process has exited.
         await anyio.wait_readable(self._pidfd)
 

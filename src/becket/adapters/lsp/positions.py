@@ -7,6 +7,7 @@ UTF-32 if the server chose that. Lines end with `\\n`, `\\r\\n` or `\\r`, and wi
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -46,8 +47,6 @@ class LineIndex:
 
     def position(self, offset: int) -> Position:
         """Returns the position of an index in the text."""
-        from bisect import bisect_right
-
         offset = max(0, min(offset, len(self.content)))
         line = bisect_right(self._starts, offset) - 1
         return Position(line, count_units(self.content[self._starts[line] : offset], self._encoding))

@@ -45,6 +45,7 @@ from becket.json_schema.validator import is_ready, preload
 from becket.jsonrpc.budget import SharedBudget
 from becket.limits import Limits
 from becket.methods.registry import Registry
+from becket.peer.dialect_handlers import map_handlers
 from becket.peer.loops.async_loops import loop_for_start
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer, PeerConnector
@@ -361,8 +362,6 @@ class ExtensionStartup:
         # Most extensions of a host call it seldom or never: their handlers are built with the first call.
         methods = Registry(partial(register_all, (services, notifications, self._log)))
         if self._mapping is not None:
-            from becket.peer.dialect_handlers import map_handlers
-
             methods = map_handlers(methods, self._mapping, link_state)
             if self._mapping.build_host_methods is not None:
                 methods = methods.including(self._mapping.build_host_methods())

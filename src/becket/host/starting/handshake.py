@@ -6,6 +6,7 @@ It may call the host from the first moment: its grants exist before.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Final, cast
@@ -113,8 +114,6 @@ async def probe_info(
     except ConnectionLost as error:
         raise build_start_error(client.peer, extension, error) from error
     except BecketError as error:
-        import logging
-
         # Many have nothing to report, and respond that the method is unknown.
         level = logging.DEBUG if isinstance(error, RemoteError) else logging.WARNING
         host_logger().log(level, "%s: no response to `%s`: %s", extension, INFO_GET.name, error)

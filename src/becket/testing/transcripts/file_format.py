@@ -29,6 +29,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from becket.dialects import NATIVE, find_dialect
+from becket.dialects.detect import detect_dialect
 from becket.errors import JSON_ERRORS, BadFile
 from becket.framing.content_length import ContentLength
 from becket.framing.framing import Framing, FramingFactory
@@ -135,9 +137,6 @@ class Transcript(Struct, frozen=True):
         Raises:
             ValueError: it names an unknown dialect.
         """
-        from becket.dialects import NATIVE, find_dialect
-        from becket.dialects.detect import detect_dialect
-
         if self.dialect is not None:
             return find_dialect(self.dialect)
         first = next((each for each in self.entries if isinstance(each, FrameSent) and each.to is LinkEnd.CHILD), None)
