@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["extension_logger", "host_logger", "lsp_logger", "peer_logger"]
+__all__ = ["adapter_logger", "extension_logger", "host_logger", "peer_logger"]
 
 
 def peer_logger() -> Logger:
@@ -18,8 +18,9 @@ def host_logger() -> Logger:
     return get_logger("becket.host")
 
 
-def lsp_logger() -> Logger:
-    return get_logger("becket.lsp")
+def adapter_logger(system: str) -> Logger:
+    """Returns the logger of the adapter for one foreign system."""
+    return get_logger(f"becket.{system}")
 
 
 def extension_logger(id: str) -> Logger:

@@ -23,7 +23,7 @@ from lsprotocol import types
 from msgspec import Raw
 from pygls.exceptions import JsonRpcException
 
-from becket._loggers import lsp_logger
+from becket._loggers import adapter_logger
 from becket.conversion.custom_type import CustomType
 from becket.conversion.problems import is_object
 from becket.errors import (
@@ -54,7 +54,7 @@ CLIENT_METHODS = {name for name in types.METHOD_TO_TYPES if types.message_direct
 }
 METHODS_WITHOUT_PARAMS = {types.SHUTDOWN, types.EXIT}  # some clients send an empty object
 
-logger = lsp_logger()
+logger = adapter_logger("lsp")
 
 
 class LanguageServerState(Enum):

@@ -12,7 +12,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from becket._loggers import lsp_logger
+from becket._loggers import adapter_logger
 from becket.adapters._awaitable import maybe_await
 from becket.adapters.lsp import methods
 from becket.adapters.lsp.client.documents import uri_of
@@ -117,7 +117,7 @@ class ServerRequestHandlers:
     def log(self, level: types.MessageType, message: str) -> None:
         """Writes a message of the server to the log `becket.lsp`."""
         name = "server" if self.server_info is None else self.server_info.name
-        lsp_logger().log(LOG_LEVELS.get(level, logging.INFO), "%s: %s", name, message)
+        adapter_logger("lsp").log(LOG_LEVELS.get(level, logging.INFO), "%s: %s", name, message)
 
     # -- capabilities
 
