@@ -24,7 +24,7 @@ from typing import Any
 from becket.limits import DEFAULT_LIMITS
 from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_nothing
 
-__all__ = ["InlineWakeups", "ShieldAwareCanceller"]
+__all__ = ["InlineWakeups", "ShieldAwareCanceller", "is_nested_loop"]
 
 
 class InlineWakeups:
@@ -74,8 +74,7 @@ class InlineWakeups:
                 context, resume, future = self._ready.pop()
                 context.run(resume, future)
             else:
-                # With nest_asyncio one of them may run the loop within itself, and wait there for the others.
-                self._resume_ready(later=getattr(self._loop, "_nest_patched", False))
+                self._resume_ready(later=is_nested_loop(self._loop))
         if began is not None:
             self.charge(thread_time() - began[1], monotonic() - began[0])
 
@@ -98,6 +97,11 @@ class InlineWakeups:
                 self._loop.call_soon(callback, future, context=context)
             for function in after:
                 function()
+
+
+def is_nested_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Returns whether nest_asyncio has marked a loop: a task may run it within itself, and wait there for others."""
+    return bool(getattr(loop, "_nest_patched", False))
 
 
 def nothing() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from becket.limits import DEFAULT_LIMITS
-from becket.peer.loops._asyncio_fast import InlineWakeups, ShieldAwareCanceller
+from becket.peer.loops._asyncio_fast import InlineWakeups, ShieldAwareCanceller, is_nested_loop
 from becket.peer.loops.async_base import AsyncLoop
 from becket.peer.transport.fair_share import Account, Charge, Ledger, charge_nothing
 
@@ -134,8 +134,7 @@ class PlainWakeups:
 def find_task_factory(loop: asyncio.AbstractEventLoop) -> TaskFactory:
     """Returns a function that creates a handler's task, if possible one that runs to its first wait at once."""
     has_own = loop.get_task_factory() is not None  # the program's
-    is_nested = getattr(loop, "_nest_patched", False)  # nest_asyncio's: a first step may wait for a later one
-    if HAS_EAGER_TASKS and not has_own and not is_nested:
+    if HAS_EAGER_TASKS and not has_own and not is_nested_loop(loop):
         task: Any = asyncio.Task  # the stubs of 3.11 lack `eager_start`
         return partial(task, loop=loop, eager_start=True)
     return partial(loop.create_task, name="becket handler")  # else it gets a number, which takes time
