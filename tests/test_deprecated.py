@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
+from tests.test_layers import Sources, sources_of_becket
 
+import becket
 from becket.contract.memory import Append, Query
 from becket.errors import InvalidParams
 from becket.host import Host
@@ -38,6 +40,35 @@ def test_a_moved_module_forwards_its_names_with_a_warning(module: str, name: str
         value = getattr(forwarded, name)
 
     assert value is getattr(import_module(home), present)
+
+
+PACKAGES = {"becket.typed", "becket.interop"}
+"""Packages in which every module forwards."""
+
+
+def forwarding_modules(sources: Sources) -> set[str]:
+    return {module for module, source in sources.items() if source.startswith('"""Deprecated since 0.2: ')}
+
+
+def due_for_removal(version: str, sources: Sources) -> set[str]:
+    """Returns the modules that a release of this version must not have any more."""
+    major, minor, *_ = version.split(".")
+    return forwarding_modules(sources) if (int(major), int(minor)) >= (0, 3) else set()
+
+
+def test_every_forwarding_module_is_among_the_moved_ones() -> None:
+    assert forwarding_modules(sources_of_becket()) == {module for module, *_ in MOVED} | PACKAGES
+
+
+def test_forwarding_modules_are_gone_one_release_after_they_moved() -> None:
+    assert due_for_removal(becket.__version__, sources_of_becket()) == set()
+
+
+@pytest.mark.parametrize(("version", "count"), [("0.2.9", 0), ("0.3.0", 1), ("0.10.0", 1), ("1.0.0", 1)])
+def test_a_forwarding_module_is_due_for_removal_from_0_3_on(version: str, count: int) -> None:
+    sources = {"becket.wire": '"""Deprecated since 0.2: `becket.framing` has these names."""', "becket.framing": ""}
+
+    assert len(due_for_removal(version, sources)) == count
 
 
 def test_a_name_that_never_was_raises_attribute_error() -> None:
