@@ -50,7 +50,6 @@ EXCEPTIONS = {
     "AskCallback": "the callback of `Host(ask=...)`",
     "AskConsent": "the callback of `Host(ask=...)`",
     "ReadAnswer": "what a person types at a prompt",
-    "Admission": "waits for the decision on a call that is pending",
     "agree": "what a person answers to a prompt",
     "split_words": "the words of a command line",
     "match_short_words": "the words of a text",
@@ -92,8 +91,6 @@ VARIABLE_WORDS = {word: idea for idea, words in VARIABLES.items() for word in wo
 OTHER_VARIABLES = {
     "agreed": "a member of an audit record",
     "pieces": "a member of the result of an MCP tool",
-    "Admission": "waits for the decision on a call that is pending",
-    "admission": "waits for the decision on a call that is pending",
     "read_answer": "what a person types at a prompt",
     "ReadAnswer": "what a person types at a prompt",
     "ANSWER": "what a person types at a prompt",

@@ -50,7 +50,7 @@ from becket.peer.context import Context
 from becket.peer.deferred import Deferred
 from becket.peer.nested_calls import CURRENT_REQUEST, CurrentRequest
 from becket.peer.outbound import READY, Outbound, wait_drained
-from becket.peer.permission_check import Admission, AskCallback, PermissionChecker
+from becket.peer.permission_check import AskCallback, DecisionWait, PermissionChecker
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
@@ -76,7 +76,7 @@ class RequestTask(Struct, eq=False):
         """Whether its function has begun and has not returned."""
         return bool(self.thread_id) or (self.has_started and not self.has_finished)
 
-    def claim_start(self) -> bool:
+    def acquire_start(self) -> bool:
         """Returns True to the first caller: the task or worker that may now run the function, or who prevents that."""
         return bool(self.start_lock.acquire(False))
 
@@ -171,9 +171,9 @@ class Inbound:
                 self._check_backpressure()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
             if handler.requires is not None or link.gate is not None:
-                admission = self.permissions.check(request, handler)
-                if admission is not None:
-                    self._start(request, handler, context, admission)
+                wait_for_decision = self.permissions.check(request, handler)
+                if wait_for_decision is not None:
+                    self._start(request, handler, context, wait_for_decision)
                     return
             if not handler.is_inline or (self._is_reentrant and link.loop.is_at_nesting_limit):
                 self._start(request, handler, context, None)
@@ -204,13 +204,15 @@ class Inbound:
         finally:
             CURRENT_REQUEST.reset(before)
 
-    def _start(self, request: InboundRequest, handler: Handler, context: object, admission: Admission | None) -> None:
+    def _start(
+        self, request: InboundRequest, handler: Handler, context: object, wait_for_decision: DecisionWait | None
+    ) -> None:
         """Serves a request in a task or a worker. A policy or a person decides before its params are decoded."""
         self.link.connection.hold(request)
-        arguments = None if admission is not None else self._build_arguments(request, handler, context)
+        arguments = None if wait_for_decision is not None else self._build_arguments(request, handler, context)
         runner = RequestTask(handler.is_threaded or (handler.is_inline and self._is_reentrant))
         request.driver_state = runner
-        running = self._spawn_owned(self._run(request, runner, handler, context, arguments, admission))
+        running = self._spawn_owned(self._run(request, runner, handler, context, arguments, wait_for_decision))
         if not runner.has_finished:  # where tasks start eagerly, it may be over
             runner.task = running
             if self.link.close_reason is not None:  # its first step has ended the link, before the task was recorded
@@ -228,15 +230,15 @@ class Inbound:
         handler: Handler,
         context: object,
         arguments: tuple[Any, ...] | None,
-        admission: Admission | None,
+        wait_for_decision: DecisionWait | None,
     ) -> None:
         link = self.link
         try:
-            if admission is not None:
-                await admission()
+            if wait_for_decision is not None:
+                await wait_for_decision()
             if arguments is None:
                 arguments = self._build_arguments(request, handler, context)
-            if not runner.is_thread and not runner.claim_start():
+            if not runner.is_thread and not runner.acquire_start():
                 return  # cancelled before it began; the response was sent then
             CURRENT_REQUEST.set(CurrentRequest(request, link))
             if runner.is_thread:
@@ -361,7 +363,7 @@ class Inbound:
             return
         if not isinstance(runner, RequestTask):
             return  # it responded where it arrived; or its function nests and cannot be stopped
-        if runner.claim_start():  # queued for its task or worker: it never runs
+        if runner.acquire_start():  # queued for its task or worker: it never runs
             runner.rejection = refusal or RequestCancelled()
             self.link.send(self.link.connection.reject(request, runner.rejection))
         elif runner.is_thread:
@@ -628,7 +630,7 @@ class Inbound:
                 runner.forget()  # its outcome may come long after the link, or never
         for runner in self._unfinished:
             if runner.is_thread:
-                runner.claim_start()  # a thread that has begun cannot be stopped; one that has not never begins
+                runner.acquire_start()  # a thread that has begun cannot be stopped; one that has not never begins
             elif runner.task is not None:
                 cancel(runner.task)
         if self._drain_task is not None:
@@ -641,7 +643,7 @@ class Inbound:
 
 def run_in_worker(runner: RequestTask, handler: Handler, arguments: tuple[Any, ...]) -> Any:
     """Runs the function of a request, unless it was cancelled or its link has ended: then nothing is sent for it."""
-    if not runner.claim_start():
+    if not runner.acquire_start():
         return None
     runner.has_started = True
     runner.thread_id = get_ident()

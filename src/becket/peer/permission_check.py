@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from becket.permissions.gate import Gate  # links without a gate start without them
     from becket.permissions.policies import Decision
 
-__all__ = ["Admission", "AskCallback", "PermissionChecker"]
+__all__ = ["AskCallback", "DecisionWait", "PermissionChecker"]
 
 PROMPT_TIMEOUT = 60.0  # seconds for a person to respond; no response denies
 
-Admission = Callable[[], Awaitable[None]]
+DecisionWait = Callable[[], Awaitable[None]]
 """Waits for a decision, and raises PermissionDenied if it is denied."""
 
 AskCallback = Callable[[str, "Decision"], bool | Awaitable[bool]]
@@ -44,7 +44,7 @@ class PermissionChecker:
         self._prompts: dict[str, PermissionPrompt] = {}
         self.gate = gate
 
-    def check(self, request: InboundRequest, handler: Handler) -> Admission | None:
+    def check(self, request: InboundRequest, handler: Handler) -> DecisionWait | None:
         """Returns None if the handler may run now, or an awaitable that waits for a policy or a person.
 
         Raises:
