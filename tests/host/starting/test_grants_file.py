@@ -261,8 +261,9 @@ def test_a_revocation_that_is_pending_counts_and_is_written_with_the_next_change
     assert load_grants(path)["other"] == GrantEntry((), ("memory.read",))
 
 
-def test_pending_revocations_that_cannot_be_read_are_not_ignored(path: Path) -> None:
-    path.with_name("grants.toml.pending").write_text('{"notes": 5}', encoding="utf-8")
+@pytest.mark.parametrize("data", [b'{"notes": 5}', b"{", b'{"notes":["\xff"]}', b"[" * 100_000])
+def test_pending_revocations_that_cannot_be_read_are_not_ignored(path: Path, data: bytes) -> None:
+    path.with_name("grants.toml.pending").write_bytes(data)
 
     with pytest.raises(BadFile) as caught:
         load_grants(path)

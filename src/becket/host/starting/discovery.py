@@ -14,13 +14,12 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Annotated, Final
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from becket._text import quote_path, truncate
 from becket.conversion.files.reader import load_bytes
-from becket.errors import BadFile, ManifestError
+from becket.errors import JSON_ERRORS, BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.starting.candidate import Candidate, build_diagnostic
 from becket.host.starting.conflicts import drop_duplicates, drop_nested, withhold_shared_variables
@@ -441,7 +440,7 @@ class DiscoveryWalk:
         try:
             data = load_bytes(path, self._limits.manifest, follow_links=False)
             return replace(manifest, **{bundle.reader.bundle_table: bundle.reader.read_bundle(data)})
-        except (BadFile, *UNREADABLE) as error:
+        except (BadFile, *JSON_ERRORS) as error:
             problem = error.problems[0][1] if isinstance(error, BadFile) else str(error)
             self.diagnostics.append(
                 Diagnostic(
@@ -526,6 +525,3 @@ def build_diagnostics(error: BadFile, reader: ManifestReader) -> Iterator[Diagno
             problem=problem,
             hint=reader.hint_for((pointer, message)) or CORRECT_IT,
         )
-
-
-UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)

@@ -14,7 +14,7 @@ import msgspec
 
 from becket._text import quote_path
 from becket.conversion.files.reader import load_bytes, replace_file
-from becket.errors import BadFile
+from becket.errors import JSON_ERRORS, BadFile
 
 __all__ = ["add_pending", "load_pending", "remove_pending"]
 
@@ -36,7 +36,7 @@ def load_pending(grants: str | os.PathLike[str]) -> Pending:
         if isinstance(error.__cause__, FileNotFoundError):
             return {}
         raise
-    except msgspec.MsgspecError as error:
+    except JSON_ERRORS as error:
         problem = f"is not a list of revocations: {error} (see which permissions are meant, and remove the file)"
         raise BadFile(quote_path(path), [("", problem)]) from error
 
