@@ -459,6 +459,17 @@ def test_a_report_that_cannot_be_written_is_an_error_of_files(tmp_path: Path) ->
             id="an error that is no object",
         ),
         pytest.param(
+            """
+def unknown(message):
+    if "id" in message:
+        body = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32601,"message":"\\xff"}}' % message["id"]
+        sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+        sys.stdout.buffer.flush()
+""",
+            [("methods", "error"), ("messages", "error")],
+            id="an error that is not UTF-8",
+        ),
+        pytest.param(
             "def initialize(message, old=initialize): send([1]); send({'jsonrpc': '2.0'}); old(message)",
             [("messages", "error")] * 2,
             id="frames that are no messages",

@@ -176,15 +176,16 @@ class Probe:
             message = msgspec.json.decode(frame, type=dict[str, Raw])
             method = msgspec.json.decode(message.get("method", Raw(b"null")))
             id = msgspec.json.decode(message.get("id", Raw(b"null")))
-        except JSON_ERRORS as error:
-            self._add_violation(f"a frame that is not a message: {quote(frame)} ({error})")
+            error = msgspec.json.decode(message["error"]) if "error" in message else None
+        except JSON_ERRORS as problem:
+            self._add_violation(f"a frame that is not a message: {quote(frame)} ({problem})")
             return
         if "jsonrpc" not in message or bytes(message["jsonrpc"]) != b'"2.0"':
             self._add_violation(f'a message without `"jsonrpc": "2.0"`: {quote(frame)}')
         if isinstance(method, str):
             self._on_request(method, message.get("id"), message.get("params"))
         elif "id" in message:
-            self._on_response(id, message, frame)
+            self._on_response(id, message, error, frame)
         else:
             self._add_violation(f"a message without a method and without an id: {quote(frame)}")
 
@@ -203,7 +204,7 @@ class Probe:
             error = {"code": UNKNOWN_METHOD, "message": f"unknown method: {method}"}
             self._send({"jsonrpc": "2.0", "id": id, "error": error})
 
-    def _on_response(self, id: Any, message: dict[str, Raw], frame: bytes) -> None:
+    def _on_response(self, id: Any, message: dict[str, Raw], error: Any, frame: bytes) -> None:
         if type(id) is not int or (id not in self._waiting and id not in self._responses):
             self._add_violation(f"a response without a request, with the id {truncate_repr(id, 64)}")
             return
@@ -212,7 +213,6 @@ class Probe:
             return
         if ("result" in message) == ("error" in message):
             self._add_violation(f"a response must have either a result or an error: {quote(frame)}")
-        error = msgspec.json.decode(message["error"]) if "error" in message else None
         if error is not None and not is_error(error):
             self._add_violation(f"an error must have an integer `code` and a `message`: {quote(frame)}")
         self._responses[id] = ProbeResponse(message.get("result"), error, monotonic() - self._waiting.pop(id))
