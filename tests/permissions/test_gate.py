@@ -594,16 +594,13 @@ def test_a_prompt_names_the_extension_the_permission_and_the_purpose() -> None:
 @pytest.mark.parametrize(
     ("hostile", "shown"),
     [
-        ("no\x1b[31;1mtes", "notes"),
-        ("no\x1b[2J\x1b[Htes", "notes"),
-        ("\x1b]0;title\x07notes", "notes"),
-        ("\x1b]8;;http://x\x1b\\notes\x1b]8;;\x1b\\", "notes"),
-        ("\x1bP+q\x1b\\no\x9b1mtes\x9d0;t\x9c", "notes"),
-        ("no\x1b(Btes\x1b", "notes"),
-        ("notes\x1b]0;never ended", "notes"),
-        ("no\r\n\x00\x7f\x85tes", "notes"),
-        ("no\u202e\u200b\u2028tes\ud800", "notes"),
-        ("`: allow it? `y", "': allow it? 'y"),
+        ("no\x1b[31;1mtes", "no\\x1b[31;1mtes"),
+        ("\x1b]0;title\x07notes", "\\x1b]0;title\\x07notes"),
+        ("no\x9b1mtes\x9c", "no\\x9b1mtes\\x9c"),
+        ("no\t\r\n\x00\x7f\x85tes", "no\\t\\r\\n\\x00\\x7f\\x85tes"),
+        ("no\u202e\u200b\u2028tes\ud800", "no\\u202e\\u200b\\u2028tes\\ud800"),
+        ("no\u3164\ufe0f\u034ftes", "no\\u3164\\ufe0f\\u034ftes"),
+        ("`: allow it? `y", "\\x60: allow it? \\x60y"),
     ],
 )
 def test_no_name_can_bring_control_characters_or_escapes_into_a_prompt(hostile: str, shown: str) -> None:
@@ -617,11 +614,16 @@ def test_a_prompt_is_one_short_printable_line(extension: str, method: str, behal
     assert len(text) < 8 * (MAX_NAME_LENGTH + 10)
 
 
+def test_names_that_differ_in_invisible_characters_differ_in_a_prompt() -> None:
+    names = ["notes", "notes\u200b", "notes\ufe0f", "notes\x1b[0m", "notes`", "notes'"]
+    assert len({prompt_text(name) for name in names}) == len(names)
+
+
 def test_a_long_name_is_cut_and_shows_that_it_was() -> None:
-    assert f"`{'x' * MAX_NAME_LENGTH}…`" in prompt_text("x" * (MAX_NAME_LENGTH + 1))
+    assert f"`{'x' * (MAX_NAME_LENGTH - 1)}…`" in prompt_text("x" * (MAX_NAME_LENGTH + 1))
     assert f"`{'x' * MAX_NAME_LENGTH}`" in prompt_text("x" * MAX_NAME_LENGTH)
     assert len(prompt_text("x" * 1_000_000)) < 4 * MAX_NAME_LENGTH
-    assert "`…`" in prompt_text("\x1b[0m" * MAX_NAME_LENGTH + "x")
+    assert len(prompt_text("\x1b" * MAX_NAME_LENGTH)) < 2 * MAX_NAME_LENGTH
 
 
 # -- invariants

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from becket._text import escape, truncate
 from becket.permissions.policies import Decision
 
 __all__ = ["MAX_NAME_LENGTH", "format_prompt"]
 
 MAX_NAME_LENGTH: Final = 80  # characters of a name in a prompt: short enough for one line
 MAX_NAMES: Final = 4  # callers that a prompt names
-ESCAPE_SEQUENCES: Final = re.compile(
-    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # those that carry a text
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, movements
-    r"|\x1b[ -/]*[0-~]?"
-)
 
 
 def format_prompt(decision: Decision) -> str:
@@ -29,7 +24,6 @@ def format_prompt(decision: Decision) -> str:
 
 
 def quote_name(name: str) -> str:
-    whole = name[: MAX_NAME_LENGTH * 4]  # room for removed escapes; a text of a megabyte is not searched
-    shown = "".join(letter for letter in ESCAPE_SEQUENCES.sub("", whole) if letter.isprintable()).replace("`", "'")
-    is_cut = len(shown) > MAX_NAME_LENGTH or len(name) > len(whole)
-    return f"`{shown[:MAX_NAME_LENGTH]}…`" if is_cut else f"`{shown}`"
+    # The beginning alone is escaped: a name may have a megabyte.
+    shown = escape(name[: MAX_NAME_LENGTH + 1]).replace("\t", "\\t").replace("`", "\\x60")
+    return f"`{truncate(shown, MAX_NAME_LENGTH, '…')}`"
