@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from becket._text import escape
+from becket._text import escape, truncate
 from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HOOKS
 from becket.dialects import find_dialect
@@ -132,6 +132,6 @@ def list_disabled(copy: ExtensionConnection) -> list[Diagnostic]:
 
 def describe_mismatch(candidate: Candidate, own_id: str) -> Diagnostic:
     """Returns the warning that the code of an extension has another id than its manifest."""
-    problem = f"its manifest has the id `{candidate.id}`, and its code `{escape(own_id[:MAX_SHOWN])}`"
+    problem = f"its manifest has the id `{candidate.id}`, and its code `{escape(truncate(own_id, MAX_SHOWN))}`"
     hint = "give both the same id; until then the manifest's is used"
     return build_diagnostic(candidate, ProblemCode.ID_MISMATCH, problem, hint, Severity.WARNING)

@@ -19,7 +19,7 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from becket._text import escape
+from becket._text import escape, truncate
 from becket.contract.hooks import (
     HOOK_HANDLE,
     Block,
@@ -274,7 +274,7 @@ async def prompt_user(extension: str, message: str, confirm: ConfirmHook | None,
 
 
 def shown(message: str) -> str:
-    return escape(message[:MAX_PROMPT_CHARS])
+    return escape(truncate(message, MAX_PROMPT_CHARS))
 
 
 def is_yes(response: str | None) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
+from becket._text import truncate
 from becket.adapters.mcp.messages.base import PaginatedParams
 from becket.adapters.mcp.messages.lifecycle import (
     INITIALIZE,
@@ -123,7 +124,7 @@ def check_version(extension: str, raw: Raw) -> None:
     """Checks the version first, because a result of another version may have any shape."""
     given = decode_result(extension, raw, McpVersionProbe).protocol_version
     if isinstance(given, str) and given not in PROTOCOL_VERSIONS:
-        because = f"it uses version {given[:40]} of MCP, which is not one of: {', '.join(PROTOCOL_VERSIONS)}"
+        because = f"it uses version {truncate(given)} of MCP, which is not one of: {', '.join(PROTOCOL_VERSIONS)}"
         raise VersionMismatch(extension, because, given=given, supported=LATEST_VERSION)
 
 

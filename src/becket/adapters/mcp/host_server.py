@@ -7,6 +7,7 @@ from typing import Any, Final
 import anyio
 
 from becket import __version__
+from becket._text import truncate
 from becket.adapters.mcp.dialect import MCP
 from becket.adapters.mcp.mapping import parse_tool_result
 from becket.adapters.mcp.messages.base import EmptyMessage, PaginatedParams
@@ -133,7 +134,7 @@ class McpHostServer:
         self._check_ready()
         found = self._host.tools.find(params.name)
         if found is None:
-            raise InvalidParams([("/name", f"there is no tool {params.name[:80]!r} here")])
+            raise InvalidParams([("/name", f"there is no tool {truncate(params.name)!r} here")])
         given: list[Any] = []
 
         async def call(tool: RegisteredTool, input: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, cast, get_args
 import msgspec
 from msgspec import Struct, field
 
+from becket._text import truncate
 from becket.adapters.mcp.client_handshake import McpServerInfo, client_handshake
 from becket.adapters.mcp.messages.base import EmptyMessage, find_progress_token
 from becket.adapters.mcp.messages.content import Content, TextContent, join_text
@@ -94,7 +95,7 @@ def parse_tool_result(given: Any) -> ToolResult:
 def decode_tool_call(wire_request: WireRequest, state: LinkState) -> ToolCall:
     call: CallToolParams = wire_request.params
     if not any(tool.name == call.name for tool in state.capabilities.tools):
-        raise InvalidParams([("/name", f"there is no tool {call.name[:80]!r} here")])
+        raise InvalidParams([("/name", f"there is no tool {truncate(call.name)!r} here")])
     return ToolCall(call.name, call.arguments or {})
 
 
@@ -191,7 +192,7 @@ def assign_arguments(known: Sequence[str], words: Iterable[str]) -> dict[str, st
         elif (free := next((name for name in known if name not in given), None)) is not None:
             given[free] = word
         else:
-            problem = f"the prompt takes {len(known)} arguments, this one is too many: {word[:80]!r}"
+            problem = f"the prompt takes {len(known)} arguments, this one is too many: {truncate(word)!r}"
             raise InvalidParams([("/args", problem)])
     return given
 
@@ -219,7 +220,7 @@ def decode_get_prompt(wire_request: WireRequest, state: LinkState) -> CommandInv
     run: PromptCommandParams = wire_request.params
     run.output.clear()
     if not any(name == run.name for name, _ in state.commands):
-        raise InvalidParams([("/name", f"there is no prompt {run.name[:80]!r} here")])
+        raise InvalidParams([("/name", f"there is no prompt {truncate(run.name)!r} here")])
     from shlex import split
 
     try:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from becket._text import truncate_bytes
 from becket.adapters.roder.manifest import (
     API_VERSION,
     PROTOCOL_VERSION,
@@ -281,7 +282,7 @@ def build_contract_name(text: str, taken: Mapping[str, object]) -> str:
     name = strip_whitespace(text)
     if find_id_problem(name) is not None:
         name = "".join("-" if is_forbidden_character(letter) else letter for letter in name)
-        name = name.encode("utf-8", "replace")[:MAX_ID_LENGTH].decode("utf-8", "ignore") or "unnamed"
+        name = truncate_bytes(name, MAX_ID_LENGTH) or "unnamed"
     number, fitted = 1, name
     while fitted in taken:
         number += 1

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, ValidationError
 
-from becket._text import quote
+from becket._text import quote, truncate
 from becket.cli.support.check_cases import (
     RUN_ID,
     Case,
@@ -201,7 +201,7 @@ class Conversation:
             yield Observation(Observed.INVALID, {"problem": problem, "hint": hint})
         own_id, manifest_id = self._initialized.id, self._subject.manifest_id
         if own_id and manifest_id not in (None, own_id):
-            problem = f"the id is `{manifest_id}` in the manifest, but `{own_id[:MAX_SHOWN]}` in the code"
+            problem = f"the id is `{manifest_id}` in the manifest, but `{truncate(own_id, MAX_SHOWN)}` in the code"
             yield Observation(Observed.ODDITY, {"problem": problem, "hint": "use the same id in both"})
         if not problems:
             yield Observation(Observed.RESULT, {"declared": describe_capabilities(self._initialized)})

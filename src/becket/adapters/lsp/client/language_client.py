@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import anyio
 from lsprotocol import types
 
+from becket._text import truncate
 from becket.adapters.lsp import methods
 from becket.adapters.lsp.client.documents import TextDocument, find_language, path_of, uri_of
 from becket.adapters.lsp.client.server_requests import ServerRequestHandlers
@@ -207,7 +208,7 @@ class LanguageClient(ServerRequestHandlers):
         chosen = result.capabilities.position_encoding
         if chosen is not None and chosen not in [*types.PositionEncodingKind]:
             raise HandshakeFailed(
-                self.peer.name, f"it chose the position encoding {chosen[:40]}, which was not offered"
+                self.peer.name, f"it chose the position encoding {truncate(chosen)}, which was not offered"
             )
         self.server_capabilities = result.capabilities
         self.server_info = result.server_info
