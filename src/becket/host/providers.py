@@ -319,13 +319,15 @@ class ToolRunner:
             )
         except ToolBlocked as error:
             text = f"Tool call blocked by extension: {error.reason}"
-            return tool_result(use.id, truncate_output(text, self._max_output), is_error=True)
+            return tool_result(use.id, truncate_tool_output(text, self._max_output), is_error=True)
         if outcome.error is not None and not isinstance(outcome.error, BecketError):
             log_failure(tool, outcome.error)
-        return tool_result(use.id, truncate_output(outcome.text, self._max_output), is_error=outcome.error is not None)
+        return tool_result(
+            use.id, truncate_tool_output(outcome.text, self._max_output), is_error=outcome.error is not None
+        )
 
 
-def truncate_output(text: str, size: int) -> str:
+def truncate_tool_output(text: str, size: int) -> str:
     """Returns a text of at most so many bytes, never with half a character. A truncated one ends with a note."""
     length = len(text.encode())
     if length <= size:

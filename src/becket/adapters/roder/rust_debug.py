@@ -8,15 +8,21 @@ from becket._text import truncate
 from becket.adapters.roder.messages.services import Service, ToolProvider
 from becket.contract.json_narrowing import is_array, is_object
 
-__all__ = ["format_services", "format_text"]
+__all__ = ["format_character", "format_services", "format_text"]
 
 MAX_LENGTH: Final = 2_000  # characters; a list of services may be as large as a frame
 ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+CHARACTER_ESCAPES: Final = {'"': '"', "'": "\\'"}
 
 
 def format_text(text: str) -> str:
     """Returns a text in quotes, with unprintable characters escaped."""
     return truncate(quote_text(text[:MAX_LENGTH]), MAX_LENGTH)
+
+
+def format_character(letter: str) -> str:
+    """Returns a character in single quotes, in which double quotes need no escape."""
+    return f"'{CHARACTER_ESCAPES.get(letter) or escape_letter(letter)}'"
 
 
 def format_services(services: tuple[Service, ...]) -> str:
@@ -56,8 +62,9 @@ def format_json(value: Any) -> str:
 
 
 def quote_text(text: str) -> str:
-    return f'"{"".join(map(escape_character, text))}"'
+    return f'"{"".join(map(escape_letter, text))}"'
 
 
-def escape_character(letter: str) -> str:
+def escape_letter(letter: str) -> str:
+    """Returns a letter, or Rust's escape of it."""
     return ESCAPES.get(letter) or (letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}")

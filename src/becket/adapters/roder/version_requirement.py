@@ -6,6 +6,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from becket.adapters.roder.rust_debug import format_character
+
 __all__ = ["Comparator", "Version", "allows", "parse_requirement"]
 
 Version: TypeAlias = tuple[int, int, int]
@@ -156,7 +158,3 @@ def starts_with_wildcard(text: str) -> bool:
 
 def format_wildcard_error(text: str) -> str:
     return f"wildcard req ({text[0]}) must be the only comparator in the version req"
-
-
-def format_character(letter: str) -> str:
-    return f"'{letter}'" if letter.isprintable() else f"'\\u{{{ord(letter):x}}}'"

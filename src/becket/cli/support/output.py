@@ -70,8 +70,8 @@ def print_json_line(value: object) -> None:
 
 def escape_json(document: str) -> str:
     """Returns the same JSON with escapes for control, bidirectional and invisible characters."""
-    is_printable = all(line == escape(line) for line in document.split("\n"))
-    return document if is_printable else "".join(map(escape_for_json, document))
+    is_safe = all(line == escape(line) for line in document.split("\n"))
+    return document if is_safe else "".join(map(escape_for_json, document))
 
 
 def escape_for_json(char: str) -> str:

@@ -25,7 +25,7 @@ __all__ = [
     "ConsentRequest",
     "answer_for",
     "describe_request",
-    "quote",
+    "quote_argument",
 ]
 
 START: Final = "start"
@@ -106,13 +106,14 @@ def answer_for(ask: AskConsent, request: ConsentRequest) -> AskCallback:
 
 def describe_request(request: ConsentRequest) -> str:
     """Returns the prompt before a start: lines escaped for a terminal, with the whole command."""
-    lines = [f"{request.extension} {request.version} wants to run: {' '.join(map(quote, request.command))}"]
+    lines = [f"{request.extension} {request.version} wants to run: {' '.join(map(quote_argument, request.command))}"]
     if request.working_directory:
         loaded = find_code_from_cwd(request.command)
-        loads = "" if loaded is None else f", and loads code from there: {quote(loaded)}"
-        lines.append(f"it runs in the folder {quote(request.working_directory)}{loads}")
+        loads = "" if loaded is None else f", and loads code from there: {quote_argument(loaded)}"
+        lines.append(f"it runs in the folder {quote_argument(request.working_directory)}{loads}")
     lines += [
-        f"its command {quote(name)} runs the program: {' '.join(map(quote, words))}" for name, words in request.programs
+        f"its command {quote_argument(name)} runs the program: {' '.join(map(quote_argument, words))}"
+        for name, words in request.programs
     ]
     if request.changes is not None:
         lines += describe_changes(request.changes)
@@ -133,13 +134,14 @@ def describe_changes(changes: ConsentChanges) -> Iterator[str]:
         more = f", and {len(files) - MAX_FILES} more" if len(files) > MAX_FILES else ""
         yield f"since the last consent its files have changed: {join_notes(files[:MAX_FILES])}{more}"
     if changes.command is not None:
-        yield f"since the last consent its command has changed, from: {' '.join(map(quote, changes.command))}"
+        yield f"since the last consent its command has changed, from: {' '.join(map(quote_argument, changes.command))}"
     if changes.working_directory is not None:
-        yield f"since the last consent it runs elsewhere, and no longer in {quote(changes.working_directory)}"
+        yield f"since the last consent it runs elsewhere, and no longer in {quote_argument(changes.working_directory)}"
     if changes.added_permissions:
         yield f"since the last consent it requests more permissions: {', '.join(changes.added_permissions)}"
     if changes.removed_permissions:
-        yield f"since the last consent it no longer requests: {', '.join(map(quote, changes.removed_permissions))}"
+        removed = ", ".join(map(quote_argument, changes.removed_permissions))
+        yield f"since the last consent it no longer requests: {removed}"
     values = [(name, describe_value(before)) for name, before in changes.variables.items()]
     values += [(name, "no longer set") for name in changes.removed_variables]
     if values:
@@ -149,11 +151,11 @@ def describe_changes(changes: ConsentChanges) -> Iterator[str]:
 def describe_value(before: str | None) -> str:
     if before is None:
         return "new"
-    return "another value" if before.startswith(DIGEST_PREFIX) else f"it was {quote(before)}"
+    return "another value" if before.startswith(DIGEST_PREFIX) else f"it was {quote_argument(before)}"
 
 
 def join_notes(notes: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{quote(name)} ({note})" for name, note in notes)
+    return ", ".join(f"{quote_argument(name)} ({note})" for name, note in notes)
 
 
 def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
@@ -164,14 +166,14 @@ def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
         yield f"it requests the variable {name}{', which looks like a secret' if is_secret_name(name) else ''}"
     for name, value in variables.set.items():
         loads = ": programs load code by it" if name in variables.dangerous else ""
-        yield f"it sets the variable {quote_path(name)} to {quote(value)}{loads}"
+        yield f"it sets the variable {quote_path(name)} to {quote_argument(value)}{loads}"
     if variables.given:
         yield f"the host's configuration gives it the variables {', '.join(variables.given)}"
     if variables.inherited:
         yield f"inherit_environment gives it the variables {', '.join(variables.inherited)}"
 
 
-def quote(word: str) -> str:
+def quote_argument(word: str) -> str:
     """Returns an argument as it is shown in a prompt: escaped, and in quotes if it is empty or has a space."""
     shown = quote_path(word)
     return f"'{shown}'" if not shown or " " in shown else shown

@@ -95,7 +95,7 @@ def build_match_expression(words: Iterable[str]) -> str | None:
         text = clean(word)
         own = {text[start : start + GRAM_LENGTH] for start in range(len(text) - GRAM_LENGTH + 1)}
         grams.update(dict.fromkeys(sorted(own, key=gram_frequency)[:GRAMS_OF_WORD]))
-    return " AND ".join(map(quote, sorted(grams, key=gram_frequency)[:MAX_GRAMS])) or None
+    return " AND ".join(map(quote_gram, sorted(grams, key=gram_frequency)[:MAX_GRAMS])) or None
 
 
 def match_short_words(words: Iterable[str], find_gram: Callable[[str, str], str | None]) -> str | None:
@@ -113,11 +113,11 @@ def match_short_words(words: Iterable[str], find_gram: Callable[[str, str], str 
         if not grams:
             return NOTHING
         if len(grams) <= SHORT_GRAMS:
-            groups.append(f"({' OR '.join(map(quote, grams))})")
+            groups.append(f"({' OR '.join(map(quote_gram, grams))})")
     return " AND ".join(groups) or None
 
 
-def quote(gram: str) -> str:
+def quote_gram(gram: str) -> str:
     return '"' + gram.replace('"', '""') + '"'
 
 
