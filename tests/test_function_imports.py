@@ -36,6 +36,7 @@ IN_FUNCTIONS = {
     "becket.adapters.mcp.dialect": (1, DECLARED),
     "becket.adapters.mcp.mapping": (1, RARE),
     "becket.adapters.mcp.server_handshake": (1, PROBLEMS),
+    "becket.adapters.nexo.handshake": (1, HOSTS),
     "becket.adapters.roder.handshake": (1, PROBLEMS),
     "becket.adapters.roder.manifest": (4, PROBLEMS),
     "becket.adapters.roder.served_manifest": (3, RARE),

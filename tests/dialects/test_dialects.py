@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from msgspec import Raw
 
 from becket import DIALECTS
+from becket.contract import handshake
 from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressFormat, find_dialect
 from becket.dialects.dialect import MetaReader
 from becket.dialects.native import FEATURES
@@ -72,6 +73,7 @@ def test_native_adds_what_both_peers_must_have_announced() -> None:
     assert NATIVE.cancellation == PLAIN.cancellation
     assert NATIVE.progress == PLAIN.progress
     assert (NATIVE.ping, NATIVE.credit) == ("$/ping", "$/credit")
+    assert frozenset(handshake.FEATURES) == FEATURES
     assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping", "log", "no_params"}
 
 

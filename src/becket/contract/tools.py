@@ -13,6 +13,8 @@ from becket.methods.descriptors import Method
 
 __all__ = ["TOOL_CALL", "Tool", "ToolCall", "format_tool_result"]
 
+TOOLS_PERMISSION: Final = "tools.register"
+
 
 class Tool(Struct, frozen=True, omit_defaults=True):
     """A tool that an extension offers. `input_schema` is the JSON Schema of its input, an object.

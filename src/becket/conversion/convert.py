@@ -33,9 +33,9 @@ from becket._text import join_pointer, truncate
 from becket.conversion.introspect import (
     UNIONS,
     contains_class,
-    format_type,
     get_field_types,
     get_init_fields,
+    get_type_name,
     is_attrs_or_dataclass,
     is_model,
     is_path,
@@ -72,9 +72,9 @@ def convert(value: object, type: Any, *, forbid_unknown: bool = True) -> Any:
     try:
         return hook(value, type)
     except RecursionError as error:
-        raise BadValue(format_type(type), [("", "is nested too deeply")]) from error
+        raise BadValue(get_type_name(type), [("", "is nested too deeply")]) from error
     except conversion_errors() as error:
-        raise BadValue(format_type(type), limit_problems(iter_problems(error))) from error
+        raise BadValue(get_type_name(type), limit_problems(iter_problems(error))) from error
 
 
 def check_type(type: Any) -> None:
@@ -202,7 +202,7 @@ class StructureHooks:
 
         types = get_field_types(type)
         if any(isinstance(part, InitVar) for part in types.values()):
-            raise TypeError(f"JSON cannot become a `{format_type(type)}`: it has an `InitVar`, which is not a member")
+            raise TypeError(f"JSON cannot become a `{get_type_name(type)}`: it has an `InitVar`, which is not a member")
         return {
             field.name: self._field_hook(types.get(field.name, Any), field.converter) for field in get_init_fields(type)
         }
@@ -221,7 +221,7 @@ class StructureHooks:
     def _sequence_hook(self, item_type: Any, collect: type[Any]) -> Hook:
         item_hook = self.find(item_type)
         if is_subclass(collect, AbstractSet) and unwrap_annotation(item_type).__hash__ is None:
-            raise TypeError(f"a `{format_type(item_type)}` cannot be in a set: it has no hash")
+            raise TypeError(f"a `{get_type_name(item_type)}` cannot be in a set: it has no hash")
         any_items = msgspec_hook(list)
 
         def hook(value: Any, _: Any) -> Any:
@@ -276,7 +276,7 @@ class StructureHooks:
             return self.find(members[0])
         if all(is_model(unwrap_annotation(member)) for member in members):
             return model_hook(Union[(*members,)])
-        names = ", ".join(f"`{format_type(member)}`" for member in members)
+        names = ", ".join(f"`{get_type_name(member)}`" for member in members)
         if not all(is_attrs_or_dataclass(unwrap_annotation(member)) for member in members):
             raise TypeError(f"JSON cannot distinguish {names}")
         shapes = [UnionCandidate(self, unwrap_annotation(member)) for member in members]
@@ -389,7 +389,7 @@ def msgspec_hook(type: Any) -> Hook:
         return exact_hook(type)
     if needs_cattrs(type):
         raise TypeError(
-            f"a class inside `{format_type(type)}` would be built without its `__init__`: use an attrs class there"
+            f"a class inside `{get_type_name(type)}` would be built without its `__init__`: use an attrs class there"
         )
     if any(isinstance(part, inspect.CustomType) for part in walk_type_info(inspect.type_info(type))):
         raise build_unsupported_type_error(type)
@@ -443,7 +443,7 @@ def identity_hook(value: Any, _: Any) -> Any:
 
 
 def build_unsupported_type_error(type: Any) -> TypeError:
-    return TypeError(f"JSON cannot become a `{format_type(type)}`: use an attrs class, a dataclass or a TypedDict")
+    return TypeError(f"JSON cannot become a `{get_type_name(type)}`: use an attrs class, a dataclass or a TypedDict")
 
 
 # -- errors

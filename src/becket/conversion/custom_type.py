@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from becket.conversion.introspect import format_type
+from becket.conversion.introspect import get_type_name
 
 __all__ = ["CustomType", "get_to_json", "unwrap_type"]
 
@@ -31,7 +31,7 @@ class CustomType(Generic[T]):
 
     def __repr__(self) -> str:
         # The name of `Optional[int]` is that of its origin only.
-        return format_type(self.type) if isinstance(self.type, type) else str(self.type).replace("typing.", "")
+        return get_type_name(self.type) if isinstance(self.type, type) else str(self.type).replace("typing.", "")
 
 
 def unwrap_type(annotation: Any) -> Any:

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from becket.conversion.custom_type import CustomType
 from becket.conversion.duplicates import check_duplicates, refusing_duplicates
-from becket.conversion.introspect import format_type, needs_cattrs, walk_annotation, walk_type_info
+from becket.conversion.introspect import get_type_name, needs_cattrs, walk_annotation, walk_type_info
 from becket.errors import JSON_ERRORS, BadValue, InvalidParams, Meaning, RpcError
 
 __all__ = ["decode_json", "get_msgspec_decoder", "get_params_decoder", "get_result_decoder"]
@@ -281,7 +281,8 @@ def reject_scalars(annotation: Any, strict: Decoder) -> Decoder:
     info = inspect.type_info(annotation)
     for part in walk_type_info(info):
         if isinstance(part, inspect.CustomType):
-            raise TypeError(f"JSON cannot become a `{format_type(part.cls)}`: use a Struct, a dataclass or a TypedDict")
+            name = get_type_name(part.cls)
+            raise TypeError(f"JSON cannot become a `{name}`: use a Struct, a dataclass or a TypedDict")
     while isinstance(info, inspect.Metadata):
         info = info.type
     containers = (
@@ -296,7 +297,7 @@ def reject_scalars(annotation: Any, strict: Decoder) -> Decoder:
     )
     members = info.types if isinstance(info, inspect.UnionType) else (info,)
     if not any(isinstance(member, containers) for member in members) and not isinstance(info, inspect.NoneType):
-        raise TypeError(f"{NOT_A_CONTAINER}, never a `{format_type(annotation)}`")
+        raise TypeError(f"{NOT_A_CONTAINER}, never a `{get_type_name(annotation)}`")
     if all(isinstance(member, containers) and not isinstance(member, inspect.RawType) for member in members):
         return strict
 

@@ -28,9 +28,9 @@ __all__ = [
     "UNIONS",
     "InitField",
     "contains_class",
-    "format_type",
     "get_field_types",
     "get_init_fields",
+    "get_type_name",
     "is_attrs_or_dataclass",
     "is_model",
     "is_path",
@@ -45,7 +45,7 @@ __all__ = [
 UNIONS = (Union, UnionType)
 
 
-def format_type(annotation: Any) -> str:
+def get_type_name(annotation: Any) -> str:
     return getattr(annotation, "__name__", None) or str(annotation)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from becket._text import join_pointer, truncate
-from becket.conversion.introspect import format_type
+from becket.conversion.introspect import get_type_name
 from becket.conversion.problems import is_array, is_object
 from becket.errors import Problem
 
@@ -67,7 +67,7 @@ def with_reason(type: Any, build: Callable[[], Any]) -> Any:
     try:
         return build()
     except (pydantic.errors.PydanticUserError, pydantic.errors.PydanticUndefinedAnnotation) as error:
-        raise TypeError(f"pydantic refuses `{format_type(type)}`: {error.message.partition(chr(10))[0]}") from error
+        raise TypeError(f"pydantic refuses `{get_type_name(type)}`: {error.message.partition(chr(10))[0]}") from error
 
 
 def problems_of(error: Any, value: Any) -> Iterator[Problem]:

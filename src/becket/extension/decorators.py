@@ -41,7 +41,7 @@ __all__ = [
     "command",
     "handles",
     "hook",
-    "is_async",
+    "is_async_def",
     "provider",
     "tool",
     "unwrap",
@@ -363,7 +363,7 @@ def copy_schema(given: Any, what: str) -> dict[str, Any] | None:
     return schema
 
 
-def is_async(function: Any) -> bool:
+def is_async_def(function: Any) -> bool:
     """Returns whether a function, or the function behind a method, is `async def`."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code is not None and bool(code.co_flags & IS_ASYNC)
@@ -385,12 +385,12 @@ def check_function(function: Any, decorator: str, *, inline: bool = False) -> No
             f"{describe_function(function)} yields: it must return one result, and write output to its `out`"
         )
     check_wrapper_is_async(function)
-    if inline and is_async(function):
+    if inline and is_async_def(function):
         raise TypeError(f"{describe_function(function)} is `async def`: only a plain `def` can be inline")
 
 
 def check_wrapper_is_async(function: Any) -> None:
-    if is_async(unwrap(function)) and not is_async(function):
+    if is_async_def(unwrap(function)) and not is_async_def(function):
         raise TypeError(
             f"{describe_function(function)} is `async def` inside a plain `def`, where nothing awaits it: "
             "write the function that its decorator returns as `async def`"
@@ -441,9 +441,9 @@ def check_output_annotation(function: Any, kind: str) -> None:
     annotation = target.__annotations__.get(target.__code__.co_varnames[2])
     stated = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     stated = stated.rpartition(".")[2]
-    wanted = kind if is_async(function) else BLOCKING_PREFIX + kind
+    wanted = kind if is_async_def(function) else BLOCKING_PREFIX + kind
     if stated in (kind, BLOCKING_PREFIX + kind) and stated != wanted:
-        form = "`async def`" if is_async(function) else "a plain `def`"
+        form = "`async def`" if is_async_def(function) else "a plain `def`"
         raise TypeError(f"{describe_function(function)} is {form}: it gets a `{wanted}`, not a `{stated}`")
 
 
@@ -483,7 +483,8 @@ def collect_declarations(owner: type) -> tuple[Declaration, ...]:
             if records and not hasattr(value, "__code__"):
                 raise TypeError(f"{owner.__name__}.{attribute} is declared and is not a method: it has no `self`")
             if records:
-                found[attribute] = [Declaration(attribute, what, is_async(value), inline) for what, inline in records]
+                is_async = is_async_def(value)
+                found[attribute] = [Declaration(attribute, what, is_async, inline) for what, inline in records]
     declared = tuple(each for several in found.values() for each in several)
     check_unique_names(owner, declared)
     return declared

@@ -22,7 +22,7 @@ from becket.extension.decorators import (
     DeclaredMethod,
     DeclaredProvider,
     DeclaredTool,
-    is_async,
+    is_async_def,
 )
 from becket.extension.results import Output, read_tool_output
 from becket.extension.runtime_blocking import UserFunction, run_synchronously
@@ -185,7 +185,7 @@ class ExtensionHandlers:
         """Registers a method that authors may override; the default one runs inline."""
         function = getattr(self._extension, attribute)
         is_own = attribute in self._overridden
-        routine = UserFunction(function, is_async(function), is_inline=not is_own)
+        routine = UserFunction(function, is_async_def(function), is_inline=not is_own)
         takes_params = method.params is not None
 
         async def serve(params: Any, _: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from becket.contract.argument_checks import check_strs
 from becket.errors import LocalProtocolError
-from becket.extension.decorators import is_async
+from becket.extension.decorators import is_async_def
 from becket.extension.runtime_blocking import UserFunction
 from becket.methods.descriptors import Method, Notification
 
@@ -240,7 +240,7 @@ class ConfigClient:
         order.
 
         Register it before you subscribe; `subscribe` selects the changes."""
-        if is_async(function) and self._runtime.is_blocking:
+        if is_async_def(function) and self._runtime.is_blocking:
             raise TypeError(f"{function.__qualname__} is `async def`: this extension runs without an event loop")
         if not self._change_handlers:
             from becket.contract.config import CONFIG_CHANGED
@@ -249,7 +249,7 @@ class ConfigClient:
             self._runtime.add_notification_handler(
                 Notification(CONFIG_CHANGED.name, CONFIG_CHANGED.params), self._on_config_changed
             )
-        self._change_handlers.append(UserFunction(function, is_async(function)))
+        self._change_handlers.append(UserFunction(function, is_async_def(function)))
         return function
 
     async def _on_config_changed(self, change: ConfigChanged) -> None:

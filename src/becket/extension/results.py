@@ -13,7 +13,7 @@ import msgspec
 
 from becket._text import join_problems
 from becket.contract.json_narrowing import is_array, is_object
-from becket.conversion.introspect import format_type, is_model, needs_cattrs, unwrap_annotation, walk_annotation
+from becket.conversion.introspect import get_type_name, is_model, needs_cattrs, unwrap_annotation, walk_annotation
 from becket.errors import BadValue, Problem
 from becket.extension.decorators import unwrap
 from becket.extension.tool_input.signature import (
@@ -153,4 +153,4 @@ def holds_classes(schema: dict[str, Any]) -> bool:
 
 
 def annotation_text(kind: Any) -> str:
-    return format_type(kind) if isinstance(kind, type) else str(kind).replace("typing.", "")
+    return get_type_name(kind) if isinstance(kind, type) else str(kind).replace("typing.", "")

@@ -86,7 +86,7 @@ def run_extension(extension: RunnableExtension, loop: str | None, dialect: Diale
     install_log_handler_with_logging()
     trigger = ShutdownTrigger()
     watch_for_shutdown(trigger, transport)
-    wire = (chosen, None) if chosen is not None else detect_dialect(transport, trigger.signal_fd)
+    wire = (chosen, None) if chosen is not None else wait_for_dialect(transport, trigger.signal_fd)
     if loop is None and extension.__becket__.is_blocking:
         lost, refusal = serve_blocking(extension, transport, wire, trigger)
     else:
@@ -97,7 +97,7 @@ def run_extension(extension: RunnableExtension, loop: str | None, dialect: Diale
     return EXIT_PROTOCOL_ERROR if lost.reason is DisconnectReason.REMOTE_VIOLATION else EXIT_STOPPED
 
 
-def detect_dialect(transport: FdTransport, signal_fd: int) -> WireChoice:
+def wait_for_dialect(transport: FdTransport, signal_fd: int) -> WireChoice:
     """Waits for the first frame, and returns the dialect that it belongs to."""
     detector = AutoDetect()
     while data := transport.read_before_start(signal_fd):

@@ -142,7 +142,7 @@ class BlockingRuntime:
     def close_soon(self) -> None:
         """Closes the link in a separate thread, so that the running handler can still respond."""
         # The reading thread holds the link's lock until the response is sent.
-        start_daemon_thread(self.peer.close)
+        run_in_daemon_thread(self.peer.close)
 
     def create_read_wait(self) -> tuple[Callable[[], None], Callable[[], None]]:
         """Returns a function that ends a wait, from any thread, and one that waits and reads meanwhile."""
@@ -195,7 +195,7 @@ class BlockingShutdown:
             if self._done_lock is None:
                 self._done_lock = allocate_lock()
                 self._done_lock.acquire()
-                start_daemon_thread(self._run, self._done_lock)
+                run_in_daemon_thread(self._run, self._done_lock)
             return self._done_lock
 
     def _run(self, done: LockType) -> None:
@@ -216,8 +216,8 @@ def can_log(peer: Peer | BlockingPeer, client_mapping: HostCallMapping | None) -
     return client_mapping.can_notify(LOG)
 
 
-def start_daemon_thread(function: Callable[..., object], *arguments: object) -> None:
-    """Runs a function in a daemon thread."""
+def run_in_daemon_thread(function: Callable[..., object], *arguments: object) -> None:
+    """Runs a function in a daemon thread that `threading` knows, since authors' code runs in it."""
     from threading import Thread  # not at the start of an extension
 
     Thread(target=function, args=arguments, name="becket end", daemon=True).start()

@@ -22,7 +22,7 @@ from becket.extension.decorators import (
     DeclaredTool,
     check_override_signature,
     collect_declarations,
-    is_async,
+    is_async_def,
 )
 from becket.extension.runtime_blocking import BlockingRuntime
 from becket.extension.session import ExtensionDefinition, ExtensionSession
@@ -88,7 +88,8 @@ class ExtensionServer:
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
         for name in overridden:
             check_override(cls, name)
-        has_coroutines = any(each.is_async for each in declared) or any(is_async(getattr(cls, it)) for it in overridden)
+        functions = [getattr(cls, it) for it in overridden]
+        has_coroutines = any(each.is_async for each in declared) or any(map(is_async_def, functions))
         if not all(is_trivially_valid(each.item) for each in declared) or cls.capabilities:
             check_capabilities(cls, declared)
         cls.__becket__ = ExtensionDefinition(declared, frozenset(overridden), not has_coroutines)

@@ -25,7 +25,7 @@ from becket.contract.handshake import (
 )
 from becket.contract.json_narrowing import is_object
 from becket.errors import InvalidParams, Meaning, RpcError
-from becket.extension.decorators import Declaration, is_async
+from becket.extension.decorators import Declaration, is_async_def
 from becket.extension.handlers import ExtensionHandlers, register_handler
 from becket.extension.runtime_blocking import UserFunction
 from becket.methods.descriptors import Method
@@ -227,7 +227,7 @@ class ExtensionSession:
     async def _run_on_start(self) -> None:
         if "on_start" in self._definition.overridden:
             function = self._extension.on_start
-            await self.runtime.run_function(UserFunction(function, is_async(function)))
+            await self.runtime.run_function(UserFunction(function, is_async_def(function)))
         self._has_started = True
 
     # -- shutdown
@@ -253,6 +253,6 @@ class ExtensionSession:
     async def _run_on_stop(self) -> None:
         function = self._extension.on_stop
         try:
-            await self.runtime.run_function(UserFunction(function, is_async(function)))
+            await self.runtime.run_function(UserFunction(function, is_async_def(function)))
         except HANDLER_ERRORS as error:
             extension_logger(self.extension_id).error("on_stop failed", exc_info=error)

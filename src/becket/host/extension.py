@@ -23,6 +23,7 @@ from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import (
     HOOK_HANDLE,
     HOOKS,
+    TRANSFORM_PERMISSION,
     Continue,
     HookEvent,
     HookKind,
@@ -56,7 +57,7 @@ from becket.contract.settings import (
     parse_render,
     read_taken,
 )
-from becket.contract.tools import TOOL_CALL, Tool, ToolCall, format_tool_result
+from becket.contract.tools import TOOL_CALL, TOOLS_PERMISSION, Tool, ToolCall, format_tool_result
 from becket.dialects.handshake import HandshakeResult
 from becket.errors import BecketError, CallTimeout, ConnectionLost, NotRunning, NotSupported, PermissionDenied
 from becket.host.extension_connection import ExtensionConnection
@@ -78,9 +79,7 @@ __all__ = ["ConnectionSource", "Extension", "OpenCommand"]
 K = TypeVar("K")
 P = TypeVar("P")
 T = TypeVar("T")
-TOOLS_PERMISSION = "tools.register"
 PROVIDERS_PERMISSION = "providers.register"
-TRANSFORM_PERMISSION = "tools.transform_output"
 NO_HANDSHAKE = HandshakeResult(capabilities=Capabilities())
 
 OpenCommand: TypeAlias = Callable[

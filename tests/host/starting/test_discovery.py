@@ -16,7 +16,7 @@ from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.starting.becket_toml import BecketToml
 from becket.host.starting.conflicts import prune_nested
 from becket.host.starting.discovery import DiscoveryReport, DiscoverySettings, discover_extensions
-from becket.host.starting.manifest import Manifest, normalize_id
+from becket.host.starting.manifest import Manifest, build_id
 from becket.host.starting.manifest_reader import (
     ExtensionList,
     FoundExtension,
@@ -637,7 +637,7 @@ class Toolbox(ManifestReader):
         return None if name == "tool-none" else self.build(name, [f"./{name}"])
 
     def build(self, id: str, command: list[str]) -> Manifest:
-        return Manifest(id=normalize_id(id), version="0.0.0", command=tuple(command), dialect=self.dialect)
+        return Manifest(id=build_id(id), version="0.0.0", command=tuple(command), dialect=self.dialect)
 
 
 def write(path: Path, text: str = "", *, mode: int = 0o644) -> Path:

@@ -16,7 +16,7 @@ from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentCon
 from becket.host.starting.environment import (
     VariablePolicy,
     build_default_environment,
-    build_environment,
+    build_extension_environment,
     build_host_variables,
     build_variable_policy,
     clean_path,
@@ -116,19 +116,20 @@ def test_other_names_are_not_dangerous(name: str) -> None:
 
 
 def test_only_the_names_that_all_programs_need_are_inherited() -> None:
-    assert build_environment(ALL) == HARMLESS
+    assert build_extension_environment(ALL) == HARMLESS
 
 
 def test_only_a_search_path_has_a_default() -> None:
-    assert build_environment({}) == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    assert build_extension_environment({}) == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
 def test_a_name_with_a_permitted_prefix_that_looks_like_a_secret_is_not_inherited() -> None:
-    assert "LC_TOKEN" not in build_environment({"LC_TOKEN": "canary"})
+    assert "LC_TOKEN" not in build_extension_environment({"LC_TOKEN": "canary"})
 
 
 def test_values_of_the_host_that_an_old_shell_would_run_are_dropped() -> None:
-    found = build_environment({"LANG": "() { :; }; evil", "EDITOR": "() { evil; }"}, Environment(passed=("EDITOR",)))
+    available = {"LANG": "() { :; }; evil", "EDITOR": "() { evil; }"}
+    found = build_extension_environment(available, Environment(passed=("EDITOR",)))
 
     assert found == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
@@ -136,7 +137,7 @@ def test_values_of_the_host_that_an_old_shell_would_run_are_dropped() -> None:
 def test_values_that_an_old_shell_would_run_are_set_by_the_operator_or_after_consent() -> None:
     declared, operator = Environment(set={"FILTER": "() => true"}), Environment(set={"SORT": "() => 1"})
 
-    assert build_environment({}, declared, operator) == {
+    assert build_extension_environment({}, declared, operator) == {
         "FILTER": "() => true",
         "SORT": "() => 1",
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -145,7 +146,7 @@ def test_values_that_an_old_shell_would_run_are_set_by_the_operator_or_after_con
 
 
 def test_a_policy_may_pass_all_but_secret_and_dangerous_variables() -> None:
-    found = build_environment(ALL, policy=VariablePolicy(all_harmless=True))
+    found = build_extension_environment(ALL, policy=VariablePolicy(all_harmless=True))
 
     assert found == HARMLESS | OTHERS
 
@@ -153,13 +154,13 @@ def test_a_policy_may_pass_all_but_secret_and_dangerous_variables() -> None:
 def test_a_policy_may_have_names_of_its_own() -> None:
     policy = VariablePolicy(frozenset({"HOME", "XDG_RUNTIME_DIR"}))
 
-    assert build_environment(ALL, policy=policy).keys() == {"HOME", "XDG_RUNTIME_DIR", "PATH"}
+    assert build_extension_environment(ALL, policy=policy).keys() == {"HOME", "XDG_RUNTIME_DIR", "PATH"}
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=12), st.text(max_size=5)))
 def test_no_undeclared_secret_and_no_dangerous_variable_is_passed(available: dict[str, str]) -> None:
     for policy in (VariablePolicy(all_harmless=True), VariablePolicy(prefixes=("",))):
-        found = build_environment(available | SECRETS | DANGEROUS, policy=policy)
+        found = build_extension_environment(available | SECRETS | DANGEROUS, policy=policy)
         assert "canary" not in found.values()
         assert not any(map(is_dangerous_name, found))
 
@@ -170,7 +171,7 @@ def test_no_undeclared_secret_and_no_dangerous_variable_is_passed(available: dic
 def test_declared_variables_are_passed() -> None:
     declared = Environment(passed=("EDITOR", "GITHUB_TOKEN", "NOT_THERE"), set={"RUST_LOG": "info", "MY_KEY": "k"})
 
-    found = build_environment(ALL, declared)
+    found = build_extension_environment(ALL, declared)
 
     own = {"EDITOR": "vi", "GITHUB_TOKEN": "canary", "RUST_LOG": "info", "MY_KEY": "k"}
     assert found == HARMLESS | own
@@ -179,19 +180,19 @@ def test_declared_variables_are_passed() -> None:
 def test_dangerous_variables_of_the_host_are_not_passed_even_if_declared() -> None:
     declared = Environment(passed=("LD_PRELOAD", "NODE_OPTIONS"), set={"PYTHONPATH": "/srv"})
 
-    assert build_environment(ALL, declared) == HARMLESS | {"PYTHONPATH": "/srv"}
+    assert build_extension_environment(ALL, declared) == HARMLESS | {"PYTHONPATH": "/srv"}
 
 
 def test_the_operator_may_pass_and_set_any_variable() -> None:
     operators = Environment(passed=("LD_PRELOAD",)), Environment(set={"NODE_OPTIONS": "--no-warnings"})
 
-    found = build_environment(ALL, Environment(), *operators)
+    found = build_extension_environment(ALL, Environment(), *operators)
 
     assert found == HARMLESS | {"LD_PRELOAD": "/tmp/evil.so", "NODE_OPTIONS": "--no-warnings"}
 
 
 def test_operator_settings_override_the_manifest_and_variables_of_the_host_override_all() -> None:
-    found = build_environment(
+    found = build_extension_environment(
         {"A": "available"},
         Environment(set={"A": "1", "B": "1", "C": "1", "D": "1"}),
         Environment(passed=("A",), set={"B": "2", "C": "2"}),
@@ -208,7 +209,7 @@ BOTH = Environment(passed=("A", "B"), set={"A": "set"})
 
 @pytest.mark.parametrize("tables", [(BOTH,), (Environment(), BOTH)], ids=["manifest", "operator"])
 def test_a_value_that_a_table_sets_overrides_the_one_that_it_passes(tables: tuple[Environment, ...]) -> None:
-    found = build_environment({"A": "of the host", "B": "of the host"}, *tables)
+    found = build_extension_environment({"A": "of the host", "B": "of the host"}, *tables)
 
     assert (found["A"], found["B"]) == ("set", "of the host")
 
@@ -220,7 +221,7 @@ def test_a_value_that_a_table_sets_overrides_the_one_that_it_passes(tables: tupl
 def test_no_dialect_gives_a_program_more_than_its_base_list(dialect: str) -> None:
     defaults = DIALECTS[dialect].host_defaults
 
-    found = build_environment(ALL, policy=build_variable_policy(defaults))
+    found = build_extension_environment(ALL, policy=build_variable_policy(defaults))
 
     assert found.keys() <= HARMLESS.keys() | ({"XDG_RUNTIME_DIR"} if dialect == "synaps" else set())
     assert list_variables(Environment(), available=ALL, defaults=defaults).names == ()
@@ -234,7 +235,7 @@ def test_the_operator_restores_what_the_hosts_of_a_system_pass_on_and_all_of_it_
 ) -> None:
     defaults = DIALECTS[dialect].host_defaults
 
-    found = build_environment(ALL, policy=build_variable_policy(defaults, inherits=True))
+    found = build_extension_environment(ALL, policy=build_variable_policy(defaults, inherits=True))
     listed = list_variables(Environment(), available=ALL, defaults=defaults, inherits=True)
 
     assert found == HARMLESS | seen
@@ -277,7 +278,7 @@ def test_a_search_path_that_a_manifest_sets_needs_consent_unless_the_operator_se
 def test_a_real_child_gets_exactly_the_built_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**SECRETS, **{name: "1" for name in DANGEROUS if name.isidentifier()}}.items():
         monkeypatch.setenv(name, value)
-    found = build_environment(os.environ, own=build_host_variables("notes", None))
+    found = build_extension_environment(os.environ, own=build_host_variables("notes", None))
 
     code = "import os, json; print(json.dumps(dict(os.environ)))"
     run = subprocess.run([sys.executable, "-c", code], env=found, stdout=subprocess.PIPE, check=True)
@@ -311,7 +312,8 @@ def test_a_python_child_leaves_no_byte_code_in_its_folder(tmp_path: Path, has_da
     folder.mkdir()
     (folder / "main.py").write_text("import part", encoding="utf-8")
     (folder / "part.py").write_text("", encoding="utf-8")
-    variables = build_environment({}, own=build_host_variables("notes", str(tmp_path / "data") if has_data else None))
+    own = build_host_variables("notes", str(tmp_path / "data") if has_data else None)
+    variables = build_extension_environment({}, own=own)
 
     subprocess.run([sys.executable, "main.py"], cwd=folder, env=variables, check=True)
 
@@ -337,8 +339,8 @@ def test_a_python_child_leaves_no_byte_code_in_its_folder(tmp_path: Path, has_da
 )
 def test_only_the_absolute_parts_of_a_search_path_are_used(path: str, clean: str) -> None:
     assert clean_path(path) == clean
-    assert build_environment({"PATH": path})["PATH"] == clean
-    assert build_environment({}, Environment(set={"PATH": path}))["PATH"] == clean
+    assert build_extension_environment({"PATH": path})["PATH"] == clean
+    assert build_extension_environment({}, Environment(set={"PATH": path}))["PATH"] == clean
 
 
 # -- without a host

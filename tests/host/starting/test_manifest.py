@@ -38,8 +38,8 @@ from becket.host.starting.manifest import (
     SettingsCategory,
     SettingsField,
     SidecarEntry,
+    build_id,
     is_id,
-    normalize_id,
 )
 from becket.host.starting.manifest_problems import hint_for
 from becket.host.starting.manifest_reader import ManifestReader, ScopedFiles
@@ -455,7 +455,7 @@ def test_any_table_is_read_or_refused(table: dict[str, Any]) -> None:
     ],
 )
 def test_a_name_becomes_the_nearest_id(name: str, id: str) -> None:
-    assert normalize_id(name) == id
+    assert build_id(name) == id
     assert is_id(id) is bool(id)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from becket.errors import ExtensionRefused
-from becket.host.starting.environment import build_environment
+from becket.host.starting.environment import build_extension_environment
 from becket.host.starting.programs import find_program, list_program_folders, relocate_command, resolve_command
 
 ECHO = "#!/bin/sh\necho {}\n"
@@ -59,7 +59,7 @@ def test_with_the_current_folder_on_the_path_the_extensions_own_program_still_do
     folders = list_program_folders(path.format(system=folder.parent / "system"))
 
     command = resolve_command("notes", ["tool"], str(folder), folders)
-    run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, env=build_environment({}))
+    run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, env=build_extension_environment({}))
 
     assert run.stdout == b"system\n"
 

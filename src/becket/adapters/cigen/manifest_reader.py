@@ -7,7 +7,7 @@ from typing import Final
 
 from becket.adapters.cigen.handshake import CigenSettings
 from becket.host.starting.becket_toml import parse_manifest
-from becket.host.starting.manifest import normalize_id
+from becket.host.starting.manifest import build_id
 from becket.host.starting.manifest_reader import FoundExtension, ManifestReader
 
 __all__ = ["PREFIX", "READER", "CigenManifestReader"]
@@ -30,7 +30,7 @@ class CigenManifestReader(ManifestReader):
         if not name:
             return None
         table = {
-            "id": normalize_id(file),
+            "id": build_id(file),
             "version": VERSION,
             "name": f"provider/{name}"[:MAX_NAME_LENGTH],
             "command": [f"./{file}"],

@@ -21,7 +21,7 @@ from lsprotocol.converters import get_converter
 
 from becket._text import join_pointer
 from becket.conversion.custom_type import CustomType
-from becket.conversion.introspect import format_type
+from becket.conversion.introspect import get_type_name
 from becket.conversion.problems import MAX_PROBLEMS
 from becket.errors import BadValue, Problem
 
@@ -85,7 +85,7 @@ def discard_value(_: object) -> None:
 
 
 def describe(type: Any) -> str:
-    return format_type(type) if has(type) else "value of its type"
+    return get_type_name(type) if has(type) else "value of its type"
 
 
 # -- the converter
@@ -130,7 +130,7 @@ def structure_exact(value: Any, type: Any) -> Any:
         return int(value)
     if issubclass(type, Enum):
         return type(value)
-    raise ValueError(f"is no {format_type(type)}")
+    raise ValueError(f"is no {get_type_name(type)}")
 
 
 def is_symbol_information(symbol: Any) -> bool:

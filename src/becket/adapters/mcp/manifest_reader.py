@@ -17,7 +17,7 @@ from becket._text import join_pointer, quote_path, truncate
 from becket.contract.json_narrowing import is_object
 from becket.conversion.problems import find_problems
 from becket.errors import JSON_ERRORS, ManifestError, Problem
-from becket.host.starting.manifest import ArgumentText, Environment, Manifest, Permission, Variable, is_id, normalize_id
+from becket.host.starting.manifest import ArgumentText, Environment, Manifest, Permission, Variable, build_id, is_id
 from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
 
 __all__ = ["FILE_NAME", "READER", "McpManifestReader", "parse_servers"]
@@ -96,7 +96,7 @@ def parse_servers(table: Any, at: str, prefix: str, nearby: ScopedFiles) -> Exte
     disabled: list[str] = []
     for name, given in table.items():
         pointer = join_pointer(at, name)
-        id = normalize_id(f"{prefix}{name}")
+        id = build_id(f"{prefix}{name}")
         wrong = [*find_entry_problems(given, id, found)]
         if wrong:
             problems += [(f"{pointer}{place}", text) for place, text in wrong]

@@ -15,18 +15,18 @@ from msgspec import UNSET, Struct, UnsetType
 from becket._text import quote_path
 from becket.adapters.morphir.messages import MorphirPermissions, MorphirSettings
 from becket.contract.json_narrowing import is_array, is_object
+from becket.contract.tools import TOOLS_PERMISSION
 from becket.conversion.problems import find_problems
 from becket.errors import ManifestError, Problem
 from becket.host.restart import RestartStrategy
 from becket.host.starting.becket_toml import parse_manifest, parse_table
-from becket.host.starting.manifest import Manifest, normalize_id
+from becket.host.starting.manifest import Manifest, build_id
 from becket.host.starting.manifest_reader import ExtensionList, FoundExtension, ManifestReader, ScopedFiles
 
 __all__ = ["FILE_NAME", "READER", "MorphirManifestReader", "parse_duration", "parse_size"]
 
 FILE_NAME: Final = "morphir.toml"
 VERSION: Final = "0.0.0"  # unknown
-TOOLS_PERMISSION: Final = "tools.register"
 MAX_NAME_LENGTH: Final = 64
 DAY: Final = 86_400.0  # `max_retries` has no window; the count is reset after some uptime anyway
 MAX_RETRIES: Final = 1000
@@ -206,7 +206,7 @@ def build_manifest(entry: MorphirEntry, restart: dict[str, Any], path: str) -> M
         InvalidMorphirEntry: a value is not allowed in a native manifest.
     """
     table = {
-        "id": normalize_id(entry.name),
+        "id": build_id(entry.name),
         "version": VERSION,
         "name": entry.name[:MAX_NAME_LENGTH],
         "command": [entry.source.command, *entry.source.args],

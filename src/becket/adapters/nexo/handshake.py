@@ -80,11 +80,9 @@ def encode_shutdown(state: LinkState) -> WireRequest:
 
 def clean_reason(reason: str) -> str:
     """Returns a reason without control characters, truncated to `MAX_REASON_LENGTH`."""
+    from becket.contract.names import is_control
+
     return "".join(letter for letter in reason if not is_control(letter))[:MAX_REASON_LENGTH]
-
-
-def is_control(letter: str) -> bool:
-    return letter < " " or "\x7f" <= letter <= "\x9f"
 
 
 # -- extension

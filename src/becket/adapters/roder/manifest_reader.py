@@ -37,7 +37,7 @@ from becket.contract.json_narrowing import is_array
 from becket.conversion.problems import find_problems
 from becket.errors import ManifestError, Problem
 from becket.host.starting.becket_toml import parse_table
-from becket.host.starting.manifest import CommandEntry, Environment, LimitOverrides, Manifest, normalize_id
+from becket.host.starting.manifest import CommandEntry, Environment, LimitOverrides, Manifest, build_id
 from becket.host.starting.manifest_reader import (
     ExtensionList,
     FoundExtension,
@@ -145,7 +145,7 @@ def parse_roder_manifest(data: bytes, path: str) -> RoderManifest:
     except msgspec.ValidationError as error:
         raise ManifestError(quote_path(path), find_problems(table, RoderManifest)) from error
     problems = find_manifest_problems(manifest)
-    if not problems and not normalize_id(manifest.id):
+    if not problems and not build_id(manifest.id):
         problems = [("/id", "has no letter or digit to build an id from")]
     if problems:
         raise ManifestError(quote_path(path), problems)
@@ -336,7 +336,7 @@ def build_manifest(manifest: RoderManifest, command: tuple[str, ...], env: dict[
     required = {ToolProvider: "tools.register", InferenceEngine: "providers.register"}
     executors = (service.id for service in manifest.provides if isinstance(service, TaskExecutor))
     return Manifest(
-        id=normalize_id(manifest.id),
+        id=build_id(manifest.id),
         version=quote_path(manifest.version)[:MAX_NAME_LENGTH] or "0.0.0",
         name=quote_path(manifest.name)[:MAX_NAME_LENGTH],
         description=quote_path(manifest.description or "")[:MAX_DESCRIPTION_LENGTH],

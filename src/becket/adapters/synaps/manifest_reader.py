@@ -45,7 +45,7 @@ from becket.host.starting.manifest import (
     SettingsCategory,
     SettingsField,
     SidecarEntry,
-    normalize_id,
+    build_id,
 )
 from becket.host.starting.manifest_reader import FoundExtension, ManifestReader
 from becket.permissions.names import PERMISSIONS, RESERVED_PERMISSIONS
@@ -91,7 +91,7 @@ class SynapsManifestReader(ManifestReader):
         if table.get("extension") is None:
             return None
         plugin = parse_plugin(table, name, path)
-        id = normalize_id(name)
+        id = build_id(name)
         problems = [*find_rule_problems(plugin.extension, name)]
         if not id:
             problems.append(("", f"the name of its folder cannot be an id: {quote_path(name)}"))

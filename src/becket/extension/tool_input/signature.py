@@ -21,9 +21,9 @@ from becket.contract.json_narrowing import is_array, is_object
 from becket.conversion.introspect import (
     UNIONS,
     InitField,
-    format_type,
     get_field_types,
     get_init_fields,
+    get_type_name,
     is_attrs_or_dataclass,
     is_model,
     is_path,
@@ -245,7 +245,7 @@ def explain_type_error(function: Any, kind: Any, build: Callable[[], Any]) -> An
         # The last line alone, which a host shows of a failed start: the others are about msgspec's own options.
         because = str(error).strip().rpartition("\n")[2]
         reason = (
-            f"the input of a tool cannot be a `{format_type(kind)}`, as in {describe_function(function)}: {because}"
+            f"the input of a tool cannot be a `{get_type_name(kind)}`, as in {describe_function(function)}: {because}"
         )
         raise TypeError(reason) from error
 
@@ -343,7 +343,7 @@ class ToolSchemaBuilder:
     def _build_class(self, kind: Any) -> dict[str, Any]:
         """Returns a reference to a class that msgspec does not build: its members have names of their own."""
         if kind not in self._names:
-            name = self._names[kind] = format_type(get_origin(kind) or kind)
+            name = self._names[kind] = get_type_name(get_origin(kind) or kind)
             types = get_field_types(kind)
             fields = get_init_fields(kind)
             schema: dict[str, Any] = {
@@ -368,7 +368,7 @@ class ToolSchemaBuilder:
             self._define(name, closed(definition))
         if "$ref" in schema:  # it is recursive, and is among the definitions
             return schema
-        name = format_type(kind)
+        name = get_type_name(kind)
         self._define(name, closed(schema))
         return {"$ref": DEFINITIONS_PREFIX + name}
 

@@ -24,7 +24,7 @@ __all__ = [
     "ExtensionVariables",
     "VariablePolicy",
     "build_default_environment",
-    "build_environment",
+    "build_extension_environment",
     "build_host_variables",
     "build_variable_policy",
     "clean_path",
@@ -238,7 +238,7 @@ def list_variables(
 # -- the environment
 
 
-def build_environment(
+def build_extension_environment(
     available: Mapping[str, str],
     declared: Environment = NOTHING,
     *operators: Environment,
@@ -285,7 +285,7 @@ def build_default_environment(
     """Returns the environment of an extension that runs without a host's files and settings; `defaults_set` are the
     variables that a host of its own system sets."""
     own = build_host_variables(extension, None, defaults=defaults) | dict(defaults_set)
-    return build_environment(available, declared, own=own, policy=build_variable_policy(defaults))
+    return build_extension_environment(available, declared, own=own, policy=build_variable_policy(defaults))
 
 
 def prefer_own_python(variables: Mapping[str, str]) -> dict[str, str]:

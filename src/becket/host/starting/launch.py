@@ -33,7 +33,7 @@ from becket.host.starting.connect import DEFAULT_HOST_INFO, connect_extension
 from becket.host.starting.consent_request import START, AskConsent, ConsentRequest, answer_for
 from becket.host.starting.environment import (
     ExtensionVariables,
-    build_environment,
+    build_extension_environment,
     build_host_variables,
     build_variable_policy,
     list_variables,
@@ -175,7 +175,7 @@ async def launch_extension(
     data = create_extension_dir(settings.data_dir, id)
     if way.working is not None and data is not None:
         log_working_copy(id, way.working.folder, data)
-    environment = build_environment(
+    environment = build_extension_environment(
         settings.variables,
         manifest.environment,
         settings.environment,

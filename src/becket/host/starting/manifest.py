@@ -37,8 +37,8 @@ __all__ = [
     "SettingsCategory",
     "SettingsField",
     "SidecarEntry",
+    "build_id",
     "is_id",
-    "normalize_id",
 ]
 
 FORMAT: Final = 1  # the version of the format that is read here
@@ -264,7 +264,7 @@ def set_members(table: Struct) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(table).items() if value is not UNSET}
 
 
-def normalize_id(name: str) -> str:
+def build_id(name: str) -> str:
     """Returns the name as an id, with invalid characters replaced or removed; empty if nothing is left."""
     letters = "".join(letter if letter in ID_LETTERS else "-" for letter in name.lower())
     return re.sub(r"\.{2,}", ".", letters).lstrip("._-")[:64]

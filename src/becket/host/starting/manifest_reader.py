@@ -106,7 +106,7 @@ class ManifestReader:
     `bundle_table` is the table of any manifest in which an extension bundles others of this system; a file of
     `list_names` beside a manifest stands for that table.
 
-    A reader never runs or writes anything, and checks what it returns, the id above all (`normalize_id`)."""
+    A reader never runs or writes anything, and checks what it returns, the id above all (`build_id`)."""
 
     dialect: str = "native"
     file_names: tuple[str, ...] = ()
