@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["adapter_logger", "extension_logger", "host_logger", "peer_logger"]
+__all__ = ["adapter_logger", "extension_logger", "host_logger", "log_incident", "peer_logger"]
 
 
 def peer_logger() -> Logger:
@@ -32,3 +33,10 @@ def get_logger(name: str) -> Logger:
     import logging
 
     return logging.getLogger(name)
+
+
+def log_incident(logger: Logger, what: str, error: BaseException | None) -> str:
+    """Logs what happened under a new incident id, and returns the id: nothing else reaches the wire."""
+    incident = os.urandom(6).hex()
+    logger.error("incident %s: %s", incident, what, exc_info=error)
+    return incident

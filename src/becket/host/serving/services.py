@@ -8,7 +8,6 @@ that none is lost or sent twice, however fast they come.
 from __future__ import annotations
 
 import errno
-import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 from msgspec import Struct
 
-from becket._loggers import host_logger
+from becket._loggers import host_logger, log_incident
 from becket.contract.config import (
     CONFIG_CHANGED,
     CONFIG_GET,
@@ -375,7 +374,6 @@ def call_store(function: Callable[..., T], *arguments: Any) -> T:
 
 def build_store_error(error: Exception) -> StoreError:
     """Returns the error response for a store that has failed: an incident id, under which the log has the rest."""
-    incident = os.urandom(6).hex()
-    host_logger().error("incident %s: the store failed", incident, exc_info=error)
+    incident = log_incident(host_logger(), "the store failed", error)
     is_full = isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS
     return StoreError(Meaning.DISK_FULL if is_full else Meaning.INTERNAL, incident)

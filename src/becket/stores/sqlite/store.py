@@ -45,7 +45,14 @@ from becket.stores.sqlite.text_index import can_index
 from becket.stores.sqlite.transactions import ConfigChange, RecordDeletion, Redaction
 from becket.stores.sqlite.upgrade import upgrade
 from becket.stores.sqlite.verification import find_loss, keep_losses, verify
-from becket.stores.sqlite.writer import Accepting, Maintenance, StoreWriter, as_store_error, log_incident, wal_size
+from becket.stores.sqlite.writer import (
+    Accepting,
+    Maintenance,
+    StoreWriter,
+    as_store_error,
+    log_store_incident,
+    wal_size,
+)
 from becket.stores.store import AppendCallback, Clock, Damage, Snapshot, now_ms
 
 __all__ = ["SqliteStore"]
@@ -171,7 +178,7 @@ class SqliteStore:
             keep_losses(connection, losses, marked)
 
     def _report(self, damage: Damage, error: Exception | None) -> None:
-        log_incident(f"{self.path}: {damage}", error)
+        log_store_incident(f"{self.path}: {damage}", error)
         self.damage = (*self.damage, damage)
 
     # -- memory
@@ -331,5 +338,5 @@ class SqliteStore:
                 self._is_damaged = True
                 because, hint = "the file is damaged", hint_at_damage(self.path)
             raise StoreError(
-                Meaning.INTERNAL, log_incident("a query failed", error), because, path=str(self.path), hint=hint
+                Meaning.INTERNAL, log_store_incident("a query failed", error), because, path=str(self.path), hint=hint
             ) from error

@@ -18,7 +18,7 @@ from typing import Any, assert_never
 
 from msgspec import Struct
 
-from becket._loggers import host_logger
+from becket._loggers import host_logger, log_incident
 from becket.errors import BecketError, Busy, LocalProtocolError, Meaning, RpcError, StoreError
 from becket.limits import Limits
 from becket.stores.notifications import complete_append
@@ -32,7 +32,7 @@ from becket.stores.sqlite.text_index import INDEX_BATCH, TextIndex
 from becket.stores.sqlite.transactions import ConfigChange, RecordDeletion, Redaction, Transactions
 from becket.stores.store import Clock
 
-__all__ = ["Accepting", "Change", "Maintenance", "StoreWriter", "as_store_error", "log_incident", "wal_size"]
+__all__ = ["Accepting", "Change", "Maintenance", "StoreWriter", "as_store_error", "log_store_incident", "wal_size"]
 
 MAX_BATCH = 512  # changes in one transaction: some milliseconds of work
 BATCH_WAIT = 0.25  # of the duration of a sync: how long to wait for further changes of the same callers
@@ -101,7 +101,7 @@ class StoreWriter:
         self.is_intact = True
         self.is_damaged = False
         if not reserve.allocate():
-            self._disk_full_incident = log_incident(f"{path}: {DISK_FULL}, nothing is added: {FREE_SPACE}", None)
+            self._disk_full_incident = log_store_incident(f"{path}: {DISK_FULL}, nothing is added: {FREE_SPACE}", None)
         self._jobs: SimpleQueue[WriteJob | None] = SimpleQueue()
         self._patience = BUSY_TIMEOUT  # seconds to wait for queries that prevent a checkpoint
         self._expected = 1  # batch size, if all current callers submit another change
@@ -250,7 +250,7 @@ class StoreWriter:
         try:
             self._mark.write(self._transactions.reached)
         except OSError as error:
-            log_incident("the mark could not be written; the records are kept", error)
+            log_store_incident("the mark could not be written; the records are kept", error)
 
     def _has_free_pages(self) -> bool:
         """Returns whether deleted records left enough free pages in the file."""
@@ -321,7 +321,7 @@ class StoreWriter:
             self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT * 1000:.0f}")
         except Exception as error:
-            log_incident("checkpoint failed", error)
+            log_store_incident("checkpoint failed", error)
 
     # -- disk errors
 
@@ -329,7 +329,7 @@ class StoreWriter:
         """Handles a failed commit, and returns the results of its changes. On a full disk the deletions are retried.
 
         Always returns: no caller may wait for ever, even if recovery fails."""
-        incident = log_incident(f"{self._path}: {len(batch)} changes were not kept", error)
+        incident = log_store_incident(f"{self._path}: {len(batch)} changes were not kept", error)
         self._because = explain(error)
         try:
             if self._is_disk_full_error(primary_code(error)):
@@ -351,13 +351,13 @@ class StoreWriter:
         try:
             return self._commit(batch, makes_room=True)
         except Exception as error:
-            log_incident(f"after incident {incident}: the deletions were not kept either", error)
+            log_store_incident(f"after incident {incident}: the deletions were not kept either", error)
             self._transactions.roll_back()
         return [self._refuse(incident, is_full=True) for _ in batch]
 
     def release_reserve(self) -> None:
         """Releases the reserved space for what the host must write. It is reserved again when the disk has space."""
-        self._disk_full_incident = self._disk_full_incident or log_incident(
+        self._disk_full_incident = self._disk_full_incident or log_store_incident(
             f"{self._path}: {DISK_FULL}, the reserve is given up and nothing is added: {FREE_SPACE}", None
         )
         self._reserve.release()
@@ -372,10 +372,10 @@ class StoreWriter:
         self._connection.close()
         self._open(self._transactions.reached)
         check_integrity(self._connection)
-        log_incident(f"after incident {incident}: the file is sound, writing goes on", None)
+        log_store_incident(f"after incident {incident}: the file is sound, writing goes on", None)
 
     def _give_up(self, incident: str, error: Exception) -> None:
-        log_incident(f"after incident {incident}: nothing more is written, until the store is reopened", error)
+        log_store_incident(f"after incident {incident}: nothing more is written, until the store is reopened", error)
         self._failure_incident = incident
         self.is_intact = False
 
@@ -403,7 +403,7 @@ class BlockingResult:
 
 def as_store_error(path: Path, damaged: DamagedRow) -> StoreError:
     """Logs a damaged row, and returns the error for the caller."""
-    incident = log_incident(f"{path}: damaged row", damaged)
+    incident = log_store_incident(f"{path}: damaged row", damaged)
     return StoreError(Meaning.INTERNAL, incident, str(damaged), path=str(path), hint=hint_at_damage(path))
 
 
@@ -415,8 +415,6 @@ def wal_size(path: Path) -> int:
         return 0
 
 
-def log_incident(what: str, error: Exception | None) -> str:
-    """Logs what happened under a new incident id, which is returned."""
-    incident = os.urandom(6).hex()
-    host_logger().error("incident %s: store: %s", incident, what, exc_info=error)
-    return incident
+def log_store_incident(what: str, error: Exception | None) -> str:
+    """Logs what happened to a store under a new incident id, which is returned."""
+    return log_incident(host_logger(), f"store: {what}", error)
