@@ -268,9 +268,6 @@ class JsonCodec:
 
     # -- out
 
-    def encode_value(self, value: object) -> bytes:
-        return encode_json(value)
-
     def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
         try:
             name = self.method_fragments[method]

@@ -303,7 +303,6 @@ def test_frames_are_distinguished_without_a_connection() -> None:
 
     assert isinstance(core.decode(bytearray(b"")), Success)
     assert isinstance(core.decode(b""), Invalid)
-    assert core.encode_value({"a": 1}) == b'{"a":1}'
 
 
 def test_a_core_is_detected_by_its_framing() -> None:

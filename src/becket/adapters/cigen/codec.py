@@ -104,9 +104,6 @@ class CigenCodec:
 
     # -- out
 
-    def encode_value(self, value: object) -> bytes:
-        return encode_json(value)
-
     def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
         exchange = get_exchange(self._sent_requests)
         self._check_order(method, exchange)
