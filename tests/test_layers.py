@@ -79,8 +79,9 @@ LAST_PURE_RANK = PURE_ADAPTER_RANK
 LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
 
 SYSTEMS = frozenset(ADAPTERS)
-WITHOUT_SYSTEMS = {"framing", "jsonrpc", "methods", "peer", "host"}
+WITHOUT_SYSTEMS = {"framing", "jsonrpc", "methods", "peer", "extension", "host"}
 SYSTEMS_NAMED = {
+    "becket.extension.server": '`run(mcp=True)`, short for `run(dialect="mcp")`',
     "becket.framing.header_parser": "copies the header rules of one host, and its docstring says whose they are",
     "becket.host": "`McpSettings`, a deprecated name of 0.1",
     "becket.host.host_settings": "`Host(mcp=...)`, a deprecated keyword of 0.1",
@@ -91,7 +92,6 @@ SYSTEMS_NAMED = {
 """Modules of these layers that name a foreign system all the same, and why. Comments may: they carry reasons."""
 ADAPTERS_NAMED = {
     "becket.dialects.dialect": "`import_adapter`, through which adapters are imported by name",
-    "becket.extension.results": "`MCP_MODULES`, to recognise MCP content by its module without importing it",
     "becket.host": "`McpSettings`, a deprecated name of 0.1",
     **dict.fromkeys((f"becket.dialects.{system}" for system in SYSTEMS), "a deprecated name of the adapter"),
     **dict.fromkeys(("becket.interop.mcp", "becket.interop.lsp"), "a deprecated name of the adapter"),
@@ -444,7 +444,7 @@ def test_the_checker_reports_each_violation(module: str, source: str, problem: s
 def test_the_checker_accepts_comments_other_words_and_the_modules_of_the_own_adapter() -> None:
     sources = {
         "becket.peer.peer": "lspx = 'mcpx'  # as MCP does",
-        "becket.extension": "def run(mcp): 'serves MCP'",
+        "becket.cli": "def run(mcp): 'serves MCP'",
         "becket.adapters.mcp": "EXPORTS = {'becket.adapters.mcp.dialect': 'MCP'}",
     }
 

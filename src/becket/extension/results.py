@@ -1,6 +1,6 @@
 """Derives the output schema of a tool from its return annotation, and checks every result against it.
 
-Without an annotation, or with `Any`, MCP content or a type that has no JSON, there is no schema and no check.
+Without an annotation, or with `Any`, content of a dialect or a type that has no JSON, there is no schema and no check.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from becket.jsonrpc.json_values import decode_json, encode_json
 
 __all__ = ["Output", "read_tool_output"]
 
-MCP_MODULES: Final = "becket.adapters.mcp."  # their classes are MCP content already
+CONTENT_MARKER: Final = "__becket_content__"  # true for classes that an adapter sends as content, without a schema
 SIMPLE: Final = (str, int, float, bool, NoneType)
 
 
@@ -142,10 +142,7 @@ def read_tool_output(function: Any) -> Output | None:
 
 
 def is_content(kind: Any) -> bool:
-    return any(
-        str(getattr(part, "__module__", "")).startswith(MCP_MODULES)
-        for part in walk_annotation(kind, into_members=False)
-    )
+    return any(getattr(part, CONTENT_MARKER, False) for part in walk_annotation(kind, into_members=False))
 
 
 def holds_classes(schema: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ Optional members may be absent or null. Unknown members are ignored.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -26,6 +26,8 @@ Role: TypeAlias = Literal["user", "assistant"]
 
 class McpMessage(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Base of params, results and their parts. `meta` is `_meta`: `progressToken` and custom members."""
+
+    __becket_content__: ClassVar[bool] = True  # the result of a tool already: `extension.results` derives no schema
 
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
