@@ -12,6 +12,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 from tools.markdown_links import find_links, is_relative, rewrite_links
@@ -49,7 +50,7 @@ def main() -> None:
     texts |= {page: page.name for page in sorted(DOCS.glob("*.md"))}
     pages = {name: site_text(page, name) for page, name in texts.items()}
     pages |= {shown_at(path): show_path(path) for path in sorted(linked_paths(texts))}
-    pages |= {reference_of(module): f"# {module}\n\n::: {module}\n" for module in public_modules()}
+    pages |= {reference_of(module): reference_text(module) for module in public_modules()}
     for name, text in pages.items():
         page = folder / name
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -141,8 +142,24 @@ def reference_of(module: str) -> str:
     return f"reference/{module}.md"
 
 
+def reference_text(module: str) -> str:
+    """Returns the page of a module. It lists the exports: the generator cannot see those that are found at run time."""
+    members = "\n".join(f"        - {name}" for name in exported_names(module))
+    return f"# {module}\n\n::: {module}\n    options:\n      members:\n{members}\n"
+
+
+def exported_names(module: str) -> list[str]:
+    """Returns what a module exports; nothing for one that only forwards deprecated names."""
+    names: list[str] = [*getattr(import_module(module), "__all__", ())]
+    if module == "becket.adapters.lsp":  # a name for each method of LSP, which its `__all__` has not
+        names += import_module("becket.adapters.lsp.methods").__all__
+    return names
+
+
 def public_modules() -> list[str]:
-    """Returns the modules that the table of imports names; `becket.contract.*` stands for each module in it."""
+    """Returns the modules that the table of imports names; `becket.contract.*` stands for each module in it.
+
+    Modules that only forward deprecated names are left out."""
     table = (DOCS / "index.md").read_text(encoding="utf-8").partition("## Imports")[2]
     modules: list[str] = []
     for name in re.findall(r"^\| `(becket[\w.*]*)` \|", table, flags=re.MULTILINE):
@@ -153,7 +170,7 @@ def public_modules() -> list[str]:
             modules += [f"{name}.{package}" for package in packages]
         else:
             modules.append(name)
-    return list(dict.fromkeys(modules))
+    return [module for module in dict.fromkeys(modules) if exported_names(module)]
 
 
 def module_folder(module: str) -> Path:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from tests.docs.pages import ROOT
+from tools.site_pages import public_modules
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -61,6 +64,17 @@ def test_every_link_of_the_site_leads_to_a_file_and_an_anchor_of_it() -> None:
             if not target.exists() or not is_anchored:
                 broken.append(f"{page.relative_to(SITE)}: {link}")
     assert broken == []
+
+
+@pytest.mark.parametrize("module", public_modules())
+def test_the_reference_of_a_module_has_exactly_its_exports(module: str) -> None:
+    page = Links(SITE / "reference" / f"{module}.html")
+    documented = {name for name in page.ids if re.fullmatch(rf"{re.escape(module)}\.\w+", name)}
+    exported = set(import_module(module).__all__)
+    if module == "becket.adapters.lsp":
+        exported |= set(import_module("becket.adapters.lsp.methods").__all__)
+
+    assert documented == {f"{module}.{name}" for name in exported}
 
 
 @pytest.fixture

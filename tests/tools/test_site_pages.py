@@ -1,4 +1,4 @@
-"""Which files of the repository the documentation site shows."""
+"""Which files of the repository and which modules the documentation site shows."""
 
 from __future__ import annotations
 
@@ -29,3 +29,16 @@ def test_files_that_a_build_has_made_are_not_shown(
     file.write_bytes(b"\x90")
 
     assert site_pages.is_shown(file) is is_shown
+
+
+def test_modules_that_only_forward_deprecated_names_have_no_page() -> None:
+    modules = site_pages.public_modules()
+
+    assert "becket.contract.json_narrowing" in modules
+    assert not {"becket.contract.given", "becket.contract.handshake_rules", "becket.contract.shapes"} & {*modules}
+
+
+def test_the_page_of_a_module_lists_names_that_are_exported_at_run_time() -> None:
+    assert {"Host", "Peer", "ExtensionServer"} <= {*site_pages.exported_names("becket")}
+    assert "      members:\n" in site_pages.reference_text("becket")
+    assert "        - Host\n" in site_pages.reference_text("becket")
