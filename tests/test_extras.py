@@ -66,6 +66,13 @@ def test_the_host_the_command_line_and_every_dialect_do_without_extras() -> None
 
 
 @pytest.mark.process
+def test_the_adapter_of_lsp_exports_its_dialect_without_an_extra() -> None:
+    program = "from becket.adapters.lsp import LSP; from becket import DIALECTS; print(LSP is DIALECTS['lsp'])"
+
+    assert run_without(["lsprotocol", "pygls"], program).strip() == "True"
+
+
+@pytest.mark.process
 def test_the_command_line_is_part_of_the_default_install() -> None:
     program = "sys.argv = ['becket', '--version']; import becket.cli.entry; becket.cli.entry.main()"
 

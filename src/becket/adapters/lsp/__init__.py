@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from becket.adapters.lsp.client.documents import TextDocument as TextDocument, path_of as path_of, uri_of as uri_of
     from becket.adapters.lsp.client.language_client import LanguageClient as LanguageClient
     from becket.adapters.lsp.client.subscriptions import Subscription as Subscription
+    from becket.adapters.lsp.dialect import LSP as LSP
     from becket.adapters.lsp.methods import *  # (one name for each method of LSP)
     from becket.adapters.lsp.positions import apply_edits as apply_edits
     from becket.adapters.lsp.progress import (
@@ -37,6 +38,7 @@ EXPORTS = {
     "becket.adapters.lsp.client.documents": "TextDocument path_of uri_of",
     "becket.adapters.lsp.client.language_client": "LanguageClient",
     "becket.adapters.lsp.client.subscriptions": "Subscription",
+    "becket.adapters.lsp.dialect": "LSP",
     "becket.adapters.lsp.positions": "apply_edits",
     "becket.adapters.lsp.progress": "PartialResult Progress WorkDone WorkProgress",
     "becket.adapters.lsp.pygls_server": "run serve serve_tcp serve_unix",
@@ -46,6 +48,8 @@ find_export, _ = lazy_exports(globals(), EXPORTS)
 
 
 def __getattr__(name: str) -> object:
+    if name == "LSP":  # needs no extra
+        return find_export(name)
     with needs_extra("lsp"):
         return getattr(import_module("becket.adapters.lsp.methods"), name) if name.isupper() else find_export(name)
 
