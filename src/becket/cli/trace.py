@@ -71,7 +71,7 @@ def trace(
     becket trace show --diagram notes.jsonl               draw a sequence diagram
     becket trace replay notes.jsonl -- python3 notes.py   check that it still responds the same
 
-    --follow works on a host in your own program if it was started with `Host(live_trace=True)`.
+    --follow works on a host in your own program if it was started with `HostSettings(live_trace=True)`.
     """
     if ctx.invoked_subcommand is not None:
         if follow:

@@ -46,7 +46,7 @@ async def follow_host(folder: Path, extensions: tuple[str, ...], full: bool, as_
     except OSError as error:
         print_message(f"error: no running host with a live trace in {folder} ({error.strerror or error})")
         print_message(f"try: {start}")
-        print_message("a host in Python needs `live_trace=True`; --data, --name or --config select a host")
+        print_message("a host in Python needs `HostSettings(live_trace=True)`; --data, --name or --config select one")
         return ExitCode.NOT_RUNNING
     peer.on(TRACE_FOLLOWING)(view.begin)
     peer.on(TRACE_FRAME)(view.show)
