@@ -1,4 +1,5 @@
-"""The README on PyPI: links to files of the repository become absolute, or plain text while there is no address."""
+"""The README on PyPI: links to files of the repository become absolute, or plain text while there is no address, and
+the package is installed by its name."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from tools.published_readme import publish_readme
 
 ADDRESS = "https://example.org/becket"
 README = """\
-See [peers](docs/peer.md#calls), [the specification](https://www.jsonrpc.org) and [below](#below).
+See [peers](docs/peer.md#calls), [docs/wire.md](docs/wire.md), [examples/](examples),
+[the specification](https://www.jsonrpc.org) and [below](#below).
 
 ![a table](docs/run.svg)
 
@@ -25,11 +27,27 @@ def test_links_lead_to_the_files_of_the_version() -> None:
     assert f"![a table]({ADDRESS}/raw/v0.2.0/docs/run.svg)" in published
 
 
-def test_without_an_address_links_become_text_and_pictures_are_left_out() -> None:
+def test_without_an_address_links_become_text_with_the_path_and_pictures_are_left_out() -> None:
     published = publish_readme(README, "", "0.2.0")
 
-    assert published.startswith("See peers, [the specification](https://www.jsonrpc.org) and [below](#below).\n\n```")
+    assert published.startswith(
+        "See peers (docs/peer.md), docs/wire.md, examples/,\n"
+        "[the specification](https://www.jsonrpc.org) and [below](#below).\n\n```"
+    )
     assert "run.svg" not in published
+
+
+def test_the_commands_install_the_package_by_its_name() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "pip install .\n" in readme
+
+    for address in ("", ADDRESS):
+        install = publish_readme(readme, address, "0.2.0").partition("## Install\n")[2].partition("\n## ")[0]
+        assert install.startswith("\nbecket needs Python 3.11 or newer.\n\n```sh\npython -m pip install becket\n")
+        assert "python -m pip install 'becket[lsp]' " in install
+        assert "python -m pip install 'becket[trio,uvloop]' " in install
+        assert "'.[" not in install
+        assert "checkout" not in install
 
 
 def test_code_is_unchanged() -> None:
