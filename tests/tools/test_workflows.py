@@ -45,6 +45,14 @@ def test_the_forges_run_the_same_targets() -> None:
     assert set(github_commands()) == set(gitlab_commands())
 
 
+def test_every_change_gets_the_release_check() -> None:
+    github = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["check"]["steps"]
+
+    assert "make release-check" in [step.get("run") for step in github]
+    assert "make release-check" in load(GITLAB)["check"]["script"]
+    assert "release-check" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").partition("set -e")[2]
+
+
 @pytest.mark.parametrize(
     "form", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml")), ids=lambda form: form.stem
 )
