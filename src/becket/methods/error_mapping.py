@@ -6,12 +6,11 @@ the exception under that id.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from becket._loggers import peer_logger
+from becket._loggers import log_incident, peer_logger
 from becket.errors import (
     ConnectionLost,
     InvalidRequest,
@@ -67,8 +66,7 @@ def to_rpc_error(error: BaseException, method: str) -> RpcError:
     """Returns the error response to a request whose handler raised this."""
     if isinstance(error, RpcError) and not isinstance(error, LOCAL_CALL_ERRORS):
         return error
-    incident = os.urandom(6).hex()
-    log_incident(error, method, incident)
+    incident = log_incident(peer_logger(), f"the handler of {method!r} failed", error)
     if isinstance(error, Unencodable):
         return RpcError(Meaning.INTERNAL, "internal error: the result has no JSON", {"incident": incident})
     if isinstance(error, NotSupported):  # such as memory on a link whose dialect has none: not a bug of the handler
@@ -109,11 +107,6 @@ def is_caused_by_disconnect(lost: ConnectionLost | None, error: BaseException | 
         group = cast("BaseExceptionGroup[BaseException]", error)
         return all(is_caused_by_disconnect(lost, each) for each in group.exceptions)
     return (type(error) is type(lost) and error.args == lost.args) or is_caused_by_disconnect(lost, error.__cause__)
-
-
-def log_incident(error: BaseException, method: str, incident: str) -> None:
-    """Logs an exception of which the peer gets the incident id."""
-    peer_logger().error("incident %s: the handler of %r failed", incident, method, exc_info=error)
 
 
 def log_late_error(error: BaseException, method: str) -> None:
