@@ -91,6 +91,7 @@ VARIABLE_WORDS = {word: idea for idea, words in VARIABLES.items() for word in wo
 OTHER_VARIABLES = {
     "agreed": "a member of an audit record",
     "pieces": "a member of the result of an MCP tool",
+    "care": "the name of a keyword in 0.1",
     "read_answer": "what a person types at a prompt",
     "ReadAnswer": "what a person types at a prompt",
     "ANSWER": "what a person types at a prompt",

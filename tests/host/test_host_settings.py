@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from typing import Any
+import warnings
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
+from tests.host.folders import write_extension
 
-from becket.host import Host, HostSettings, SupervisionPolicy
-from becket.host.host_settings import group_arguments
+from becket.host import Host, HostConfig, HostSettings, SupervisionPolicy, load_host_config
+from becket.host.host_settings import SettingChanges, group_arguments
 
 ADAPTERS = """
 import sys
@@ -61,3 +65,51 @@ def test_a_keyword_of_0_1_is_a_setting_for_one_more_release(keywords: dict[str, 
         host = Host(data=None, **keywords)
 
     assert host.settings == settings
+
+
+def load_with_notes_disabled(folder: Path) -> HostConfig:
+    """Returns the configuration of a host with one extension, which must not start."""
+    write_extension(folder / "extensions" / "notes", "notes")
+    text = 'roots = ["extensions"]\ndata = false\n[extensions.notes]\nenabled = false\n'
+    (folder / "host.toml").write_text(text, encoding="utf-8")
+    return load_host_config(folder / "host.toml")
+
+
+def test_settings_from_a_configuration_keep_what_is_not_changed(tmp_path: Path) -> None:
+    config = load_with_notes_disabled(tmp_path)
+    with warnings.catch_warnings(action="error"):
+        host = Host(config, settings=HostSettings.from_config(config, watch="report"))
+
+    assert host.settings.watch == "report"
+    assert [*host.survey().start_decisions] == []
+    assert HostSettings.from_config(config) == Host(config).settings
+    assert HostSettings.from_config(config, config={"notes": {"a": 1}}).config == {"notes": {"a": 1}}
+
+
+def test_a_change_of_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"wach": "report"}
+    with pytest.raises(TypeError, match="wach"):
+        HostSettings.from_config(load_with_notes_disabled(tmp_path), **changes)
+
+
+def test_the_warning_about_a_keyword_beside_a_configuration_keeps_the_configuration(tmp_path: Path) -> None:
+    config = load_with_notes_disabled(tmp_path)
+    advice = "`Host(config, settings=HostSettings.from_config(config, watch=...))`"
+    with pytest.warns(DeprecationWarning, match=re.escape(advice)):
+        host = Host(config, watch="report")
+
+    assert host.settings == HostSettings.from_config(config, watch="report")
+
+
+def test_the_warning_about_all_keywords_of_a_configuration_is_short_and_names_the_better_call(tmp_path: Path) -> None:
+    config = load_with_notes_disabled(tmp_path)
+    with pytest.warns(DeprecationWarning, match=r"`Host\(load_host_config\(\.\.\.\)\)`") as caught:
+        Host(**config.arguments(), care=SupervisionPolicy())
+
+    (text,) = [str(one.message) for one in caught]
+    assert len(text) < 250
+    assert "supervision=..." in text  # a keyword that has another name now is always listed
+
+
+def test_changes_of_settings_have_the_types_of_the_settings() -> None:
+    assert get_type_hints(SettingChanges) == get_type_hints(HostSettings)

@@ -14,6 +14,8 @@ from becket import (
     ConnectionLost,
     Context,
     DisconnectReason,
+    Host,
+    HostSettings,
     InvalidParams,
     Limits,
     Meaning,
@@ -25,6 +27,7 @@ from becket import (
 )
 from becket.blocking import BlockingContext
 from becket.dialects import Dialect
+from becket.host import HostConfig
 
 
 class Point(Struct):
@@ -126,6 +129,12 @@ def registering(methods: Registry) -> None:
     assert_type(methods.including(Registry()), Registry)
     assert_type("add" in methods, bool)
     assert_type(list(methods), list[str])
+
+
+def hosting(config: HostConfig) -> None:
+    assert_type(HostSettings.from_config(config, watch="report", config={"notes": {"size": 5}}), HostSettings)
+    Host(config, settings=HostSettings.from_config(config))
+    Host(["extensions"], watch="report", mcp=None)  # keywords of 0.1
 
 
 def failing(error: RemoteError, crash: PeerCrashed, late: CallTimeout, meaning: Literal[Meaning.BUSY]) -> None:

@@ -4,7 +4,8 @@
 
 from msgspec import Struct
 
-from becket import BatchCall, Context, InvalidParams, Limits, Peer, Registry, RpcError
+from becket import BatchCall, Context, Host, HostSettings, InvalidParams, Limits, Peer, Registry, RpcError
+from becket.host import HostConfig
 
 
 class Point(Struct):
@@ -56,6 +57,13 @@ async def connecting() -> None:
     Peer.connect_tcp("localhost", "80")  # type: ignore[arg-type]
     peer: Peer = Peer.connect_process(["a"])  # type: ignore[assignment]
     del peer
+
+
+def hosting(config: HostConfig) -> None:
+    Host(["extensions"], grnts={"notes": ["memory.read"]})  # type: ignore[call-arg]
+    Host(["extensions"], watch="always")  # type: ignore[arg-type]
+    HostSettings.from_config(config, wach="report")  # type: ignore[call-arg]
+    HostSettings.from_config(config, audit_bytes="5")  # type: ignore[arg-type]
 
 
 def failing() -> None:

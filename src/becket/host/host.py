@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from signal import Signals
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 import anyio
 import anyio.to_thread
@@ -50,7 +50,7 @@ from becket.host.extension_set import ExtensionSet, ExtensionStatus
 from becket.host.hook_plan import Hooks, order_hooks
 from becket.host.hooks import HookVerdict, run_hooks
 from becket.host.host_config import HostConfig, apply_extension_configs
-from becket.host.host_settings import HostSettings, add_keywords, group_arguments
+from becket.host.host_settings import HostKeywords, HostSettings, add_keywords, group_arguments
 from becket.host.lifecycle import RUNNING_STATES
 from becket.host.persistence import Persistence, open_persistence
 from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
@@ -116,7 +116,8 @@ class Host:
     """A host of extensions: `async with Host(["extensions"], grants={"notes": ["memory.read"]}) as host: ...`.
 
     The first argument is the list of folders to search, or the configuration of a host:
-    `Host(load_host_config("host.toml"))`; keyword arguments override it, and `settings` replace those of the file.
+    `Host(load_host_config("host.toml"))`. Keyword arguments override it, and `settings` replace all settings of the
+    file: `HostSettings.from_config` returns these with changes.
 
     The data directory is `data`, by default one of the user's named after `name`; with `data=None` everything is in
     memory and gone at the end. `grants` override those of the file. `store` is one of your own, which you close
@@ -134,8 +135,9 @@ class Host:
         ask: AskConsent | None = None,
         methods: Registry | None = None,
         settings: HostSettings | None = None,
-        **keywords: Any,
+        **keywords: Unpack[HostKeywords],
     ) -> None:
+        has_config = isinstance(roots, HostConfig) and settings is None
         if isinstance(roots, HostConfig):
             configured = group_arguments(roots.arguments())
             self.roots: tuple[str | os.PathLike[str], ...] = configured["roots"]
@@ -144,7 +146,7 @@ class Host:
             settings = configured["settings"] if settings is None else settings
         else:
             self.roots = tuple(roots)
-        settings = add_keywords(settings or HostSettings(), keywords)
+        settings = add_keywords(settings or HostSettings(), keywords, has_config=has_config)
         self.settings = settings
         name = self.name = settings.name
         self.events = EventBus()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final, TypedDict, Unpack
 from warnings import warn
 
 from msgspec import Struct, field
@@ -15,7 +15,7 @@ from becket.host.command_lines import CommandLines
 from becket.host.extension_set import WatchMode
 from becket.host.hook_plan import HookSettings
 from becket.host.hooks import ConfirmHook
-from becket.host.host_config import ExtensionConfig
+from becket.host.host_config import ExtensionConfig, HostConfig
 from becket.host.starting.discovery import DEFAULT_SETTINGS, DiscoverySettings
 from becket.host.starting.environment import list_inheriting_dialects
 from becket.host.starting.launch import WrapCommand
@@ -26,7 +26,47 @@ from becket.json_schema import SchemaMode
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.permissions.policies import Policy
 
-__all__ = ["HostSettings", "add_keywords", "group_arguments"]
+__all__ = ["HostKeywords", "HostSettings", "SettingChanges", "add_keywords", "group_arguments"]
+
+MAX_LISTED: Final = 3  # keywords that a warning lists; the rest is counted
+
+
+class SettingChanges(TypedDict, total=False):
+    """Some members of `HostSettings`, for type checkers."""
+
+    name: str
+    config: Mapping[str, Mapping[str, object]]
+    confirm: ConfirmHook | None
+    policy: Policy | None
+    only: Collection[str] | None
+    disabled: Collection[str]
+    watch: WatchMode | None
+    development: bool
+    audit: AuditMode | str
+    supervision: SupervisionPolicy
+    limits: Limits
+    timeouts: Timeouts
+    discovery: DiscoverySettings
+    variables: Mapping[str, str] | None
+    environment: Environment
+    inherit_environment: Collection[str]
+    most_limits: LimitOverrides
+    schemas: SchemaMode | str
+    audit_bytes: int
+    require_parent: bool
+    extensions: Mapping[str, ExtensionConfig]
+    dialects: Mapping[str, object]
+    wrap: WrapCommand | None
+    hooks: HookSettings | None
+    live_trace: bool
+    command_lines: CommandLines | None
+
+
+class HostKeywords(SettingChanges, total=False):
+    """Keyword arguments of `Host` in 0.1 that are settings now, for type checkers."""
+
+    care: SupervisionPolicy
+    mcp: object
 
 
 class HostSettings(Struct, frozen=True, kw_only=True):
@@ -80,6 +120,17 @@ class HostSettings(Struct, frozen=True, kw_only=True):
         SchemaMode(self.schemas)
         check_inheriting(self.inherit_environment)
 
+    @classmethod
+    def from_config(cls, config: HostConfig, /, **changes: Unpack[SettingChanges]) -> HostSettings:
+        """Returns the settings of a configuration file, in which each of the changes replaces the value of the file:
+        `Host(config, settings=HostSettings.from_config(config, watch="report"))`.
+
+        Raises:
+            TypeError: there is no such setting.
+        """
+        settings: HostSettings = group_arguments(config.arguments())["settings"]
+        return replace(settings, **changes)
+
 
 def group_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of `Host` for these values by name: those that are settings become `settings`."""
@@ -91,8 +142,10 @@ def group_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 RENAMED_KEYWORDS = {"care": "supervision", "mcp": "dialects"}  # `dialects` has the settings of MCP under its name
 
 
-def add_keywords(settings: HostSettings, keywords: Mapping[str, Any]) -> HostSettings:
+def add_keywords(settings: HostSettings, keywords: Mapping[str, Any], *, has_config: bool) -> HostSettings:
     """Returns the settings with these, which were keyword arguments of `Host` in 0.1.
+
+    With `has_config` the settings are those of a configuration file, which the advice of the warning must not drop.
 
     Raises:
         TypeError: `Host` never had such a keyword.
@@ -108,11 +161,24 @@ def add_keywords(settings: HostSettings, keywords: Mapping[str, Any]) -> HostSet
         elif value is not None:  # which meant the default
             changes[name] = value
     if keywords:
-        old = ", ".join(f"{name}=..." for name in keywords)
-        new = ", ".join(f"{RENAMED_KEYWORDS.get(name, name)}=..." for name in keywords)
-        message = f"`Host({old})` is `Host(settings=HostSettings({new}))` since becket 0.2"
-        warn(message, DeprecationWarning, stacklevel=3)
+        warn(describe_keywords(keywords, has_config=has_config), DeprecationWarning, stacklevel=3)
     return replace(settings, **changes)
+
+
+def describe_keywords(keywords: Collection[str], *, has_config: bool) -> str:
+    """Returns the text of the warning about keywords of 0.1; of many it lists some, first those that were renamed."""
+    listed = sorted(keywords, key=lambda name: name not in RENAMED_KEYWORDS)[:MAX_LISTED]
+    more = ["..."] if len(keywords) > len(listed) else []
+    old = ", ".join([*(f"{name}=..." for name in listed), *more])
+    new = ", ".join([*(f"{RENAMED_KEYWORDS.get(name, name)}=..." for name in listed), *more])
+    if has_config:
+        old, new = f"config, {old}", f"config, settings=HostSettings.from_config(config, {new})"
+    else:
+        new = f"settings=HostSettings({new})"
+    message = f"`Host({old})` is `Host({new})` since becket 0.2"
+    if more and not has_config:
+        message += "; with a configuration file it is `Host(load_host_config(...))`"
+    return message
 
 
 def check_inheriting(dialects: Collection[str]) -> None:
