@@ -42,6 +42,7 @@ CASES = [
     ("uvloop", "uvloop", "becket.ExtensionServer().run(loop='uvloop')"),
     ("yaml", "yaml", "from becket.conversion.files.yaml import parse_yaml; parse_yaml(b'a: 1', 'x.yaml')"),
 ]
+PACKAGES = {"google": "protobuf", "yaml": "PyYAML"}  # where the name on the package index is another
 
 
 @pytest.mark.process
@@ -49,7 +50,8 @@ CASES = [
 def test_a_missing_extra_is_named(module: str, extra: str, use: str) -> None:
     printed = run_without([module], f"import becket.errors\ntry:\n  {use}{CATCH}")
 
-    assert printed.strip() == f"`{module}` is not installed: pip install 'becket[{extra}]' True"
+    package = PACKAGES.get(module, module)
+    assert printed.strip() == f"`{package}` is not installed: pip install 'becket[{extra}]' True"
 
 
 @pytest.mark.process

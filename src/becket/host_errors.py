@@ -69,13 +69,16 @@ class ManifestError(BadFile):
     """A manifest cannot be used, and therefore its extension. Lists all problems, each with its JSON pointer."""
 
 
+PACKAGES = {"google": "protobuf", "yaml": "PyYAML"}  # on the package index, where the name is not that of the module
+
+
 class MissingExtra(BecketError, ImportError):
     """An optional dependency is not installed. `extra` is the extra of becket that installs it."""
 
     def __init__(self, module: str, extra: str) -> None:
         self.module = module
         self.extra = extra
-        super().__init__(f"`{module}` is not installed: pip install 'becket[{extra}]'")
+        super().__init__(f"`{PACKAGES.get(module, module)}` is not installed: pip install 'becket[{extra}]'")
 
 
 class RevocationNotPersistent(BadFile):
