@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from becket import _extras
+from becket.cli.support.exit_codes import ExitCode
 from becket.errors import MissingExtra
 
 
@@ -41,6 +42,8 @@ CASES = [
     ("trio", "trio", "becket.ExtensionServer().run(loop='trio')"),
     ("uvloop", "uvloop", "becket.ExtensionServer().run(loop='uvloop')"),
     ("yaml", "yaml", "from becket.conversion.files.yaml import parse_yaml; parse_yaml(b'a: 1', 'x.yaml')"),
+    ("google", "cigen", "import becket.adapters.cigen.protobuf"),
+    ("google", "cigen", "import becket.conformance.cigen_wire"),
 ]
 PACKAGES = {"google": "protobuf", "yaml": "PyYAML"}  # where the name on the package index is another
 
@@ -52,6 +55,46 @@ def test_a_missing_extra_is_named(module: str, extra: str, use: str) -> None:
 
     package = PACKAGES.get(module, module)
     assert printed.strip() == f"`{package}` is not installed: pip install 'becket[{extra}]' True"
+
+
+COMMAND = """
+import becket.cli.entry
+sys.argv = ["becket", *{words}]
+try:
+  becket.cli.entry.main()
+except SystemExit as end:
+  print(end.code)
+"""
+MISSING = "`protobuf` is not installed: pip install 'becket[cigen]'"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["conform", "conform --host"])
+def test_conform_for_a_dialect_whose_package_is_missing_names_the_extra_and_starts_nothing(
+    command: str, tmp_path: Path
+) -> None:
+    words = [*command.split(), "--dialect", "cigen", "--", "touch", str(tmp_path / "started")]
+
+    assert run_without(["google"], COMMAND.format(words=words)) == f"error: {MISSING}\n{ExitCode.FAILED}\n"
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.process
+def test_check_for_a_dialect_whose_package_is_missing_names_the_extra() -> None:
+    words = ["check", "--dialect", "cigen", "--", "cat"]
+
+    assert run_without(["google"], COMMAND.format(words=words)) == f"error: {MISSING}\n{ExitCode.FAILED}\n"
+
+
+@pytest.mark.process
+def test_the_dialect_whose_package_is_missing_is_reported_as_not_tried() -> None:
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    words = ["check", "--no-conformance", "--dialect", "auto", "--timeout", "0.3", "--", *silent]
+    lines = run_without(["google"], COMMAND.format(words=words)).splitlines()
+
+    assert f"cigen was not tried: {MISSING}" in lines
+    assert any("morphir: no; cigen: not tried; mcp: no" in line for line in lines)
+    assert lines[-1] == str(ExitCode.FAILED)
 
 
 @pytest.mark.process

@@ -11,8 +11,7 @@ from typing import Any
 from lsprotocol.types import ExecuteCommandParams
 
 from becket import BecketError
-from becket.adapters.lsp import LanguageClient
-from becket.adapters.lsp.methods import WORKSPACE_EXECUTE_COMMAND
+from becket.adapters.lsp import WORKSPACE_EXECUTE_COMMAND, LanguageClient
 
 
 async def execute(client: LanguageClient, command: str, argument: object, timeout: float | None = None) -> Any:

@@ -26,6 +26,7 @@ from becket.cli.support.output import console, is_terminal, json_option, print_j
 from becket.cli.support.passthrough import PassthroughCommand
 from becket.dialects import DIALECTS, NATIVE
 from becket.dialects.host_defaults import EnvironmentContext, HostDefaults
+from becket.errors import MissingExtra
 from becket.host.starting.configuration import resolve_config
 from becket.host.starting.connect import DEFAULT_HOST_INFO, derive_id, find_extension_id_problem
 from becket.host.starting.environment import build_default_environment, prefer_own_python
@@ -114,7 +115,15 @@ def check(
         timeout = AUTO_TIMEOUT
     request = CheckRequest(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
     names = list_dialects() if dialect == AUTO else [dialect]
-    reports = {name: [*run_checks(name, request.build_subject(name))] for name in names}
+    reports: dict[str, list[Finding]] = {}
+    untried: dict[str, MissingExtra] = {}
+    for name in names:
+        try:
+            reports[name] = [*run_checks(name, request.build_subject(name))]
+        except MissingExtra as error:
+            if dialect != AUTO:
+                raise
+            untried[name] = error
     best = choose_dialect(reports)
     if conformance and has_no_errors(reports[best]):
         from becket.cli.support.conformance_check import check_conformance
@@ -125,6 +134,8 @@ def check(
 
         write_junit(junit, command, reports if dialect != AUTO else {best: reports[best]})
     ok = has_no_errors(reports[best])
+    for name, missing in untried.items():
+        print_message(f"{name} was not tried: {missing}")
     if as_json:
         print_json(
             {
@@ -136,9 +147,8 @@ def check(
         )
     else:
         if dialect == AUTO:
-            print_line(
-                "; ".join(f"{name}: {'yes' if has_responded(found) else 'no'}" for name, found in reports.items())
-            )
+            tried = {name: "yes" if has_responded(found) else "no" for name, found in reports.items()}
+            print_line("; ".join(f"{name}: {tried.get(name, 'not tried')}" for name in names))
         for finding in reports[best]:
             print_finding(finding)
         print_message(format_conclusion(best, reports))

@@ -78,6 +78,7 @@ def run_cases(
 
     Raises:
         OSError: the program cannot be started.
+        MissingExtra: the package of the codec is not installed. Nothing was started.
     """
     if not cases:
         return []
@@ -151,7 +152,7 @@ class Worker:
     def _judge(self, case: ConformanceCase, conversation: CaseConversation) -> tuple[CaseVerdict, str]:
         if case.is_alone:
             self.end()
-        session = self._session or Session(self._open_link(), open_codec(self._suite), self._setup, self._timeout)
+        session = self._session or open_session(self._suite, self._setup, self._open_link, self._timeout)
         is_new = session is not self._session
         self._session = session
         if self.is_stopped:  # while the process was started
@@ -182,8 +183,10 @@ class Worker:
             self._session = None
 
 
-def open_codec(suite: Suite) -> Any:
-    return open_wire(suite.codec, has_version=suite.has_version, skips_text=suite.skips_text)
+def open_session(suite: Suite, setup: RoleSetup, open_link: LinkFactory, timeout: float) -> Session:
+    """Starts the program, unless the package of its codec is missing."""
+    codec = open_wire(suite.codec, has_version=suite.has_version, skips_text=suite.skips_text)
+    return Session(open_link(), codec, setup, timeout)
 
 
 def find_offers(
@@ -198,8 +201,9 @@ def find_offers(
 
     Raises:
         OSError: the program cannot be started.
+        MissingExtra: the package of the codec is not installed. Nothing was started.
     """
-    session = Session(open_link(), open_codec(suite), setup, timeout)
+    session = open_session(suite, setup, open_link, timeout)
     try:
         session.variables.update(setup.variables)
         session.run(setup.ready)

@@ -13,13 +13,16 @@ from functools import cache
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import DecodeError
 from msgspec import Raw, Struct
 
+from becket._extras import needs_extra
 from becket.adapters.cigen.messages import CigenMessage, Signed, Unsigned, proto_name
 from becket.errors import BadMessage, Unencodable
 from becket.limits import Limits
+
+with needs_extra("cigen"):
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf.message import DecodeError
 
 __all__ = ["ProtobufCodec", "build_file_descriptor", "get_codec"]
 

@@ -35,6 +35,7 @@ from becket.errors import (
     CallTimeout,
     ConnectionLost,
     HandshakeFailed,
+    MissingExtra,
     NotSupported,
     RemoteError,
     StartFailed,
@@ -87,6 +88,8 @@ async def run_connection(watch: DialectObserver, subject: CheckSubject, cases: S
             extra=subject.extra,
             on_stderr=watch.on_stderr_line,
         )
+    except MissingExtra:  # which says nothing about the program
+        raise
     except BecketError as error:
         by_id = {case.id: case for case in cases}
         return [(by_id[id], observation) for id, observation in watch.explain_failure(subject, error)]
