@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
+from msgspec import Struct
 
 import becket
+from becket.host.host_settings import HostSettings
 
 MAX_NAMES = 40  # more than a reader takes in at once; the rest is imported from its own module
 NOT_EXPORTED = {"cli", "testing", "adapters"}
@@ -70,6 +73,24 @@ def test_type_checkers_see_exactly_the_exports_of_a_package(name: str) -> None:
 
     assert seen == exports
     assert all(hasattr(package, name) for name in package.__all__)
+
+
+def classes_of(annotation: Any) -> Iterator[type]:
+    """Yields the classes of becket's host in an annotation, and in the annotations of their members."""
+    if isinstance(annotation, type) and annotation.__module__.startswith("becket.host."):
+        yield annotation
+        if issubclass(annotation, Struct):
+            for member in get_type_hints(annotation).values():
+                yield from classes_of(member)
+    for argument in get_args(annotation):
+        yield from classes_of(argument)
+
+
+def test_each_class_that_a_setting_of_a_host_needs_is_exported_beside_the_host() -> None:
+    needed = {cls.__name__ for cls in classes_of(HostSettings)}
+
+    assert {"ExtensionConfig", "HookSettings", "Environment"} <= needed
+    assert needed - set(import_module("becket.host").__all__) == set()
 
 
 def imports_for_types(file: Path) -> dict[str, set[str]]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from becket.extension.server import ExtensionServer as ExtensionServer
     from becket.host.host import Host as Host
+    from becket.host.host_config import HostConfig as HostConfig, load_host_config as load_host_config
     from becket.host.host_settings import HostSettings as HostSettings
     from becket.host.starting.connect import connect_extension as connect_extension
     from becket.limits import Limits as Limits
@@ -63,6 +64,7 @@ EXPORTS = {
     "becket.extension.decorators": "command handles hook provider tool",
     "becket.extension.server": "ExtensionServer",
     "becket.host.host": "Host",
+    "becket.host.host_config": "HostConfig load_host_config",
     "becket.host.host_settings": "HostSettings",
     "becket.host.starting.connect": "connect_extension",
     "becket.limits": "Limits",

@@ -139,7 +139,7 @@ class ExtensionConfig(ManifestTable, frozen=True, kw_only=True):
 
 
 class HostConfig(ManifestTable, frozen=True, kw_only=True):
-    """The whole file."""
+    """The configuration of a host: what its TOML file has, with the defaults for the rest; see `load_host_config`."""
 
     name: Id = "becket"
     roots: tuple[FolderPath, ...] = ()
