@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import pytest
 
-from becket.contract.argument_checks import check_non_negative_int, check_str, check_strs
+from becket.contract.argument_checks import check_list, check_non_negative_int, check_str, check_strs
 
 
 def test_only_a_str_is_text() -> None:
@@ -30,3 +31,14 @@ def test_several_texts_are_a_list_and_never_one_text() -> None:
     assert check_strs(["a", "b"], "tags") == check_strs(iter("ab"), "tags") == ("a", "b")
     with pytest.raises(TypeError, match="tags must be a list of str, got the str 'ab'"):
         check_strs("ab", "tags")
+
+
+@pytest.mark.parametrize("value", ["notes", b"notes", PurePath("notes")], ids=["str", "bytes", "path"])
+def test_a_single_name_is_not_a_list_of_names(value: object) -> None:
+    with pytest.raises(TypeError, match=f"^`only` must be a list of ids, got {type(value).__name__}$"):
+        check_list(value, "only", "ids")
+
+
+@pytest.mark.parametrize("value", [["notes"], (), {"notes"}, {"notes": 1}, None], ids=str)
+def test_lists_and_other_collections_are_lists_of_names(value: object) -> None:
+    check_list(value, "only", "ids")

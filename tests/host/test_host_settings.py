@@ -12,8 +12,21 @@ from typing import Any, get_type_hints
 import pytest
 from tests.host.folders import write_extension
 
-from becket.host import Host, HostConfig, HostSettings, SupervisionPolicy, load_host_config
+from becket import Grants
+from becket.host import (
+    CommandLines,
+    DiscoverySettings,
+    Environment,
+    ExtensionConfig,
+    HookSettings,
+    Host,
+    HostConfig,
+    HostSettings,
+    SupervisionPolicy,
+    load_host_config,
+)
 from becket.host.host_settings import SettingChanges, group_arguments
+from becket.host.starting.discovery import discover_extensions
 
 ADAPTERS = """
 import sys
@@ -36,6 +49,50 @@ def test_values_by_name_become_arguments_and_settings() -> None:
 def test_a_value_that_is_not_allowed_is_refused_at_once(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=value if isinstance(value, str) else value[0]):
         HostSettings(**{name: value})
+
+
+@pytest.mark.parametrize("roots", ["extensions", b"extensions", Path("extensions")], ids=["str", "bytes", "path"])
+def test_a_single_folder_is_not_a_list_of_roots(roots: Any) -> None:
+    expected = f"^`roots` must be a list of folders, got {type(roots).__name__}$"
+    with pytest.raises(TypeError, match=expected):
+        Host(roots, data=None)
+    with pytest.raises(TypeError, match=expected):
+        discover_extensions(roots)
+
+
+SINGLE_NAMES = [
+    (HostSettings, "only"),
+    (HostSettings, "disabled"),
+    (HostSettings, "inherit_environment"),
+    (HostConfig, "roots"),
+    (HostConfig, "only"),
+    (HostConfig, "disabled"),
+    (HostConfig, "inherit_environment"),
+    (ExtensionConfig, "allow"),
+    (ExtensionConfig, "deny"),
+    (ExtensionConfig, "allow_variables"),
+    (ExtensionConfig, "command"),
+    (Environment, "passed"),
+    (DiscoverySettings, "ignore"),
+    (HookSettings, "order"),
+    (HookSettings, "required"),
+    (CommandLines, "roots"),
+    (CommandLines, "options"),
+    (Grants, "allow"),
+    (Grants, "deny"),
+]
+
+
+@pytest.mark.parametrize(("cls", "name"), SINGLE_NAMES)
+def test_a_single_name_is_not_a_list_of_names(cls: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"^`{name}` must be a list of .*, got str$"):
+        cls(**{name: "notes"})
+
+
+def test_a_single_permission_is_not_a_list_of_grants() -> None:
+    grants: Any = {"notes": "memory.read"}
+    with pytest.raises(TypeError, match="must be a list of names, got str"):
+        Host([], data=None, grants=grants)
 
 
 @pytest.mark.process

@@ -5,9 +5,10 @@ The other peer would ignore or reject invalid values; here the caller gets the e
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
-__all__ = ["check_non_negative_int", "check_str", "check_strs"]
+__all__ = ["check_list", "check_non_negative_int", "check_str", "check_strs"]
 
 
 def check_str(value: object, what: str) -> None:
@@ -24,6 +25,14 @@ def check_non_negative_int(value: object, what: str) -> None:
         raise TypeError(f"{what} must be int, got {type(value).__name__}")
     if value < 0:
         raise ValueError(f"{what} must not be negative: {value}")
+
+
+def check_list(value: object, name: str, of: str) -> None:
+    """Raises TypeError if the value is a single str or path where a list of names is meant: `in` would find parts of
+    a str, and a loop its characters."""
+    kind = type(value).__name__
+    if isinstance(value, str | bytes | os.PathLike):
+        raise TypeError(f"`{name}` must be a list of {of}, got {kind}")
 
 
 def check_strs(values: Iterable[str], what: str) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from becket.contract.argument_checks import check_list
+
 __all__ = ["NO_OPTIONS", "CommandLines", "command_lines_of"]
 
 
@@ -21,6 +23,10 @@ class CommandLines(Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
     keeps_consent: bool = True
     consent: str = ""
+
+    def __post_init__(self) -> None:
+        check_list(self.roots, "roots", "folders")
+        check_list(self.options, "options", "words")
 
     def grant(self, extension: str, permissions: Iterable[str] = ()) -> str:
         """Returns the command that grants an extension these permissions, or all that it requests."""

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from becket.contract.argument_checks import check_list
 from becket.contract.hooks import (
     HOOKS,
     EncodedInput,
@@ -42,6 +43,10 @@ class HookSettings(Struct, frozen=True, kw_only=True):
 
     order: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_list(self.order, "order", "ids")
+        check_list(self.required, "required", "ids")
 
 
 class HookDeclaration(Struct, frozen=True):

@@ -18,7 +18,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket._deprecated import RenamedMember
-from becket.contract.argument_checks import check_strs
+from becket.contract.argument_checks import check_list, check_strs
 from becket.contract.commands import CommandEvent
 from becket.contract.hooks import HookEvent, HookOutcome
 from becket.contract.names import strip_whitespace
@@ -145,6 +145,7 @@ class Host:
             data = configured["data"] if data == DEFAULT_DATA_DIR else data
             settings = configured["settings"] if settings is None else settings
         else:
+            check_list(roots, "roots", "folders")
             self.roots = tuple(roots)
         settings = add_keywords(settings or HostSettings(), keywords, has_config=has_config)
         self.settings = settings

@@ -17,6 +17,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
 from becket._text import quote_path, truncate
+from becket.contract.argument_checks import check_list
 from becket.contract.json_narrowing import is_object
 from becket.conversion.files.reader import load_bytes
 from becket.conversion.files.toml import parse_toml
@@ -111,6 +112,12 @@ class ExtensionConfig(ManifestTable, frozen=True, kw_only=True):
     restart: RestartOverrides = RestartOverrides()
     limits: LimitOverrides = LimitOverrides()
 
+    def __post_init__(self) -> None:
+        check_list(self.allow, "allow", "permissions")
+        check_list(self.deny, "deny", "permissions")
+        check_list(self.allow_variables, "allow_variables", "variables")
+        check_list(self.command, "command", "a program and its arguments")
+
     def grants(self) -> Grants | None:
         """Returns the grants and denials of this file, None if it has none."""
         if self.allow is UNSET and self.deny is UNSET:
@@ -165,6 +172,12 @@ class HostConfig(ManifestTable, frozen=True, kw_only=True):
     hooks: HookConfig = HookConfig()
     extensions: dict[Id, ExtensionConfig] = field(default_factory=dict[str, ExtensionConfig])
     x: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        check_list(self.roots, "roots", "folders")
+        check_list(self.only, "only", "ids")
+        check_list(self.disabled, "disabled", "ids")
+        check_list(self.inherit_environment, "inherit_environment", "dialects")
 
     def data_folder(self) -> Path | None:
         """Returns the data directory of the host, None if it has none."""

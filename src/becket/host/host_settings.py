@@ -9,6 +9,7 @@ from warnings import warn
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from becket.contract.argument_checks import check_list
 from becket.conversion.suggestions import did_you_mean
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.command_lines import CommandLines
@@ -86,6 +87,7 @@ class HostSettings(Struct, frozen=True, kw_only=True):
 
     Raises:
         ValueError: a value is none of those that are allowed.
+        TypeError: a list is a single str.
     """
 
     name: str = "becket"
@@ -118,6 +120,9 @@ class HostSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         AuditMode(self.audit)
         SchemaMode(self.schemas)
+        check_list(self.only, "only", "ids")
+        check_list(self.disabled, "disabled", "ids")
+        check_list(self.inherit_environment, "inherit_environment", "dialects")
         check_inheriting(self.inherit_environment)
 
     @classmethod

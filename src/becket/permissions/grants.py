@@ -25,6 +25,12 @@ class Grants(Struct, frozen=True):
     allow: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        members: dict[str, object] = {"allow": self.allow, "deny": self.deny}
+        for member, names in members.items():
+            if isinstance(names, str):  # in which `in` would find parts of a name
+                raise TypeError(f"`{member}` must be a list of names, got str")
+
     @classmethod
     def of(cls, allow: Iterable[str], deny: Iterable[str] = (), *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
         """Returns grants of these names.

@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from becket._text import quote_path, truncate
+from becket.contract.argument_checks import check_list
 from becket.conversion.files.reader import load_bytes
 from becket.errors import JSON_ERRORS, BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
@@ -43,6 +44,9 @@ class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH)] = 1
     ignore: tuple[Annotated[str, Meta(min_length=1)], ...] = ("node_modules", "target", "__pycache__")
     follow_links: bool = False
+
+    def __post_init__(self) -> None:
+        check_list(self.ignore, "ignore", "names")
 
 
 DEFAULT_SETTINGS: Final = DiscoverySettings()
@@ -80,6 +84,7 @@ def discover_extensions(
     the allowed ids, None for all. Of two of one system with the same id the one that this system uses is used;
     otherwise that of the later root, and in one root that of the first path. Without `later_root_wins` the first is
     used, for any system. `settle` applies the host's own settings to those that were found."""
+    check_list(roots, "roots", "folders")
     walk = DiscoveryWalk(settings, readers, limits)
     for number, root in enumerate(roots):
         walk.visit_root(number, root)

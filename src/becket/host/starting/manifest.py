@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from becket.contract.argument_checks import check_list
 from becket.contract.handshake import DeclaredCapability
 from becket.contract.hooks import HookKind, HookMatch
 from becket.contract.settings import EditorKind
@@ -147,6 +148,9 @@ class Environment(ManifestTable, frozen=True, kw_only=True, rename={"passed": "p
 
     passed: tuple[Variable, ...] = ()
     set: dict[Variable, ArgumentText] = {}
+
+    def __post_init__(self) -> None:
+        check_list(self.passed, "passed", "variables")
 
 
 class RestartOverrides(ManifestTable, frozen=True, kw_only=True):
