@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import NoneType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -29,14 +29,6 @@ __all__ = ["Output", "read_tool_output"]
 
 CONTENT_MARKER: Final = "__becket_content__"  # true for classes that an adapter sends as content, without a schema
 SIMPLE: Final = (str, int, float, bool, NoneType)
-
-
-class Output(Protocol):
-    """What a tool returns."""
-
-    schema: dict[str, Any] | None
-
-    def write(self, tool: str, value: Any) -> Any: ...
 
 
 class ToolOutput:
@@ -109,6 +101,9 @@ class ModelOutput:
             found = compile_schema(self.schema, trusted=True).find_problems(plain)
             raise misfit(tool, self._kind, list(found) or [("", problem)])
         return plain
+
+
+Output = ToolOutput | ModelOutput
 
 
 def flat(schema: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,7 @@ session does no I/O.
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -54,16 +53,11 @@ class ExtensionDefinition(Struct, frozen=True, eq=False):
     """Whether it has no `async def`, and so needs no event loop."""
 
 
-class SessionState(Enum):
-    """States, each with the text for a request at the wrong time."""
-
-    NEW = "the host has not sent `initialize` yet"
-    STARTING = "it is starting"
-    READY = "it has been initialized already"
-    STOPPING = "it is ending"
-
-
-READY = SessionState.READY  # a name without a look-up in the enum, for each request
+# States, each the text for a request at the wrong time.
+NEW: Final = "the host has not sent `initialize` yet"
+STARTING: Final = "it is starting"
+READY: Final = "it has been initialized already"
+STOPPING: Final = "it is ending"
 
 
 class ExtensionSession:
@@ -84,7 +78,7 @@ class ExtensionSession:
         self._extension = extension
         self._definition = definition
         self._on_stopping = when_ending
-        self._state = SessionState.NEW
+        self._state: str = NEW
         self._has_started = False
         self._handlers = ExtensionHandlers(
             extension, definition.declared, definition.overridden, runtime, self.check_ready
@@ -166,28 +160,28 @@ class ExtensionSession:
             raise self._build_not_ready_error()
 
     def _build_not_ready_error(self) -> RpcError:
-        return RpcError(Meaning.NOT_READY, f"{self.extension_id} is not ready: {self._state.value}")
+        return RpcError(Meaning.NOT_READY, f"{self.extension_id} is not ready: {self._state}")
 
     # -- start
 
     async def _initialize(self, given: Any, ctx: Any) -> Any:
-        if self._state is not SessionState.NEW:
+        if self._state is not NEW:
             raise self._build_not_ready_error()
         params = (
             self._decode_initialize(given)
             if self._mapping is None
             else self._decode_mapped_initialize(self._mapping, given)
         )
-        self._state = SessionState.STARTING
+        self._state = STARTING
         self.params = params
         self.runtime.peer.limit_features(params.features)
         try:
             await self._run_on_start()
         except BaseException:
-            if self._state is SessionState.STARTING:
-                self._state = SessionState.NEW  # the host may try again
+            if self._state is STARTING:
+                self._state = NEW  # the host may try again
             raise
-        if self._state is not SessionState.STARTING:
+        if self._state is not STARTING:
             raise self._build_not_ready_error()
         self._state = READY
         initialized = self._build_initialized(params)
@@ -245,8 +239,8 @@ class ExtensionSession:
 
     def _begin_stopping(self) -> bool:
         """Rejects further requests, and returns whether `on_start` has run."""
-        if self._state is not SessionState.STOPPING:
-            self._state = SessionState.STOPPING
+        if self._state is not STOPPING:
+            self._state = STOPPING
             self._on_stopping()
         return self._has_started
 

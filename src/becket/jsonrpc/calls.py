@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Raw, Struct
 
@@ -81,15 +80,15 @@ class OutboundCall(Struct, eq=False):  # tracked by the collector: its error ref
     group: str = ""  # the calls that end together, if they are ended: see `Link.end_calls`
 
 
-class RequestState(Enum):
-    """The state of an inbound request."""
+RequestState = Literal["open", "responded", "closed"]
+"""The state of an inbound request."""
 
-    OPEN = "its response is to be sent"
-    RESPONDED = "its response was sent, and its handler goes on"
-    CLOSED = "it is over, or its link has ended"
-
-
-OPEN, RESPONDED, CLOSED = RequestState  # names without a look-up in the enum, for each request
+OPEN: Final = "open"
+"""Its response is to be sent."""
+RESPONDED: Final = "responded"
+"""Its response was sent, and its handler goes on."""
+CLOSED: Final = "closed"
+"""It is over, or its link has ended."""
 
 
 class InboundRequest(Struct, eq=False, gc=False):
