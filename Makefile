@@ -235,7 +235,7 @@ sdk-ready-go:
 
 # The race detector needs cgo, and a C compiler.
 sdk-test-go:
-	cd sdk/go && test -z "$$(gofmt -l . | tee /dev/stderr)"
+	cd sdk/go && unformatted="$$(gofmt -l .)" && { test -z "$$unformatted" || { echo "not formatted: $$unformatted" >&2; exit 1; }; }
 	cd sdk/go && go vet ./... && go run $(STATICCHECK) ./...
 	cd sdk/go && go test $$(test "$$(go env CGO_ENABLED)" = 1 && command -v "$$(go env CC)" >/dev/null && echo -race) ./...
 
