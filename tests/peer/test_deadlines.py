@@ -185,7 +185,7 @@ async def test_a_nested_call_with_events_reports_the_time_that_its_request_had_l
             pass
 
     assert len(seconds) == 2
-    assert max(seconds) <= 0.05
+    assert max(seconds) < 1  # not 60; the clock rounds
 
 
 async def test_a_nonsensical_deadline_is_ignored() -> None:
