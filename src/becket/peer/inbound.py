@@ -53,6 +53,8 @@ from becket.peer.outbound import READY, Outbound, wait_drained
 from becket.peer.permission_check import AskCallback, DecisionWait, PermissionChecker
 
 if TYPE_CHECKING:
+    from _thread import LockType
+
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture, TaskHandle
     from becket.permissions.gate import Gate
@@ -64,7 +66,7 @@ class RequestTask(Struct, eq=False):
     """A request whose handler does not run inline."""
 
     is_thread: bool
-    start_lock: Any = field(default_factory=allocate_lock)
+    start_lock: LockType = field(default_factory=allocate_lock)
     has_started: bool = False
     has_finished: bool = False
     rejection: RpcError | None = None
@@ -78,7 +80,7 @@ class RequestTask(Struct, eq=False):
 
     def acquire_start(self) -> bool:
         """Returns True to the first caller: the task or worker that may now run the function, or who prevents that."""
-        return bool(self.start_lock.acquire(False))
+        return self.start_lock.acquire(False)
 
 
 class CreditGrant(Struct):
