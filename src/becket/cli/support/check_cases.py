@@ -462,7 +462,7 @@ SHUTDOWN_CASE: Final = Case(
         ),
     ),
 )
-SHUTDOWN_OF_OTHERS: Final = Case(
+ADAPTER_SHUTDOWN_CASE: Final = Case(
     id="shutdown",
     title="It exits on request.",
     needs="handshake",
@@ -512,7 +512,7 @@ ADAPTER_CASES: Final = (
     end_of_stdin(WARNING),
     STDOUT,
     FRAMING,
-    SHUTDOWN_OF_OTHERS,
+    ADAPTER_SHUTDOWN_CASE,
     CONFORMANCE,
 )
 """For programs of foreign systems; an adapter maps the requests of the contract to their protocol."""
