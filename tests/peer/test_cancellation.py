@@ -38,6 +38,20 @@ def cancel(id: object) -> dict[str, Any]:
     return notification("$/cancelRequest", {"id": id})
 
 
+def handle_wait(peer: Peer) -> anyio.Event:
+    """Registers "wait", which waits until it is cancelled; the event is set then."""
+    ended = anyio.Event()
+
+    @peer.handle("wait")
+    async def wait() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    return ended
+
+
 # -- what crosses the wire
 
 
@@ -65,16 +79,8 @@ async def test_leaving_the_scope_of_a_call_ends_its_handler_whose_clean_up_runs(
 @in_virtual_time
 def test_a_scope_with_a_deadline_of_its_own_cancels_as_well(run: Any) -> None:
     async def main() -> None:
-        ended = anyio.Event()
         async with memory_pair() as (left, right):
-
-            @right.handle("wait")
-            async def wait() -> None:
-                try:
-                    await anyio.sleep_forever()
-                finally:
-                    ended.set()
-
+            ended = handle_wait(right)
             with anyio.move_on_after(10) as scope:
                 await left.call("wait")
             with anyio.fail_after(60):
@@ -88,16 +94,8 @@ def test_a_scope_with_a_deadline_of_its_own_cancels_as_well(run: Any) -> None:
 @in_virtual_time
 def test_a_timeout_ends_the_handler_too(run: Any) -> None:
     async def main() -> None:
-        ended = anyio.Event()
         async with memory_pair() as (left, right):
-
-            @right.handle("wait")
-            async def wait() -> None:
-                try:
-                    await anyio.sleep_forever()
-                finally:
-                    ended.set()
-
+            ended = handle_wait(right)
             with anyio.fail_after(60):
                 with pytest.raises(TimeoutError):
                     await left.call("wait", timeout=10)
