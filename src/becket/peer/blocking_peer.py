@@ -32,7 +32,6 @@ from becket.peer.outbound import (
     resolve_timeout,
     wait_drained,
 )
-from becket.peer.permission_check import AskCallback
 
 if TYPE_CHECKING:
     from becket.jsonrpc.budget import SharedBudget
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from becket.methods.streams import Stream
     from becket.peer.blocking_calls import BlockingStream, PendingCall
     from becket.peer.options import BeginOptions, CallOptions, PeerOptions, StreamOptions
+    from becket.peer.permission_check import AskCallback
     from becket.peer.protocols import Transport
     from becket.peer.streams import Overflow
     from becket.peer.transport.child_process import ChildProcess

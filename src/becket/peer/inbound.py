@@ -50,12 +50,12 @@ from becket.peer.context import Context
 from becket.peer.deferred import Deferred
 from becket.peer.nested_calls import CURRENT_REQUEST, CurrentRequest
 from becket.peer.outbound import READY, Outbound, wait_drained
-from becket.peer.permission_check import AskCallback, DecisionWait, PermissionChecker
 
 if TYPE_CHECKING:
     from _thread import LockType
 
     from becket.peer.link import Link
+    from becket.peer.permission_check import AskCallback, DecisionWait, PermissionChecker
     from becket.peer.protocols import LoopFuture, TaskHandle
     from becket.permissions.gate import Gate
 
@@ -127,8 +127,13 @@ class Inbound:
         self.link = link
         self.outbound = outbound  # for the calls that handlers make to their caller
         link.gate = gate
-        self.permissions = PermissionChecker(link, gate, ask)
-        self._unsubscribe = None if gate is None else gate.subscribe(self._on_revoked_from_thread)
+        self._unsubscribe: Callable[[], None] | None = None
+        self.permissions: PermissionChecker | None = None
+        if gate is not None:
+            from becket.peer.permission_check import PermissionChecker  # links without a gate start without it
+
+            self._unsubscribe = gate.subscribe(self._on_revoked_from_thread)
+            self.permissions = PermissionChecker(link, gate, ask)
         self.peer = peer
         self._context = context
         self._is_reentrant = link.loop.is_reentrant
@@ -172,11 +177,13 @@ class Inbound:
             if self._transport.queued:
                 self._check_backpressure()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
-            if handler.requires is not None or link.gate is not None:
+            if self.permissions is not None:
                 wait_for_decision = self.permissions.check(request, handler)
                 if wait_for_decision is not None:
                     self._start(request, handler, context, wait_for_decision)
                     return
+            elif handler.requires is not None:  # a link without a gate has granted nothing
+                raise PermissionDenied(handler.requires, method=request.method)
             if not handler.is_inline or (self._is_reentrant and link.loop.is_at_nesting_limit):
                 self._start(request, handler, context, None)
                 return
@@ -538,9 +545,9 @@ class Inbound:
             return
         try:
             context = self._context(self, method, None, is_streamed=is_streamed) if handler.arity == 2 else None
-            is_decided, requires = not self._waits_for_policy(handler), handler.requires
-            if is_decided and requires is not None and self.permissions.decide(method, requires) is not None:
-                raise PermissionDenied(requires)  # a notification never prompts: no caller waits for it
+            is_decided = self._policies_for(handler) is None
+            if is_decided and handler.requires is not None:
+                self._check_notification(method, handler.requires)
             # where a plain function may wait, the next notification must not overtake it
             if handler.is_inline and is_decided and not self._is_draining and not self._is_reentrant:
                 handler.invoke(params, context)
@@ -562,9 +569,18 @@ class Inbound:
         if call is not None and call.stream is not None:
             call.stream.return_credit()
 
-    def _waits_for_policy(self, handler: Handler) -> bool:
-        """Returns whether a notification is decided in its turn, so that later ones do not overtake it."""
-        return handler.requires is not None and self.permissions.consults()
+    def _check_notification(self, method: str, requires: str) -> None:
+        """Raises PermissionDenied if a notification may not be handled. It never prompts: no caller waits for it."""
+        if self.permissions is None or self.permissions.decide(method, requires) is not None:
+            raise PermissionDenied(requires, method=method)
+
+    def _policies_for(self, handler: Handler) -> PermissionChecker | None:
+        """Returns what consults the policies about a notification: in its turn, so that later ones do not overtake
+        it. None if no policy decides about it."""
+        permissions = self.permissions
+        if permissions is None or handler.requires is None or not permissions.consults():
+            return None
+        return permissions
 
     def _enqueue_notification(self, handler: Handler, params: Raw | None, context: object) -> None:
         limits = self.link.limits
@@ -592,10 +608,9 @@ class Inbound:
                 handler, params, context, arguments = self._notifications.popleft()
                 self._notification_bytes -= 0 if params is None else len(params)
                 try:
-                    if self._waits_for_policy(handler):
-                        decision = await self.permissions.admit(handler.name, handler.requires)
-                        if decision is not None:
-                            raise PermissionDenied(handler.requires or handler.name)
+                    policies = self._policies_for(handler)
+                    if policies is not None and await policies.admit(handler.name, handler.requires) is not None:
+                        raise PermissionDenied(handler.requires or handler.name)
                     if arguments is None:
                         arguments = handler.build_arguments(params, context)
                     if handler.is_async:
@@ -623,7 +638,8 @@ class Inbound:
         """Ends with the link: cancels what runs for these requests and drops what is queued."""
         if self._unsubscribe is not None:
             self._unsubscribe()
-        self.permissions.close()
+        if self.permissions is not None:
+            self.permissions.close()
         cancel = self.link.loop.cancel
         runners = [request.driver_state for request in requests]
         self._unfinished = [runner for runner in runners if isinstance(runner, RequestTask)]

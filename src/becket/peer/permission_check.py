@@ -35,9 +35,7 @@ AskCallback = Callable[[str, "Decision"], bool | Awaitable[bool]]
 class PermissionChecker:
     """The gate of one link, and its open prompts."""
 
-    def __init__(
-        self, link: Link, gate: Gate | None, ask: AskCallback | None, *, patience: float = PROMPT_TIMEOUT
-    ) -> None:
+    def __init__(self, link: Link, gate: Gate, ask: AskCallback | None, *, patience: float = PROMPT_TIMEOUT) -> None:
         self._link = link
         self._ask = ask
         self._prompt_timeout = patience
@@ -48,14 +46,11 @@ class PermissionChecker:
         """Returns None if the handler may run now, or an awaitable that waits for a policy or a person.
 
         Raises:
-            PermissionDenied: it may not. A link without a gate has granted nothing.
+            PermissionDenied: it may not.
             RpcError: the outbound call that it belongs to is not pending, or it names none where it must.
         """
         gate, chain = self.gate, request.chain
         method, requires = request.method, handler.requires
-        if gate is None:
-            self.decide(method, requires)
-            return None
         if request.has_unknown_parent or self._link.is_for_others:
             self._check_parent(gate, request, requires)
         if not chain and not request.handling and gate.allows_at_once(method, requires):
@@ -85,12 +80,8 @@ class PermissionChecker:
         """Returns None if a method may be called that requires this permission, or a decision that needs a prompt.
 
         Raises:
-            PermissionDenied: it may not. A link without a gate has granted nothing.
+            PermissionDenied: it may not.
         """
-        if self.gate is None:
-            if requires is None:
-                return None
-            raise PermissionDenied(requires, method=method)
         return self._conclude(self.gate.decide(method, requires, (), ()))
 
     def _conclude(self, decision: Decision) -> Decision | None:
@@ -104,7 +95,7 @@ class PermissionChecker:
 
     def consults(self, chain: Sequence[Gate] = ()) -> bool:
         """Returns whether policies decide about calls, so that `admit` must be awaited."""
-        return self.gate is not None and self.gate.consults(chain)
+        return self.gate.consults(chain)
 
     async def admit(
         self, method: str, requires: str | None, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
@@ -117,7 +108,6 @@ class PermissionChecker:
     ) -> Decision:
         from becket.peer.policies import decide_with_policies
 
-        assert self.gate is not None
         return await decide_with_policies(self._link.loop, self.gate, method, requires, chain, handling)
 
     async def wait_for_consent(self, decision: Decision, chain: Sequence[Gate]) -> None:
@@ -126,7 +116,6 @@ class PermissionChecker:
         Raises:
             PermissionDenied: the user denied it, or did not respond in time.
         """
-        assert self.gate is not None
         assert self._ask is not None
         permission = decision.permission or decision.method
         question = self._prompts.get(permission)
@@ -143,7 +132,6 @@ class PermissionChecker:
             self.gate.enforce(self.gate.decide(decision.method, decision.permission, chain, decision.handling))
 
     def _on_prompt_done(self, permission: str, allowed: bool) -> None:
-        assert self.gate is not None
         self._prompts.pop(permission, None)
         self.gate.resolve_prompt(permission, allowed)
 
