@@ -1,4 +1,4 @@
-"""Finds dialects by name and imports adapters on first use.
+"""Finds dialects by name or by the first frame of a host, and imports adapters on first use.
 
 `ADAPTERS` is the one table of foreign systems. Their records are imported at first use: most programs use one dialect.
 """
@@ -12,8 +12,20 @@ from becket._deprecated import keep_renamed
 from becket.dialects.dialect import CallMeta, Dialect, ProgressFormat, import_adapter
 from becket.dialects.native import NATIVE
 from becket.dialects.plain import PLAIN
+from becket.errors import JSON_ERRORS
+from becket.jsonrpc.codec import decode_envelope
 
-__all__ = ["DIALECTS", "NATIVE", "PLAIN", "CallMeta", "Dialect", "DialectRegistry", "ProgressFormat", "find_dialect"]
+__all__ = [
+    "DIALECTS",
+    "NATIVE",
+    "PLAIN",
+    "CallMeta",
+    "Dialect",
+    "DialectRegistry",
+    "ProgressFormat",
+    "detect_dialect",
+    "find_dialect",
+]
 
 
 class DialectRegistry(Mapping[str, Dialect]):
@@ -90,6 +102,26 @@ def find_dialect(dialect: Dialect | str) -> Dialect:
         return DIALECTS[dialect]
     except KeyError:
         raise ValueError(f"unknown dialect: {dialect} (known: {', '.join(sorted(DIALECTS))})") from None
+
+
+def detect_dialect(frame: bytes, framing: type) -> Dialect:
+    """Returns the dialect of a host whose first frame, in this framing, is this one.
+
+    A frame that no dialect recognises is taken for native, which has the best error messages."""
+    if is_native(frame):
+        return NATIVE
+    for dialect in DIALECTS.values():
+        if dialect.matches_first_frame is not None and dialect.matches_first_frame(frame, framing):
+            return dialect
+    return NATIVE
+
+
+def is_native(frame: bytes) -> bool:
+    try:
+        opening = decode_envelope(frame)
+    except JSON_ERRORS:
+        return False
+    return b'"extension_protocol_version"' in bytes(opening.params)
 
 
 if not TYPE_CHECKING:  # for a type checker, a module with this function has every name

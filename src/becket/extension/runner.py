@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from becket._threads import start_daemon_thread
-from becket.dialects import NATIVE, find_dialect
+from becket.dialects import NATIVE, detect_dialect, find_dialect
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
 from becket.extension._logging_import import install_log_handler_with_logging
 from becket.extension.decorators import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
@@ -106,8 +106,6 @@ def wait_for_dialect(transport: FdTransport, signal_fd: int) -> WireChoice:
             continue
         frame = frames[0] if frames else None
         if isinstance(frame, (bytes, memoryview)) and detector.chosen is not None:
-            from becket.dialects.detect import detect_dialect
-
             dialect = detect_dialect(bytes(frame), type(detector.chosen))
             return dialect, None if dialect.load_mapping is not None else type(detector.chosen)
         break

@@ -29,8 +29,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from becket.dialects import NATIVE, find_dialect
-from becket.dialects.detect import detect_dialect
+from becket.dialects import NATIVE, detect_dialect, find_dialect
 from becket.errors import JSON_ERRORS, BadFile
 from becket.framing.content_length import ContentLength
 from becket.framing.framing import Framing, FramingFactory
