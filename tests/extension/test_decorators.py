@@ -379,9 +379,10 @@ def test_capabilities_of_another_type_are_refused_when_the_class_is_made(capabil
         type("Notes", (ExtensionServer,), {"capabilities": capabilities})
 
 
-def test_how_schemas_are_applied_is_a_mode() -> None:
-    with pytest.raises(TypeError, match=r"Notes\.schemas must be a `SchemaMode`, got 'enforce'"):
-        type("Notes", (ExtensionServer,), {"schemas": "enforce"})
+@pytest.mark.parametrize("mode", ["strict", "ENFORCE", "", True, None])
+def test_how_schemas_are_applied_is_a_mode(mode: Any) -> None:
+    with pytest.raises(TypeError, match=rf"Notes\.schemas must be a `SchemaMode` or one of .* got {mode!r}"):
+        type("Notes", (ExtensionServer,), {"schemas": mode})
 
 
 async def wants_a_keyword(self: Any, *, why: str) -> None: ...

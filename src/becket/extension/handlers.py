@@ -27,7 +27,6 @@ from becket.extension.decorators import (
 from becket.extension.results import Output, read_tool_output
 from becket.extension.runtime_blocking import UserFunction, run_synchronously
 from becket.extension.tool_input.signature import ToolInput, read_tool_input
-from becket.json_schema import SchemaMode
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry, read_signature
 
@@ -375,11 +374,13 @@ def register_handler(
 
 
 def create_input_validator(extension: Any) -> InputSchemaValidator | None:
-    if extension.schemas is SchemaMode.OFF:
+    if extension.schemas == "off":
         return None
     from becket.extension.tool_input.validation import InputSchemaValidator
+    from becket.json_schema import SchemaMode
 
-    return InputSchemaValidator(extension.id, extension.schemas)
+    mode = SchemaMode(extension.schemas)
+    return None if mode is SchemaMode.OFF else InputSchemaValidator(extension.id, mode)
 
 
 def describe_command(routine: UserFunction) -> str:

@@ -26,7 +26,6 @@ from becket.extension.decorators import (
 )
 from becket.extension.runtime_blocking import BlockingRuntime
 from becket.extension.session import ExtensionDefinition, ExtensionSession
-from becket.json_schema import SchemaMode
 from becket.limits import Limits
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from becket.extension.host_client import HostClient
     from becket.extension.runtime_async import AsyncioWorkers, TrioWorkers
     from becket.framing.framing import FramingFactory
+    from becket.json_schema import SchemaMode
     from becket.peer.blocking_peer import BlockingPeer
     from becket.peer.peer import Peer
     from becket.peer.protocols import ByteStream, Transport
@@ -69,9 +69,10 @@ class ExtensionServer:
     version: str = ""
     capabilities: Sequence[DeclaredCapability] = ()
     """Further capabilities, of kinds that the extension defines."""
-    schemas: SchemaMode = SchemaMode.OFF
-    """Whether tool inputs are validated against their JSON Schemas here too, before they are decoded to the types of
-    the signature. becket hosts validate them anyway; use it for an `input_schema` that is stricter."""
+    schemas: SchemaMode | str = "off"
+    """A `SchemaMode` or its value: whether tool inputs are validated against their JSON Schemas here too, before they
+    are decoded to the types of the signature. becket hosts validate them anyway; use it for an `input_schema` that is
+    stricter."""
 
     __becket__: ClassVar[ExtensionDefinition] = ExtensionDefinition((), frozenset(), True)
     _session: ExtensionSession | None = None
@@ -83,8 +84,8 @@ class ExtensionServer:
             if hasattr(ExtensionServer, each.attribute):
                 advice = f'name the function otherwise, and give the name: `@tool(..., name="{each.attribute}")`'
                 raise TypeError(f"{cls.__name__}.{each.attribute} would hide a member of `ExtensionServer`: {advice}")
-        if not isinstance(cls.schemas, SchemaMode):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"{cls.__name__}.schemas must be a `SchemaMode`, got {cls.schemas!r}")
+        if cls.schemas != "off":
+            check_schema_mode(cls)
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
         for name in overridden:
             check_override(cls, name)
@@ -395,6 +396,15 @@ def check_override(cls: type[ExtensionServer], name: str) -> None:
         raise TypeError(f"{cls.__name__}.{name} must be a function, got {written!r}")
     if isinstance(written, FunctionType):  # other callables are not inspected
         check_override_signature(written, OVERRIDABLE[name])
+
+
+def check_schema_mode(cls: type[ExtensionServer]) -> None:
+    """Raises TypeError if tool inputs would be validated in a mode that does not exist."""
+    from becket.json_schema import SchemaMode  # few extensions have a mode
+
+    known = [mode.value for mode in SchemaMode]
+    if not isinstance(cls.schemas, SchemaMode) and cls.schemas not in known:
+        raise TypeError(f"{cls.__name__}.schemas must be a `SchemaMode` or one of {known}, got {cls.schemas!r}")
 
 
 def is_trivially_valid(item: object) -> bool:

@@ -47,7 +47,11 @@ class Enforcing(Even):
 
 
 class Warning(Even):
-    schemas = SchemaMode.WARN
+    schemas = "warn"  # the value of a mode will do
+
+
+class Indifferent(Even):
+    schemas = SchemaMode.OFF
 
 
 async def refused(host: Any, name: str, **input: Any) -> RemoteError:
@@ -66,6 +70,14 @@ async def test_an_input_that_does_not_fit_is_refused_with_all_pointers_and_the_t
         assert [it["pointer"] for it in error.data["problems"]] == ["/input/numbers/0", "/input/numbers/2"]
         assert extension.runs == 0
         assert await use_tool(host, "count", numbers=[2, 4]) == 2
+
+
+@both_runtimes
+async def test_with_the_mode_off_an_input_is_only_converted(runtime: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted(Indifferent(), runtime) as host:
+        assert await use_tool(host, "count", numbers=[1]) == 1
+
+    assert not [record for record in caplog.records if record.name == "becket.ext.even"]
 
 
 @both_runtimes
