@@ -13,9 +13,8 @@ from becket.framing.framing import Frame, SkippedFrame
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from becket.framing.framing import OpenScanner
     from becket.framing.header_parser import LenientHeaderParser, StrictHeaderParser
-    from becket.framing.oversize import OversizeBody
+    from becket.framing.oversize import OpenScanner, OversizeBody
     from becket.framing.stdout_noise import NoiseFilter
 
 __all__ = ["ContentLength"]

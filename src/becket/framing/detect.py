@@ -10,9 +10,9 @@ from becket.framing.framing import Frame, SkippedFrame
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from becket.framing.framing import OpenScanner
     from becket.framing.json_lines import JsonLines
     from becket.framing.length_prefixed import LengthPrefixed
+    from becket.framing.oversize import OpenScanner
 
 __all__ = ["AutoDetect", "detect_framing"]
 

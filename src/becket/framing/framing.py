@@ -15,7 +15,7 @@ from msgspec import Struct
 from becket.errors import BadFrame
 from becket.limits import Limits
 
-__all__ = ["Frame", "Framing", "FramingFactory", "OpenScanner", "Outline", "Scanner", "ScansOversize", "SkippedFrame"]
+__all__ = ["Frame", "Framing", "FramingFactory", "Outline", "SkippedFrame"]
 
 Frame = bytes | bytearray
 """The body of one frame. The framing never touches a bytearray again after it was returned."""
@@ -33,27 +33,6 @@ class Outline(Struct, frozen=True):
 
     id: bytes | None
     is_response: bool
-
-
-class Scanner(Protocol):
-    """Scans a frame above the limit chunk by chunk, and keeps next to nothing of it."""
-
-    is_readable: bool
-    """False once the frame cannot be a single message."""
-
-    is_response: bool
-    """False once the frame is a request or a notification."""
-
-    def feed(self, chunk: Frame) -> None:
-        """Scans the next bytes of the body."""
-        ...
-
-    def end(self) -> Outline | None:
-        """Returns the outline of the frame after its last byte; None if it is no message."""
-        ...
-
-
-OpenScanner = Callable[[], Scanner]
 
 
 class Framing(Protocol):
@@ -93,15 +72,6 @@ class Framing(Protocol):
         Raises:
             LocalProtocolError: this framing cannot carry such a body.
         """
-        ...
-
-
-class ScansOversize(Protocol):
-    """A framing that can skip a frame above the limit, which a scanner of the link reads meanwhile."""
-
-    def scan_oversize(self, scanner: OpenScanner) -> None:
-        """Skips responses of up to `limits.longest_skipped` bytes from now on, each replaced by a `SkippedFrame` with
-        its outline. A frame in which the scanner finds no response ends the link."""
         ...
 
 

@@ -13,7 +13,7 @@ from becket.framing.stdout_noise import NoiseCounter
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from becket.framing.framing import OpenScanner, Scanner
+    from becket.framing.oversize import OpenScanner, Scanner
 
 __all__ = ["JsonLines"]
 

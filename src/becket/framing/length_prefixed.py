@@ -10,8 +10,7 @@ from becket.framing.framing import Frame, SkippedFrame
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from becket.framing.framing import OpenScanner
-    from becket.framing.oversize import OversizeBody
+    from becket.framing.oversize import OpenScanner, OversizeBody
 
 __all__ = ["LengthPrefixed"]
 

@@ -1,15 +1,49 @@
-"""Skips the body of one frame above the limit, if its size is known: scanned, and never kept."""
+"""Skips frames above the limit: the protocols of scanners, and the body of a frame whose size is known."""
 
 from __future__ import annotations
 
-from becket.errors import BadFrame, FrameTooLarge
-from becket.framing.framing import Frame, OpenScanner, SkippedFrame
+from collections.abc import Callable
+from typing import Protocol
 
-__all__ = ["OversizeBody"]
+from becket.errors import BadFrame, FrameTooLarge
+from becket.framing.framing import Frame, Outline, SkippedFrame
+
+__all__ = ["OpenScanner", "OversizeBody", "Scanner", "ScansOversize"]
+
+
+class Scanner(Protocol):
+    """Scans a frame above the limit chunk by chunk, and keeps next to nothing of it."""
+
+    is_readable: bool
+    """False once the frame cannot be a single message."""
+
+    is_response: bool
+    """False once the frame is a request or a notification."""
+
+    def feed(self, chunk: Frame) -> None:
+        """Scans the next bytes of the body."""
+        ...
+
+    def end(self) -> Outline | None:
+        """Returns the outline of the frame after its last byte; None if it is no message."""
+        ...
+
+
+OpenScanner = Callable[[], Scanner]
+
+
+class ScansOversize(Protocol):
+    """A framing that can skip a frame above the limit, which a scanner of the link reads meanwhile."""
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """Skips responses of up to `limits.longest_skipped` bytes from now on, each replaced by a `SkippedFrame` with
+        its outline. A frame in which the scanner finds no response ends the link."""
+        ...
 
 
 class OversizeBody:
-    """Skips one body. `error` is set once it cannot be a response; `missing` is the number of bytes still to come."""
+    """Skips one body, scanned and never kept. `error` is set once it cannot be a response; `missing` is the number of
+    bytes still to come."""
 
     __slots__ = ("_excess", "_scanner", "error", "missing", "taken")
 

@@ -74,7 +74,7 @@ from becket.jsonrpc.messages import (
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from becket.framing.framing import Scanner
+    from becket.framing.oversize import Scanner
     from becket.jsonrpc.call_protocols import FutureLike
     from becket.jsonrpc.protocols import Codec, EventReceiver
     from becket.jsonrpc.wire_format import WireFormat
