@@ -23,12 +23,13 @@ CLASSES = "most programs have no classes of attrs, pydantic or dataclasses"
 HOSTS = "a host needs it, and an extension imports the same module"
 EXTRA = "its package may not be installed"
 POSIX = "the module can be imported where there is no `fcntl`"
+ORDER = "when these modules are imported is what the module is for"
 WHOLE_HOST = "two peers in memory need no host"
 
 IN_FUNCTIONS = {
     "becket._deprecated": (6, RARE),
     "becket._loggers": (1, RARE),
-    "becket._msgspec_import": (2, RARE),
+    "becket._msgspec_import": (5, ORDER),
     "becket.adapters.cigen.dialect": (1, EXTRA),
     "becket.adapters.lsp": (2, EXTRA),
     "becket.adapters.lsp.pygls_bridge": (1, PROBLEMS),
@@ -70,7 +71,7 @@ IN_FUNCTIONS = {
     "becket.contract.hooks": (1, PROBLEMS),
     "becket.contract.sidecar": (1, PROBLEMS),
     "becket.conversion.convert": (12, CLASSES),
-    "becket.conversion.decode": (4, CLASSES),
+    "becket.conversion.decode": (6, DECLARED),
     "becket.conversion.duplicates": (2, PROBLEMS),
     "becket.conversion.files.reader": (1, RARE),
     "becket.conversion.files.toml": (1, RARE),

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.conversion.custom_type import CustomType
-from becket.conversion.duplicates import check_duplicates, refusing_duplicates
 from becket.conversion.introspect import get_type_name, needs_cattrs, walk_annotation, walk_type_info
 from becket.errors import JSON_ERRORS, BadValue, InvalidParams, Meaning, RpcError
 
@@ -109,6 +108,8 @@ def get_msgspec_decoder(annotation: Any) -> Decoder | None:
 
 def unique_decoder(annotation: Any, strict: Decoder) -> Decoder:
     """Returns a decoder that rejects objects with a duplicate member, of which msgspec would keep the last."""
+    from becket.conversion.duplicates import check_duplicates, refusing_duplicates  # not before the first typed params
+
     is_raw = contains_raw(annotation)
     if annotation in UNTYPED:
         return validate_raw(strict) if is_raw else strict
@@ -146,6 +147,7 @@ def build_cattrs_params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
 def build_custom_params_decoder(read: Callable[[Any], Any]) -> Callable[[Raw | None], Any]:
     """Returns a function from raw params to what `read` makes of plain JSON values. Absent params are tried as an
     empty object, and then as null."""
+    from becket.conversion.duplicates import check_duplicates
 
     def decode(raw: Raw | None) -> Any:
         value: Any = {}

@@ -476,7 +476,7 @@ def collect_declarations(owner: type) -> tuple[Declaration, ...]:
         TypeError: two functions declare the same name.
     """
     found: dict[str, list[Declaration]] = {}
-    for kind in reversed(owner.__mro__):
+    for kind in reversed(owner.__mro__[:-1]):  # `object` declares nothing
         for attribute, value in vars(kind).items():
             found.pop(attribute, None)  # a redefinition must declare it again, or it is not offered any more
             records = getattr(getattr(value, "__func__", value), "__dict__", {}).get(DECLARATIONS_ATTRIBUTE, ())
