@@ -21,7 +21,7 @@ UNWANTED = LOOPS | AT_FIRST_USE | ONLY_BY_SOME_PARTS | ONLY_IN_TESTS
 
 def modules_after(statement: str, listed: str = "sys.modules", **variables: str) -> set[str]:
     """Returns the modules that a fresh interpreter holds after this statement."""
-    code = f"import sys, json\n{statement}\nprint(json.dumps(sorted({listed})))"
+    code = f"import sys\n{statement}\nfound = sorted({listed})\nimport json\nprint(json.dumps(found))"
     # -I: neither the environment nor the current folder may add or hide an import.
     # Nor may coverage follow it there: it imports much of what is looked for.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "BECKET_"))}
@@ -126,6 +126,45 @@ def test_postponed_modules_have_their_specs_before_they_are_executed() -> None:
     assert "textwrap" not in executed_after(statement)
 
 
+@pytest.mark.process
+def test_an_extension_starts_without_regular_expressions() -> None:
+    assert "re" not in executed_after("import becket.blocking, becket.extension.server")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import re; assert re.compile('A', re.IGNORECASE).match('a')",
+        "from re import compile; assert compile('a').match('a')",
+        "import re._parser; assert re._parser.parse('a')",
+        "import re, pickle; pattern = re.compile('a'); assert pickle.loads(pickle.dumps(pattern)) == pattern",
+        "import re, typing; assert typing.Pattern[str].__origin__ is re.Pattern is type(re.compile('a'))",
+        "import re, typing; assert typing.Match[str].__origin__ is re.Match is type(re.match('a', 'a'))",
+        "import re, typing; assert typing.get_type_hints(type('A', (), {'__annotations__': {'it': 're.Pattern[str]'}}),"
+        " {'re': re}) == {'it': re.Pattern[str]}",
+        "import re, unittest.mock\nwith unittest.mock.patch('re.compile', len): assert re.compile('abc') == 3",
+        "import re; assert re.__name__ == re.__spec__.name == 're' and re.__file__ and re.__path__",
+        "import re; assert not hasattr(re, 'no_such_name')",
+    ],
+)
+def test_regular_expressions_are_there_when_they_are_used(statement: str) -> None:
+    modules_after(f"import becket.blocking\n{statement}")
+
+
+@pytest.mark.process
+def test_msgspec_compiles_its_patterns_as_usual() -> None:
+    modules_after(
+        "import becket.blocking, msgspec, re, typing\n"
+        "kind = typing.Annotated[str, msgspec.Meta(pattern='^a+$')]\n"
+        "assert msgspec.json.decode(b'\"aa\"', type=kind) == 'aa'\n"
+        "try: msgspec.json.decode(b'\"b\"', type=kind); assert False\n"
+        "except msgspec.ValidationError: pass\n"
+        "try: msgspec.Meta(pattern='['); assert False\n"
+        "except re.error: pass\n"
+    )
+
+
 REPLACES = """
 import becket, msgspec, unittest.mock
 with unittest.mock.patch("msgspec.inspect.type_info", len):
@@ -149,11 +188,11 @@ assert found == [msgspec.inspect.IntType] * 8, found
 """
 
 IMPORTS_THE_REST = """
-import becket, datetime, msgspec, platform, textwrap, typing_extensions, uuid
+import becket, datetime, msgspec, platform, re, textwrap, typing_extensions, uuid
 assert getattr(uuid, "platform", platform) is platform and platform.python_version()
 assert msgspec.inspect.datetime is datetime and msgspec.json.schema(int)
 assert msgspec.msgpack.encode and msgspec.toml.encode and msgspec.yaml.encode
-assert textwrap.dedent and typing_extensions.Required
+assert re.compile("a").match("a") and textwrap.dedent and typing_extensions.Required
 left = [name for name, module in sys.modules.items() if type(module).__module__.startswith("becket")]
 assert left == [], left
 """
@@ -168,7 +207,7 @@ def test_no_replaced_modules_of_msgspec_are_left_in_a_program(program: str) -> N
 @pytest.mark.process
 def test_an_environment_variable_selects_the_usual_import_of_msgspec() -> None:
     loaded = modules_after("import becket, msgspec; assert vars(msgspec.toml)['decode']", BECKET_PLAIN_IMPORTS="1")
-    assert {"textwrap", "typing_extensions"} <= loaded
+    assert {"re._compiler", "textwrap", "typing_extensions"} <= loaded
 
 
 @pytest.mark.process
