@@ -10,7 +10,7 @@ import anyio
 
 from becket import Host, HostSettings
 from becket.adapters import cigen
-from becket.host.host_config import ExtensionConfig
+from becket.host import ExtensionConfig
 from becket.permissions import PERMISSIONS
 from demo_screen import Screen
 

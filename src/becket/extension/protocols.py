@@ -51,9 +51,9 @@ class RunnableExtension(Protocol):
     __becket__: ClassVar[ExtensionDefinition]
 
     def over(
-        self, transport: Transport, *, dialect: Dialect, framing: FramingFactory | None, when_ending: Callable[[], None]
+        self, transport: Transport, *, dialect: Dialect, framing: FramingFactory | None, on_stopping: Callable[[], None]
     ) -> AsyncServing: ...
 
     def blocking_over(
-        self, transport: Transport, *, dialect: Dialect, framing: FramingFactory | None, when_ending: Callable[[], None]
+        self, transport: Transport, *, dialect: Dialect, framing: FramingFactory | None, on_stopping: Callable[[], None]
     ) -> BlockingServing: ...

@@ -116,7 +116,7 @@ def serve_blocking(
     extension: RunnableExtension, transport: FdTransport, wire: WireChoice, trigger: ShutdownTrigger
 ) -> ServeOutcome:
     dialect, framing = wire
-    serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=trigger.begin_to_end)
+    serving = extension.blocking_over(transport, dialect=dialect, framing=framing, on_stopping=trigger.begin_to_end)
 
     def end() -> None:
         serving.stop()
@@ -136,7 +136,7 @@ def serve_async(
     dialect, framing = wire
 
     async def serve() -> ServeOutcome:
-        serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=trigger.begin_to_end)
+        serving = extension.over(transport, dialect=dialect, framing=framing, on_stopping=trigger.begin_to_end)
 
         async def end() -> None:
             await serving.stop()

@@ -191,10 +191,10 @@ class ExtensionServer:
         dialect: Dialect | str = NATIVE,
         limits: Limits | None = None,
         framing: FramingFactory | None = None,
-        when_ending: Callable[[], None] | None = None,
+        on_stopping: Callable[[], None] | None = None,
     ) -> HostConnection:
         """Serves a host over this transport, on the running event loop: `async with notes.over(transport) as peer:`."""
-        return HostConnection(self, transport, WireSettings.resolve(dialect, limits, framing), when_ending or no_op)
+        return HostConnection(self, transport, WireSettings.resolve(dialect, limits, framing), on_stopping or no_op)
 
     def blocking_over(
         self,
@@ -203,7 +203,7 @@ class ExtensionServer:
         dialect: Dialect | str = NATIVE,
         limits: Limits | None = None,
         framing: FramingFactory | None = None,
-        when_ending: Callable[[], None] | None = None,
+        on_stopping: Callable[[], None] | None = None,
     ) -> BlockingHostConnection:
         """Serves a host over this transport without an event loop: `with notes.blocking_over(transport) as peer:`.
 
@@ -215,7 +215,7 @@ class ExtensionServer:
         if not self.__becket__.is_blocking:
             raise TypeError(f"{type(self).__name__} has an `async def`: it needs an event loop")
         return BlockingHostConnection(
-            self, transport, WireSettings.resolve(dialect, limits, framing), when_ending or no_op
+            self, transport, WireSettings.resolve(dialect, limits, framing), on_stopping or no_op
         )
 
     def _attach_session(self, session: ExtensionSession) -> None:
@@ -249,12 +249,12 @@ class HostConnection:
         extension: ExtensionServer,
         transport: Transport | ByteStream,
         wire: WireSettings,
-        when_ending: Callable[[], None],
+        on_stopping: Callable[[], None],
     ) -> None:
         self._extension = extension
         self._transport = transport
         self._wire = wire
-        self._on_stopping = when_ending
+        self._on_stopping = on_stopping
 
     async def __aenter__(self) -> Peer:
         from becket.extension.runtime_async import AsyncRuntime
@@ -320,12 +320,12 @@ class BlockingHostConnection:
         extension: ExtensionServer,
         transport: Transport,
         wire: WireSettings,
-        when_ending: Callable[[], None],
+        on_stopping: Callable[[], None],
     ) -> None:
         self._extension = extension
         self._transport = transport
         self._wire = wire
-        self._on_stopping = when_ending
+        self._on_stopping = on_stopping
 
     def __enter__(self) -> BlockingPeer:
         from becket.peer.blocking_peer import BlockingPeer
@@ -378,7 +378,7 @@ def is_transport(transport: Transport | ByteStream) -> TypeGuard[Transport]:
 
 
 def no_op() -> None:
-    """The default of `when_ending`."""
+    """The default of `on_stopping`."""
 
 
 # -- checks of a class

@@ -69,7 +69,7 @@ class ExtensionSession:
         definition: ExtensionDefinition,
         runtime: Runtime,
         dialect: Dialect,
-        when_ending: Callable[[], None],
+        on_stopping: Callable[[], None],
     ) -> None:
         self.runtime = runtime
         self.params: Initialize | None = None
@@ -77,7 +77,7 @@ class ExtensionSession:
         self._host: HostClient | None = None
         self._extension = extension
         self._definition = definition
-        self._on_stopping = when_ending
+        self._on_stopping = on_stopping
         self._state: str = NEW
         self._has_started = False
         self._handlers = ExtensionHandlers(
