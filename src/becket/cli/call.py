@@ -61,11 +61,11 @@ def call(
     if not most - 1 <= len(words) <= most:
         form = "METHOD [JSON] -- CMD..." if program else "EXTENSION NAME [JSON]"
         raise click.UsageError(f"Wrong number of arguments, expected: becket call {form}", click.get_current_context())
-    given = read_json(words[most - 1]) if len(words) == most else None
+    value = read_json(words[most - 1]) if len(words) == most else None
     if program:
-        result = run_async(call_program, program, words[0], given, timeout, dialect, trace)
+        result = run_async(call_program, program, words[0], value, timeout, dialect, trace)
     else:
-        result = run_async(call_extension, options, words[0], words[1], given, timeout, trace, hooks)
+        result = run_async(call_extension, options, words[0], words[1], value, timeout, trace, hooks)
     print_json(result)
 
 
@@ -85,7 +85,7 @@ def read_json(text: str) -> Any:
 
 
 async def call_extension(
-    options: HostOptions, id: str, name: str, given: Any, timeout: float | None, trace: Path | None, hooks: bool
+    options: HostOptions, id: str, name: str, value: Any, timeout: float | None, trace: Path | None, hooks: bool
 ) -> Any:
     """Starts an extension for one call and returns the result."""
     from becket.cli.support.host_session import open_extension
@@ -98,11 +98,11 @@ async def call_extension(
         async with open_extension(options, id, trace=trace, with_hooks=hooks) as (host, extension):
             tools = sorted(strip_whitespace(tool.name) for tool in extension.tools)
             if name in tools:
-                if isinstance(given, list):
+                if isinstance(value, list):
                     raise click.BadParameter("the input of a tool must be an object", param_hint="JSON")
-                return await host.call_tool_json(f"{extension.id}:{name}", given, timeout=seconds, hooks=hooks)
+                return await host.call_tool_json(f"{extension.id}:{name}", value, timeout=seconds, hooks=hooks)
             try:
-                return await extension.call(name, given, timeout=seconds)
+                return await extension.call(name, value, timeout=seconds)
             except RemoteError as error:
                 if error.meaning is not Meaning.UNKNOWN_METHOD:
                     raise
@@ -110,7 +110,7 @@ async def call_extension(
 
 
 async def call_program(
-    program: tuple[str, ...], method: str, given: Any, timeout: float | None, dialect: str, trace: Path | None
+    program: tuple[str, ...], method: str, params: Any, timeout: float | None, dialect: str, trace: Path | None
 ) -> Any:
     """Starts a program for one call and returns the result."""
     from becket.cli.trace import build_record_command
@@ -122,4 +122,4 @@ async def call_program(
         raise click.BadParameter(f"`{dialect}` is not one of: {', '.join(sorted(DIALECTS))}", param_hint="--dialect")
     command = program if trace is None else build_record_command(trace, program)
     async with Peer.connect_process(command, inherit_env=True, on_stderr=print_message, dialect=dialect) as peer:
-        return await peer.call(method, given, timeout=UNSET if timeout is None else timeout)
+        return await peer.call(method, params, timeout=UNSET if timeout is None else timeout)

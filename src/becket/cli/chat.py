@@ -57,7 +57,7 @@ class ChatOptions(Struct, frozen=True, kw_only=True):
 @json_option
 @host_options()
 @click.argument("prompt", nargs=-1)
-def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
+def chat(options: HostOptions, prompt: tuple[str, ...], **values: Any) -> None:
     """Chat with a model that an extension provides; its response is streamed.
 
     With PROMPT, or if stdin is not a terminal, the model responds once. Otherwise every line you type is a prompt in a
@@ -72,7 +72,7 @@ def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
 
     Extensions' stderr output is shown on stderr.
     """
-    how = ChatOptions(**given)
+    how = ChatOptions(**values)
     if not prompt and sys.stdin.isatty() and is_terminal() and not how.as_json:
         run_interactive(options, how)
         return

@@ -96,7 +96,7 @@ def grant(
         names = [parse_permission(name) for name in consent.permissions]
         variables = consent.variables.requested
     digest = "" if consent is None else consent.digest
-    entry = edit_permissions(data_dir, extension, names, given=True, digest=digest, variables=variables)
+    entry = edit_permissions(data_dir, extension, names, is_granted=True, digest=digest, variables=variables)
     if approval is not None:
         save_approval(data_dir.approval_of(extension), approval)
     print_entry(extension, entry, data_dir, as_json)
@@ -121,7 +121,7 @@ def revoke(options: DataDirOptions, extension: str, permissions: tuple[str, ...]
     names = [parse_permission(name) for name in permissions]
     data_dir = options.data_dir()
     if names:
-        entry = edit_permissions(data_dir, extension, names, given=False)
+        entry = edit_permissions(data_dir, extension, names, is_granted=False)
     else:
         before = load_grants(data_dir.grants).get(extension)
         if before is None:
@@ -129,7 +129,7 @@ def revoke(options: DataDirOptions, extension: str, permissions: tuple[str, ...]
             return ExitCode.NOT_FOUND
         edit_grants(data_dir.grants, extension, lambda _: None)
         data_dir.approval_of(extension).unlink(missing_ok=True)
-        record_change(data_dir, extension, before.allow, given=False, withdraws=bool(before.refused))
+        record_change(data_dir, extension, before.allow, is_granted=False, withdraws=bool(before.refused))
         entry = GrantEntry()
     print_entry(extension, entry, data_dir, as_json)
     return None
@@ -206,7 +206,7 @@ def edit_permissions(
     extension: str,
     names: Iterable[str],
     *,
-    given: bool,
+    is_granted: bool,
     digest: str = "",
     variables: Iterable[str] = (),
 ) -> GrantEntry:
@@ -215,23 +215,25 @@ def edit_permissions(
     refused: list[str] = []
 
     def edit(entry: GrantEntry) -> GrantEntry:
-        changed = entry.with_grants(names, digest, variables) if given else entry.with_denials(names)
+        changed = entry.with_grants(names, digest, variables) if is_granted else entry.with_denials(names)
         refused.append("" if changed.refused else entry.refused)
         return changed
 
     entry = edit_grants(data_dir.grants, extension, edit)
-    record_change(data_dir, extension, names, given=given, withdraws=any(refused))
+    record_change(data_dir, extension, names, is_granted=is_granted, withdraws=any(refused))
     return entry or GrantEntry()
 
 
-def record_change(data_dir: DataDir, extension: str, names: Iterable[str], *, given: bool, withdraws: bool) -> None:
+def record_change(
+    data_dir: DataDir, extension: str, names: Iterable[str], *, is_granted: bool, withdraws: bool
+) -> None:
     """Records changed grants in the audit log, and whether this `withdraws` a refusal."""
     file = AuditFile(data_dir.audit)  # a running host may write to it at the same time
     try:
         if withdraws:
             file.write(ConsentRefused(extension, OPERATOR, withdrawn=True), now_ms())
         for name in names:
-            file.write(GrantChanged(extension, name, given, OPERATOR), now_ms())
+            file.write(GrantChanged(extension, name, is_granted, OPERATOR), now_ms())
     finally:
         file.close()
 

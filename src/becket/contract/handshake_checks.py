@@ -76,11 +76,11 @@ class HandshakeVersion(Struct):
 def check_version(extension: str, raw: Raw) -> None:
     """Checks the version before decoding the rest: a response of another version may have any shape."""
     try:
-        given = msgspec.json.decode(raw, type=HandshakeVersion).protocol_version
+        version = msgspec.json.decode(raw, type=HandshakeVersion).protocol_version
     except JSON_ERRORS:
         return  # reported when the whole response is decoded
-    if isinstance(given, int) and not isinstance(given, bool) and given != PROTOCOL_VERSION:
-        raise VersionMismatch(extension, format_version_problem(given), given=given, supported=PROTOCOL_VERSION)
+    if isinstance(version, int) and not isinstance(version, bool) and version != PROTOCOL_VERSION:
+        raise VersionMismatch(extension, format_version_problem(version), given=version, supported=PROTOCOL_VERSION)
 
 
 def format_version_problem(version: int) -> str:

@@ -196,8 +196,8 @@ def model_facing_schema(schema: Any) -> tuple[Any, NameMap]:
     if is_object(properties := facing.get("properties")):
         facing["properties"] = rename_properties(properties, names, below)
     if is_array(required := facing.get("required")):
-        given = {original: name for name, original in names.items()}
-        facing["required"] = [given.get(name, name) if isinstance(name, str) else name for name in required]
+        new_names = {original: name for name, original in names.items()}
+        facing["required"] = [new_names.get(name, name) if isinstance(name, str) else name for name in required]
     if "items" in facing:
         facing["items"], items = model_facing_schema(facing["items"])
     if not (names or below or items):

@@ -532,9 +532,9 @@ def find_validated_member(refusal: Exception) -> str | None:
     for frame, _ in walk_tb(refusal.__traceback__):
         code = frame.f_code
         for argument in code.co_varnames[: code.co_argcount]:
-            given: Any = frame.f_locals.get(argument)
-            if isinstance(given, attrs.Attribute):
-                return str(given.name)
+            value: Any = frame.f_locals.get(argument)
+            if isinstance(value, attrs.Attribute):
+                return str(value.name)
     return None
 
 

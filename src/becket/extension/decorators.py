@@ -165,7 +165,7 @@ def tool(
     """
     if name is not None:
         check_tool_name(name)
-    given = copy_schema(input_schema, "input_schema")
+    schema = copy_schema(input_schema, "input_schema")
 
     def declare(function: F) -> F:
         check_function(function, "tool", inline=inline)
@@ -177,7 +177,7 @@ def tool(
             )
         return add_declaration(
             function,
-            DeclaredTool(name=name or function.__name__, description=summary, input_schema=given, read_only=read_only),
+            DeclaredTool(name=name or function.__name__, description=summary, input_schema=schema, read_only=read_only),
             inline=inline,
         )
 
@@ -350,12 +350,12 @@ def check_models(provider: str, models: Any) -> tuple[Any, ...]:
     return offered
 
 
-def copy_schema(given: Any, what: str) -> dict[str, Any] | None:
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"`{what}` must be a JSON Schema, a mapping, got {given!r}")
-    if given is None:
+def copy_schema(value: Any, what: str) -> dict[str, Any] | None:
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"`{what}` must be a JSON Schema, a mapping, got {value!r}")
+    if value is None:
         return None
-    schema: dict[str, Any] = {**given}
+    schema: dict[str, Any] = {**value}
     try:
         encode_json(schema)
     except Unencodable as error:

@@ -50,9 +50,9 @@ class SessionMapping:
     def _run_query(self, handler: Callable[[Any, LinkState], Any], params: Any) -> Any:
         return handler(params, self._link_state)
 
-    def decode_initialize(self, given: Any) -> Initialize:
+    def decode_initialize(self, params: Any) -> Initialize:
         """Returns the host's handshake as the contract's `Initialize`, without features."""
-        return self._mapping.server_handshake.decode_params(given, self._link_state)
+        return self._mapping.server_handshake.decode_params(params, self._link_state)
 
     def encode_initialized(self, initialized: Initialized) -> Any:
         """Returns the response to the handshake."""

@@ -164,13 +164,13 @@ class ExtensionSession:
 
     # -- start
 
-    async def _initialize(self, given: Any, ctx: Any) -> Any:
+    async def _initialize(self, wire_params: Any, ctx: Any) -> Any:
         if self._state is not NEW:
             raise self._build_not_ready_error()
         params = (
-            self._decode_initialize(given)
+            self._decode_initialize(wire_params)
             if self._mapping is None
-            else self._decode_mapped_initialize(self._mapping, given)
+            else self._decode_mapped_initialize(self._mapping, wire_params)
         )
         self._state = STARTING
         self.params = params
@@ -196,22 +196,22 @@ class ExtensionSession:
         own_id = "" if self._extension.id == params.plugin_id else self._extension.id
         return Initialized(PROTOCOL_VERSION, declared, FEATURES, info, own_id)
 
-    def _decode_initialize(self, given: Any) -> Initialize:
-        version = given.get("extension_protocol_version") if is_object(given) else None
+    def _decode_initialize(self, params: Any) -> Initialize:
+        version = params.get("extension_protocol_version") if is_object(params) else None
         if isinstance(version, int) and version != PROTOCOL_VERSION:
             text = f"{self.extension_id} speaks version {PROTOCOL_VERSION} of the extension protocol, not {version}"
             raise RpcError(Meaning.INCOMPATIBLE, text, {"supported": [PROTOCOL_VERSION]})
         try:
-            return msgspec.convert(given, Initialize)
+            return msgspec.convert(params, Initialize)
         except msgspec.ValidationError as error:
             from becket.conversion.problems import find_problems
 
-            raise InvalidParams(find_problems(given, Initialize)) from error
+            raise InvalidParams(find_problems(params, Initialize)) from error
 
-    def _decode_mapped_initialize(self, foreign: SessionMapping, given: Any) -> Initialize:
+    def _decode_mapped_initialize(self, foreign: SessionMapping, params: Any) -> Initialize:
         """Decodes the handshake of another dialect. After an incompatible one, the link closes."""
         try:
-            return foreign.decode_initialize(given)
+            return foreign.decode_initialize(params)
         except RpcError as error:
             if error.meaning is Meaning.INCOMPATIBLE:  # after any other error the host may try again
                 self.refusal_reason = error.message

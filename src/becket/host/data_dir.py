@@ -13,8 +13,8 @@ __all__ = ["DataDir", "default_data_dir"]
 
 def default_data_dir(name: str, variables: Mapping[str, str] = os.environ) -> Path:
     """Returns the default data directory of the host of this name, in `$XDG_DATA_HOME` or its default."""
-    given = variables.get("XDG_DATA_HOME", "")
-    base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "share"
+    data_home = variables.get("XDG_DATA_HOME", "")
+    base = Path(data_home) if os.path.isabs(data_home) else Path.home() / ".local" / "share"
     return base / "becket" / name
 
 

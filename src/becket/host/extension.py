@@ -352,9 +352,9 @@ class Extension:
             client.check_supported(TOOL_CALL)
             own_name = strip_whitespace(name)
             tool = connection.find_tool(own_name)
-            given = copy_input(input)
-            await connection.tool_inputs.check(own_name, given)
-            params = client.attach_meta(ToolCall(tool.name, given), meta)
+            tool_input = copy_input(input)
+            await connection.tool_inputs.check(own_name, tool_input)
+            params = client.attach_meta(ToolCall(tool.name, tool_input), meta)
             seconds = connection.timeouts.tool if isinstance(timeout, Unset) else timeout
             return await connection.revocable_calls.call(client, TOOL_CALL, params, TOOLS_PERMISSION, seconds)
 

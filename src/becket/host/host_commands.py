@@ -189,16 +189,16 @@ class ProgramRun:
             StartFailed: there is no such program, or none that may be run.
             CommandFailed: it has ended with another status than 0.
         """
-        given = {"command": self._command.command, "args": [*self._command.args, *args]}
+        tool_input = {"command": self._command.command, "args": [*self._command.args, *args]}
         if not self._hooks.has_tool_hooks:
-            output = await self._run(given, emit)
+            output = await self._run(tool_input, emit)
         else:
-            output = await self._run_between_hooks(given, emit)
+            output = await self._run_between_hooks(tool_input, emit)
         if output.exit_code != 0:
             raise CommandFailed(self._runtime_name, exit_code=output.exit_code, signal=output.signal)
         return {"status": 0}
 
-    async def _run_between_hooks(self, given: dict[str, Any], emit: Emit[CommandEvent]) -> ProgramOutput:
+    async def _run_between_hooks(self, tool_input: dict[str, Any], emit: Emit[CommandEvent]) -> ProgramOutput:
         """Runs it, and emits its stdout at the end: a hook may replace it."""
         collected = Collected(emit, self._settings.limits.hook_replacement)
         ended: list[ProgramOutput] = []
@@ -207,7 +207,7 @@ class ProgramRun:
             ended.append(await self._run(input, collected.emit))
             return collected.text
 
-        outcome = await run_tool(self._describe(), given, call, self._consult, limits=self._settings.limits)
+        outcome = await run_tool(self._describe(), tool_input, call, self._consult, limits=self._settings.limits)
         text = outcome.unwrap()
         if text:
             await emit(PlainText(text))
@@ -220,11 +220,11 @@ class ProgramRun:
         tool, name = Tool(self._command.name, "", {"type": "object"}), self._runtime_name
         return RegisteredTool(self._candidate.id, tool, name, model_facing_name(name), "", tool.input_schema)
 
-    async def _run(self, given: Any, emit: Emit[CommandEvent]) -> ProgramOutput:
-        args: Any = given.get("args") if is_object(given) else None
+    async def _run(self, tool_input: Any, emit: Emit[CommandEvent]) -> ProgramOutput:
+        args: Any = tool_input.get("args") if is_object(tool_input) else None
         if not is_array(args) or not all(isinstance(word, str) for word in args):
             raise BadValue("a hook", [("/args", "must be a list of strings")])
-        if given.get("command") != self._command.command:
+        if tool_input.get("command") != self._command.command:
             raise BadValue("a hook", [("/command", "must not be changed: only `args` may")])
         settings, candidate = self._settings, self._candidate
         async with self._extension.supervisor.acquire() as copy:

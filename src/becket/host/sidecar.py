@@ -183,8 +183,8 @@ class Sidecar:
         try:
             check_hello(self._hello)
         except RemoteProtocolError as error:
-            given = self._hello.protocol_version
-            raise VersionMismatch(self.name, str(error), given=given, supported=SIDECAR_VERSION) from error
+            version = self._hello.protocol_version
+            raise VersionMismatch(self.name, str(error), given=version, supported=SIDECAR_VERSION) from error
 
     def _build_start_error(self, timeout: float) -> StartFailed | HandshakeFailed:
         match self._lost:

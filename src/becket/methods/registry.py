@@ -112,8 +112,8 @@ class Handler:
     def _check_no_params(self, params: Raw | None) -> None:
         # Many programs send an empty object or array for none. A later version of a declared method may have members,
         # which an older one ignores.
-        given: object = None if params is None else decode_untyped(params)
-        if given and not (self.descriptor is not None and isinstance(given, dict)):
+        value: object = None if params is None else decode_untyped(params)
+        if value and not (self.descriptor is not None and isinstance(value, dict)):
             raise InvalidParams([("", f"{self.name} takes no params")])
 
 
@@ -286,10 +286,10 @@ class Registry:
             name, descriptor = method, None
             check_method_name(name)
         else:
-            given = cast("object", method)
-            if not isinstance(given, Method | Notification):
+            value = cast("object", method)
+            if not isinstance(value, Method | Notification):
                 decorator = "on" if notifications else "handle"
-                raise TypeError(f'the decorator needs a name, as in `@{decorator}("name")`, got {given!r}')
+                raise TypeError(f'the decorator needs a name, as in `@{decorator}("name")`, got {value!r}')
             name, descriptor = method.name, method
             if isinstance(method, Notification) is not notifications:
                 what = "a method: use `handle`" if notifications else "a notification: use `on`"

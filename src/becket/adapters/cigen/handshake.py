@@ -76,14 +76,14 @@ def parse_capability(text: str) -> DeclaredCapability:
 # -- the plugin
 
 
-def decode_hello(given: Any, state: LinkState) -> Initialize:
+def decode_hello(params: Any, state: LinkState) -> Initialize:
     """Returns the core's params for the contract; its variables become `env` of the configuration.
 
     Raises:
         RpcError: it uses another version.
     """
     try:
-        hello = msgspec.convert(given, CigenHello)
+        hello = msgspec.convert(params, CigenHello)
     except msgspec.ValidationError as error:
         raise InvalidParams([("", str(error))]) from error
     if hello.core_protocol != CIGEN_PROTOCOL_VERSION:

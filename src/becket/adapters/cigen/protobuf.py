@@ -193,12 +193,12 @@ def get_codec(kind: type[CigenMessage]) -> ProtobufCodec:
 
 
 def encode_fields(message: Any, values: CigenMessage) -> None:
-    given: list[str] = []
+    names: list[str] = []
     for member in list_fields(type(values)):
         value: Any = getattr(values, member.attribute)
         if value is None or value == () or value == {}:
             continue
-        given.append(member.name)
+        names.append(member.name)
         place = getattr(message, member.name)
         if member.is_map and member.is_message:
             for key, one in value.items():
@@ -215,14 +215,14 @@ def encode_fields(message: Any, values: CigenMessage) -> None:
             encode_fields(place, value)
         else:
             setattr(message, member.name, enum_number(value) if member.is_enum else value)
-    if getattr(values, "is_one_of", False) and len(given) > 1:
-        raise ValueError(f"a {type(values).__name__} is one of {', '.join(given)}, not several")
+    if getattr(values, "is_one_of", False) and len(names) > 1:
+        raise ValueError(f"a {type(values).__name__} is one of {', '.join(names)}, not several")
 
 
 def decode_fields(message: Any, kind: type[CigenMessage]) -> dict[str, Any]:
     members = list_fields(kind)
-    given: list[tuple[Any, Any]] = message.ListFields()  # without fields that have their default
-    return {field.name: decode_field(members[int(field.number) - 1], value) for field, value in given}
+    fields: list[tuple[Any, Any]] = message.ListFields()  # without fields that have their default
+    return {field.name: decode_field(members[int(field.number) - 1], value) for field, value in fields}
 
 
 def decode_field(member: ProtobufField, value: Any) -> Any:

@@ -133,10 +133,10 @@ def encode_command(invoke: CommandInvoke, state: LinkState) -> WireRequest:
 
 def decode_command(request: WireRequest, state: LinkState) -> CommandInvoke:
     params = as_object(request.params)
-    given: Any = params.get("arguments") or []
+    arguments: Any = params.get("arguments") or []
     return CommandInvoke(
         str(params.get("command", "")),
-        tuple(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in given),
+        tuple(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in arguments),
         f"run-{next(state.sequence)}",
     )
 

@@ -67,8 +67,8 @@ class McpServerInfo(Struct, frozen=True, eq=False):
 
 def client_handshake(context: HandshakeContext) -> ClientHandshake:
     """Initializes a server and lists its tools and prompts. `extra` may be the `ClientCapabilities` to announce."""
-    given = context.extra
-    offered = given if isinstance(given, ClientCapabilities) else ClientCapabilities()
+    extra = context.extra
+    offered = extra if isinstance(extra, ClientCapabilities) else ClientCapabilities()
     client = Implementation(context.host.name, context.host.version)
     result = yield from initialize_server(context.extension, client, offered)
     tools, names = convert_tools((yield from request_tools(context.extension, result.capabilities)))
@@ -122,10 +122,10 @@ class McpVersionProbe(Struct, rename="camel"):
 
 def check_version(extension: str, raw: Raw) -> None:
     """Checks the version first, because a result of another version may have any shape."""
-    given = decode_result(extension, raw, McpVersionProbe).protocol_version
-    if isinstance(given, str) and given not in PROTOCOL_VERSIONS:
-        because = f"it uses version {truncate(given)} of MCP, which is not one of: {', '.join(PROTOCOL_VERSIONS)}"
-        raise VersionMismatch(extension, because, given=given, supported=LATEST_VERSION)
+    version = decode_result(extension, raw, McpVersionProbe).protocol_version
+    if isinstance(version, str) and version not in PROTOCOL_VERSIONS:
+        because = f"it uses version {truncate(version)} of MCP, which is not one of: {', '.join(PROTOCOL_VERSIONS)}"
+        raise VersionMismatch(extension, because, given=version, supported=LATEST_VERSION)
 
 
 def decode_result(extension: str, raw: Raw, kind: type[W]) -> W:

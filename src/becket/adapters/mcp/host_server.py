@@ -135,16 +135,16 @@ class McpHostServer:
         found = self._host.tools.find(params.name)
         if found is None:
             raise InvalidParams([("/name", f"there is no tool {truncate(params.name)!r} here")])
-        given: list[Any] = []
+        results: list[Any] = []
 
         async def call(tool: RegisteredTool, input: Any) -> str:
-            given.append(await self._host[tool.extension].call_tool_json(tool.tool.name, input))
-            return format_tool_result(given[0])
+            results.append(await self._host[tool.extension].call_tool_json(tool.tool.name, input))
+            return format_tool_result(results[0])
 
         user = ToolRunner(self._host.tools, call, self._run_hooks, most_output=MAX_OUTPUT)
         block = await user.run(ToolUse("mcp", params.name, params.arguments or {}))
-        if given and block["content"] == format_tool_result(given[0]):
-            return structure(parse_tool_result(given[0]), found.tool, given[0])
+        if results and block["content"] == format_tool_result(results[0]):
+            return structure(parse_tool_result(results[0]), found.tool, results[0])
         text = str(block["content"])
         if block.get("is_error"):
             return ToolResult((TextContent(text),), is_error=True)

@@ -81,11 +81,11 @@ class HostedMcpServers:
     ) -> tuple[Candidate, LaunchSettings]:
         """Returns a server and its settings with the client features that it may use."""
         is_allowed = grants.allows(SAMPLING_PERMISSION)
-        given = self._settings
+        mcp_settings = self._settings
         callbacks = ClientCallbacks(
-            roots=given.roots,
-            sample=(given.sample or self._sample) if is_allowed else None,
-            elicit=given.elicit if is_allowed else None,
+            roots=mcp_settings.roots,
+            sample=(mcp_settings.sample or self._sample) if is_allowed else None,
+            elicit=mcp_settings.elicit if is_allowed else None,
         )
         methods = settings.methods.including(callbacks.methods(requires=SAMPLING_PERMISSION)).including(
             self._build_handlers()

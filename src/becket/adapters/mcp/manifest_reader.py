@@ -94,14 +94,14 @@ def parse_servers(table: Any, at: str, prefix: str, nearby: ScopedFiles) -> Exte
     found: dict[str, FoundExtension] = {}
     problems: list[Problem] = []
     disabled: list[str] = []
-    for name, given in table.items():
+    for name, server in table.items():
         pointer = join_pointer(at, name)
         id = build_id(f"{prefix}{name}")
-        wrong = [*find_entry_problems(given, id, found)]
+        wrong = [*find_entry_problems(server, id, found)]
         if wrong:
             problems += [(f"{pointer}{place}", text) for place, text in wrong]
             continue
-        entry = msgspec.convert(given, McpServerEntry)
+        entry = msgspec.convert(server, McpServerEntry)
         try:
             folder = None if entry.cwd is None else nearby.find(entry.cwd)
         except ManifestError as error:
@@ -112,16 +112,16 @@ def parse_servers(table: Any, at: str, prefix: str, nearby: ScopedFiles) -> Exte
     return ExtensionList(extensions=tuple(found.values()), problems=tuple(problems), disabled=tuple(disabled))
 
 
-def find_entry_problems(given: Any, id: str, taken: Mapping[str, FoundExtension]) -> Iterator[Problem]:
+def find_entry_problems(server: Any, id: str, taken: Mapping[str, FoundExtension]) -> Iterator[Problem]:
     """Yields the problems of one server."""
     if not is_id(id):
         yield "", "has a name that cannot be an id"
     elif id in taken:
         yield "", f"would have the same id as another server: {id}"
-    if wrong := find_problems(given, McpServerEntry):
+    if wrong := find_problems(server, McpServerEntry):
         yield from wrong
         return
-    entry = msgspec.convert(given, McpServerEntry)
+    entry = msgspec.convert(server, McpServerEntry)
     if entry.url is not None or entry.type != STDIO:
         yield "", "has a URL, and is not a program that could be started"
     elif entry.command is None:

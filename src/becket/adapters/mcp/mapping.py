@@ -74,11 +74,11 @@ class StructuredToolResult(Struct):
     structured_content: Any = None
 
 
-def parse_tool_result(given: Any) -> ToolResult:
+def parse_tool_result(result: Any) -> ToolResult:
     """Returns the tool result of any extension as one of MCP; decodes pieces of MCP content."""
     for kind in (StructuredToolResult, Content, tuple[Content, ...]):
         try:
-            content: Any = msgspec.convert(given, kind)
+            content: Any = msgspec.convert(result, kind)
         except msgspec.ValidationError:
             continue
         return (
@@ -86,7 +86,7 @@ def parse_tool_result(given: Any) -> ToolResult:
             if kind is StructuredToolResult
             else build_tool_result(content)
         )
-    return build_tool_result(given)
+    return build_tool_result(result)
 
 
 # -- tools, for servers
@@ -184,17 +184,17 @@ PROMPT_STREAM: Final = Stream[GetPromptParams, GetPromptResult, Any](
 
 
 def assign_arguments(known: Sequence[str], words: Iterable[str]) -> dict[str, str]:
-    given: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for word in words:
         name, separator, value = word.partition("=")
         if separator and name in known:
-            given[name] = value
-        elif (free := next((name for name in known if name not in given), None)) is not None:
-            given[free] = word
+            arguments[name] = value
+        elif (free := next((name for name in known if name not in arguments), None)) is not None:
+            arguments[free] = word
         else:
             problem = f"the prompt takes {len(known)} arguments, this one is too many: {truncate(word)!r}"
             raise InvalidParams([("/args", problem)])
-    return given
+    return arguments
 
 
 def decode_prompt(text: GetPromptResult, wire_request: WireRequest, state: LinkState) -> dict[str, Any]:

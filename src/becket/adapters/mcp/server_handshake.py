@@ -63,8 +63,8 @@ class McpClientInfo(Struct):
 # -- handshake
 
 
-def decode_initialize(given: Any, state: LinkState) -> ContractInitialize:
-    params = decode_params(given, McpInitializeParams)
+def decode_initialize(wire_params: Any, state: LinkState) -> ContractInitialize:
+    params = decode_params(wire_params, McpInitializeParams)
     state.extra = McpClientInfo(choose_version(params.protocol_version), params.client_info, params.capabilities)
     return ContractInitialize(
         extension_protocol_version=PROTOCOL_VERSION,

@@ -165,11 +165,11 @@ def find_source_problems(entry: MorphirEntry) -> list[Problem]:
     return [] if source.command.strip() else [("/source/command", "must not be blank")]
 
 
-def parse_permissions(given: MorphirPermissionTable, problems: list[Problem]) -> MorphirPermissions:
-    memory, seconds = given.max_memory, given.max_execution_time
+def parse_permissions(table: MorphirPermissionTable, problems: list[Problem]) -> MorphirPermissions:
+    memory, seconds = table.max_memory, table.max_execution_time
     return MorphirPermissions(
-        network=given.network,
-        filesystem=given.filesystem,
+        network=table.network,
+        filesystem=table.filesystem,
         max_memory=None if memory is None else parse_or_report(parse_size, memory, "/permissions/max_memory", problems),
         max_execution_time=(
             None
@@ -179,21 +179,21 @@ def parse_permissions(given: MorphirPermissionTable, problems: list[Problem]) ->
     )
 
 
-def parse_restart(given: MorphirRestart, problems: list[Problem]) -> dict[str, Any]:
+def parse_restart(restart: MorphirRestart, problems: list[Problem]) -> dict[str, Any]:
     """Returns the restart policy as a table of a native manifest."""
-    policy: dict[str, Any] = {"strategy": given.strategy}
-    if given.strategy is RestartStrategy.NEVER:
+    policy: dict[str, Any] = {"strategy": restart.strategy}
+    if restart.strategy is RestartStrategy.NEVER:
         return policy
     for name, value, ours in (
-        ("initial_delay", given.initial_delay, "delay"),
-        ("max_delay", given.max_delay, "longest_delay"),
+        ("initial_delay", restart.initial_delay, "delay"),
+        ("max_delay", restart.max_delay, "longest_delay"),
     ):
         if value is not UNSET:
             seconds = parse_or_report(parse_duration, value, f"/restart/{name}", problems)
             policy[ours] = max(seconds or 0.0, MIN_DELAY)
-    if given.max_retries is not UNSET:
-        if 0 <= given.max_retries <= MAX_RETRIES:
-            policy |= {"most": given.max_retries, "window": DAY}
+    if restart.max_retries is not UNSET:
+        if 0 <= restart.max_retries <= MAX_RETRIES:
+            policy |= {"most": restart.max_retries, "window": DAY}
         else:
             problems.append(("/restart/max_retries", f"must be between 0 and {MAX_RETRIES}"))
     return policy
@@ -234,10 +234,10 @@ def to_entry_pointer(pointer: str) -> str:
 # -- durations and sizes
 
 
-def parse_or_report(parse: Any, given: Any, pointer: str, problems: list[Problem]) -> Any:
+def parse_or_report(parse: Any, value: Any, pointer: str, problems: list[Problem]) -> Any:
     """Returns the parsed value; on failure adds a problem and returns None."""
     try:
-        return parse(given)
+        return parse(value)
     except ValueError as error:
         problems.append((pointer, str(error)))
         return None
@@ -264,26 +264,26 @@ MAX_QUANTITY_LENGTH: Final = 64  # characters of a duration or size
 PART: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
-def parse_duration(given: str | int | float) -> float:
+def parse_duration(duration: str | int | float) -> float:
     """Returns the seconds of a duration such as `30s`, `500ms` or `1m 30s`; a bare number is seconds.
 
     Raises:
         ValueError: it is not a duration.
     """
-    return sum_units(given, SECONDS | {"": 1.0}, "is not a duration such as `30s`")
+    return sum_units(duration, SECONDS | {"": 1.0}, "is not a duration such as `30s`")
 
 
-def parse_size(given: str | int) -> int:
+def parse_size(size: str | int) -> int:
     """Returns the bytes of a size such as `100MB` or `1GiB`; a bare number is bytes.
 
     Raises:
         ValueError: it is not a size.
     """
-    return int(sum_units(given, BYTES, "is not a size such as `100MB`"))
+    return int(sum_units(size, BYTES, "is not a size such as `100MB`"))
 
 
-def sum_units(given: str | int | float, units: dict[str, Any], problem: str) -> float:
-    text = str(given)
+def sum_units(quantity: str | int | float, units: dict[str, Any], problem: str) -> float:
+    text = str(quantity)
     total = 0.0
     position = 0
     while position < len(text) <= MAX_QUANTITY_LENGTH:

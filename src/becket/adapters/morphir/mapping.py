@@ -99,9 +99,9 @@ def build_tool(capability: MorphirCapability) -> Tool:
 WRAPPER_MEMBERS: Final = {"config", "protocol_version", "extension_version"}
 
 
-def decode_initialize(given: Any, state: LinkState) -> Initialize:
+def decode_initialize(params: Any, state: LinkState) -> Initialize:
     """Returns the host's params. Some hosts send the configuration itself, others wrap it: `{"config": {...}}`."""
-    config: Any = {} if given is None else given
+    config: Any = {} if params is None else params
     if is_object(config) and "config" in config and config.keys() <= WRAPPER_MEMBERS:
         config = config["config"] or {}
     if not is_object(config):
@@ -141,10 +141,10 @@ def list_tool_methods(state: LinkState) -> Iterator[Method[Any, Any]]:
 
 
 def decode_tool_call(request: WireRequest, state: LinkState) -> ToolCall:
-    given: Any = {} if request.params is None else request.params
-    if not is_object(given):
+    params: Any = {} if request.params is None else request.params
+    if not is_object(params):
         raise InvalidParams([("", f"the params of {request.method.name} are no object")])
-    return ToolCall(request.method.name, given)
+    return ToolCall(request.method.name, params)
 
 
 def encode_tool_error(error: RpcError, request: WireRequest, state: LinkState) -> NoReturn:
@@ -189,9 +189,9 @@ def encode_log(record: LogRecord, state: LinkState) -> WireNotification:
     )
 
 
-def decode_log(given: Any, state: LinkState) -> LogRecord:
+def decode_log(wire_params: Any, state: LinkState) -> LogRecord:
     """Returns a log record; accepts a message of any shape, and logs unknown levels as info."""
-    params: dict[str, Any] = given if is_object(given) else {"message": given}
+    params: dict[str, Any] = wire_params if is_object(wire_params) else {"message": wire_params}
     level = params.get("level")
     message = params.get("message")
     return LogRecord(

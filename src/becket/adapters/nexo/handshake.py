@@ -88,14 +88,14 @@ def clean_reason(reason: str) -> str:
 # -- extension
 
 
-def decode_initialize(given: Any, state: LinkState) -> Initialize:
+def decode_initialize(wire_params: Any, state: LinkState) -> Initialize:
     """Returns the host's params for the contract, without a folder and configuration, which nexo does not send.
 
     Raises:
         InvalidParams: they have another shape.
     """
     try:
-        params = NexoInitializeParams() if given is None else msgspec.convert(given, NexoInitializeParams)
+        params = NexoInitializeParams() if wire_params is None else msgspec.convert(wire_params, NexoInitializeParams)
     except msgspec.ValidationError as error:
         raise InvalidParams([to_problem(error)]) from error
     return Initialize(

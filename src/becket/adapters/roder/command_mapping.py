@@ -130,14 +130,14 @@ def decode_command(request: WireRequest, _: LinkState) -> CommandInvoke:
     return CommandInvoke(params.executor_id, parse_args(params.input), params.execution_id)
 
 
-def parse_args(given: Any) -> tuple[str, ...]:
+def parse_args(input: Any) -> tuple[str, ...]:
     """Returns the arguments of a command; any other input becomes one argument, as JSON."""
-    args = given.get("args") if is_object(given) else given
+    args = input.get("args") if is_object(input) else input
     if is_array(args) and all(isinstance(one, str) for one in args):
         return tuple(args)
-    if isinstance(given, str):
-        return (given,)
-    return (msgspec.json.encode(given).decode(),) if given else ()
+    if isinstance(input, str):
+        return (input,)
+    return (msgspec.json.encode(input).decode(),) if input else ()
 
 
 def encode_command_event(event: CommandEvent, request: WireRequest, _: LinkState) -> WireNotification | None:

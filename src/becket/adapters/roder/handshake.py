@@ -210,13 +210,13 @@ class RoderVersionProbe(Struct, rename="camel"):
 def check_version(extension: str, id: str, raw: Raw) -> None:
     """Checks the version first, because a result of another version may have any shape."""
     try:
-        given = msgspec.json.decode(raw, type=RoderVersionProbe).protocol_version
+        version = msgspec.json.decode(raw, type=RoderVersionProbe).protocol_version
     except JSON_ERRORS:
         return  # decoding the whole result reports the problem
-    if isinstance(given, str) and given != PROTOCOL_VERSION:
+    if isinstance(version, str) and version != PROTOCOL_VERSION:
         requires = f"but the host requires {format_text(PROTOCOL_VERSION)}"
-        because = f"process extension {id} speaks protocol {format_text(given)} {requires}"
-        raise VersionMismatch(extension, because, given=given, supported=PROTOCOL_VERSION)
+        because = f"process extension {id} speaks protocol {format_text(version)} {requires}"
+        raise VersionMismatch(extension, because, given=version, supported=PROTOCOL_VERSION)
 
 
 def check_initialize_result(extension: str, loaded: LoadedManifest, result: InitializeResult) -> None:
@@ -304,23 +304,23 @@ def build_provider_id(engine: str, taken: Mapping[str, object]) -> str:
 # -- extension
 
 
-def decode_params(given: Any, kind: type[Any]) -> Any:
+def decode_params(params: Any, kind: type[Any]) -> Any:
     """Returns params as an instance of `kind`; raises `InvalidParams` if they do not match."""
     try:
-        return msgspec.convert(given, kind)
+        return msgspec.convert(params, kind)
     except msgspec.ValidationError as error:
         from becket.conversion.problems import find_problems
 
-        raise InvalidParams(find_problems(given, kind)) from error
+        raise InvalidParams(find_problems(params, kind)) from error
 
 
-def decode_initialize(given: Any, state: LinkState) -> Initialize:
+def decode_initialize(wire_params: Any, state: LinkState) -> Initialize:
     """Returns the params of the host; raises `RpcError` if version, id or manifest do not match."""
-    version = given.get("protocolVersion") if is_object(given) else None
+    version = wire_params.get("protocolVersion") if is_object(wire_params) else None
     if isinstance(version, str) and version != PROTOCOL_VERSION:
         text = f"{state.extension} speaks protocol {format_text(PROTOCOL_VERSION)} of Roder, not {format_text(version)}"
         raise RpcError(Meaning.INCOMPATIBLE, text, {"supported": [PROTOCOL_VERSION]})
-    params: InitializeParams = decode_params(given, InitializeParams)
+    params: InitializeParams = decode_params(wire_params, InitializeParams)
     served = state.extra if isinstance(state.extra, ServedManifest) else load_served_manifest(state)
     manifest = served.manifest
     if served.has_file:
@@ -350,9 +350,9 @@ def encode_initialize_result(_: Initialized, state: LinkState) -> InitializeResu
     )
 
 
-def handle_list_models(given: Any, state: LinkState) -> ListModelsResult:
+def handle_list_models(wire_params: Any, state: LinkState) -> ListModelsResult:
     """Returns the models of a provider."""
-    params: ListModelsParams = decode_params(given, ListModelsParams)
+    params: ListModelsParams = decode_params(wire_params, ListModelsParams)
     for provider in state.capabilities.providers:
         if provider.id == params.engine_id:
             return ListModelsResult(
@@ -367,9 +367,9 @@ def handle_list_models(given: Any, state: LinkState) -> ListModelsResult:
 INPUT_SCHEMA: Final = {"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}}
 
 
-def handle_task_spec(given: Any, state: LinkState) -> TaskSpecResult:
+def handle_task_spec(wire_params: Any, state: LinkState) -> TaskSpecResult:
     """Returns the task specification of a command."""
-    params: TaskSpecParams = decode_params(given, TaskSpecParams)
+    params: TaskSpecParams = decode_params(wire_params, TaskSpecParams)
     for name, description in state.commands:
         if name == params.executor_id:
             spec = TaskSpec(kind=name, description=description, input_schema=INPUT_SCHEMA, metadata={})

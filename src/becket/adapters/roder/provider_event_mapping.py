@@ -127,8 +127,8 @@ class ProviderResultCollector:
                 self._add("text", text)
             case ThinkingDelta(text):
                 self._add("thinking", text)
-            case ToolUse(id, name, given):
-                self._blocks.append({"type": "tool_use", "id": id, "name": name, "input": given})
+            case ToolUse(id, name, input):
+                self._blocks.append({"type": "tool_use", "id": id, "name": name, "input": input})
             case Usage(values):
                 self._usage = values
             case ProviderFailed(message):
@@ -188,8 +188,8 @@ def to_inference_event(event: ProviderEvent) -> InferenceEvent | None:
             return MessageDelta(text)
         case ThinkingDelta(text):
             return ReasoningDelta(text)
-        case ToolUse(id, name, given):
-            return ToolCallCompleted(id, name, to_json(given))
+        case ToolUse(id, name, input):
+            return ToolCallCompleted(id, name, to_json(input))
         case Usage(values):
             return to_token_usage(values)
         case ProviderFailed(message, code):

@@ -137,8 +137,10 @@ def to_json(value: Any) -> str:
 
 def to_provider_request(request: InferenceRequest, engine: str, extension: str) -> ProviderRequest:
     """Returns the request to an engine of an extension."""
-    given = request.instructions
-    prompt = "\n\n".join(text for text in (given.system, given.developer, given.developer_context) if text)
+    instructions = request.instructions
+    prompt = "\n\n".join(
+        text for text in (instructions.system, instructions.developer, instructions.developer_context) if text
+    )
     model = request.model.model
     return ProviderRequest(
         provider_id=engine,
@@ -157,9 +159,9 @@ def to_provider_request(request: InferenceRequest, engine: str, extension: str) 
 
 
 def find_thinking_budget(request: InferenceRequest) -> int:
-    given = request.metadata.get(BUDGET_KEY) if is_object(request.metadata) else None
-    if isinstance(given, int) and not isinstance(given, bool) and 0 < given < 2**32:
-        return given
+    budget = request.metadata.get(BUDGET_KEY) if is_object(request.metadata) else None
+    if isinstance(budget, int) and not isinstance(budget, bool) and 0 < budget < 2**32:
+        return budget
     return MIN_THINKING_BUDGET if request.reasoning.enabled else 0
 
 

@@ -29,12 +29,12 @@ class Comparator(Struct, frozen=True):
     """One condition: an operator and its numbers. `is_pre_release` is set if it names a pre-release."""
 
     operator: str
-    given: tuple[int, ...]
+    numbers: tuple[int, ...]
     is_pre_release: bool = False
 
     def allows(self, version: Version) -> bool:
         """Returns whether the version meets this condition."""
-        same = version[: len(self.given)]
+        same = version[: len(self.numbers)]
         match self.operator:
             case "=":
                 return self._is_exactly(same)
@@ -43,27 +43,27 @@ class Comparator(Struct, frozen=True):
             case ">=":
                 return self._is_exactly(same) or self._is_below(same)
             case "<":
-                return same < self.given
+                return same < self.numbers
             case "<=":
-                return self._is_exactly(same) or same < self.given
+                return self._is_exactly(same) or same < self.numbers
             case "~":
-                fixed = min(len(self.given), 2)
+                fixed = min(len(self.numbers), 2)
             case _:
                 fixed = self._count_fixed()
-        return same[:fixed] == self.given[:fixed] and same >= self.given
+        return same[:fixed] == self.numbers[:fixed] and same >= self.numbers
 
     def _is_exactly(self, same: tuple[int, ...]) -> bool:
-        return same == self.given and not self.is_pre_release
+        return same == self.numbers and not self.is_pre_release
 
     def _is_below(self, same: tuple[int, ...]) -> bool:
-        return same > self.given or (same == self.given and self.is_pre_release)
+        return same > self.numbers or (same == self.numbers and self.is_pre_release)
 
     def _count_fixed(self) -> int:
         """Returns how many numbers must not change: those up to the first non-zero one."""
-        for place, number in enumerate(self.given, 1):
+        for place, number in enumerate(self.numbers, 1):
             if number:
                 return place
-        return len(self.given)
+        return len(self.numbers)
 
 
 def allows(requirement: tuple[Comparator, ...], version: Version) -> bool:
@@ -103,7 +103,7 @@ def parse_comparator(text: str) -> tuple[Comparator, str, str]:
     operator = next((one for one in OPERATORS if text.startswith(one)), "")
     place = PART_NAMES[0]
     number, rest = parse_number(text[len(operator) :].lstrip(" "), place)
-    given = [number]
+    numbers = [number]
     is_wild = False
     for further in PART_NAMES[1:]:
         if not rest.startswith("."):
@@ -115,9 +115,9 @@ def parse_comparator(text: str) -> tuple[Comparator, str, str]:
             raise ValueError(AFTER_WILDCARD)
         else:
             number, rest = parse_number(rest, place)
-            given.append(number)
+            numbers.append(number)
     is_early = False
-    if len(given) == len(PART_NAMES):
+    if len(numbers) == len(PART_NAMES):
         if rest.startswith("-"):
             is_early, place = True, PRE_RELEASE
             rest = skip_identifiers(rest[1:], place)
@@ -125,7 +125,7 @@ def parse_comparator(text: str) -> tuple[Comparator, str, str]:
             place = BUILD
             rest = skip_identifiers(rest[1:], place)
     operator = operator or ("=" if is_wild else "^")
-    return Comparator(operator, tuple(given), is_early), place, rest.lstrip(" ")
+    return Comparator(operator, tuple(numbers), is_early), place, rest.lstrip(" ")
 
 
 def parse_number(text: str, place: str) -> tuple[int, str]:

@@ -43,17 +43,17 @@ def find_plugin_id(known: HandshakeContext | LinkState) -> str:
     return plugin.id if isinstance(plugin, Plugin) and plugin.id else known.extension
 
 
-def decode_initialize(given: Any, state: LinkState) -> Initialize:
-    version = given.get("extension_protocol_version") if is_object(given) else None
+def decode_initialize(params: Any, state: LinkState) -> Initialize:
+    version = params.get("extension_protocol_version") if is_object(params) else None
     if isinstance(version, int) and version != PROTOCOL_VERSION:
         text = f"{state.extension} speaks version {PROTOCOL_VERSION} of the extension protocol, not {version}"
         raise RpcError(Meaning.INCOMPATIBLE, text)
     try:
-        return replace(msgspec.convert(given, Initialize), host=None, features=())
+        return replace(msgspec.convert(params, Initialize), host=None, features=())
     except msgspec.ValidationError as error:
         from becket.conversion.problems import find_problems
 
-        raise InvalidParams(find_problems(given, Initialize)) from error
+        raise InvalidParams(find_problems(params, Initialize)) from error
 
 
 def encode_initialize_result(initialized: Initialized, state: LinkState) -> Initialized:

@@ -151,8 +151,8 @@ def resolve_aliases(table: dict[str, Any]) -> dict[str, Any]:
         known["help_entries"] = known["help"]
     settings = known.get("settings")
     if is_object(settings) and "categories" not in settings and "category" in settings:
-        given = settings["category"]
-        known["settings"] = {**settings, "categories": given if is_array(given) else [given]}
+        category = settings["category"]
+        known["settings"] = {**settings, "categories": category if is_array(category) else [category]}
     return known
 
 

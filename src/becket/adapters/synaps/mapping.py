@@ -211,8 +211,8 @@ def encode_subscribe(params: ConfigSubscribe) -> ConfigSubscribe:
 
 def decode_subscribe(raw: Raw, state: LinkState) -> ConfigSubscribe:
     # SynapsCLI acknowledges any params.
-    given = decode_object(raw).get("keys")
-    keys = [key for key in given if isinstance(key, str) and find_key_problem(key) is None] if is_array(given) else None
+    value = decode_object(raw).get("keys")
+    keys = [key for key in value if isinstance(key, str) and find_key_problem(key) is None] if is_array(value) else None
     return ConfigSubscribe(None if keys is None else tuple(keys))
 
 

@@ -80,8 +80,8 @@ class DataDirOptions(Struct, frozen=True, kw_only=True):
         return CommandLines(options=self._data_dir_words())
 
     def _data_dir_words(self) -> tuple[str, ...]:
-        given = (("--config", self.config_file), ("--name", self.name), ("--data", self.data))
-        return tuple(word for option, value in given if value is not None for word in (option, str(value)))
+        options = (("--config", self.config_file), ("--name", self.name), ("--data", self.data))
+        return tuple(word for option, value in options if value is not None for word in (option, str(value)))
 
 
 # -- options of a host
@@ -280,9 +280,9 @@ def collect_options(
 ) -> Callable[[Command], Command]:
     def decorate(function: Command) -> Command:
         @functools.wraps(function)
-        def collected(**given: Any) -> Any:
-            collected_options = kind(**{name: given.pop(name) for name in kind.__struct_fields__})
-            return function(collected_options, **given)
+        def collected(**values: Any) -> Any:
+            collected_options = kind(**{name: values.pop(name) for name in kind.__struct_fields__})
+            return function(collected_options, **values)
 
         decorated: Command = collected
         for option in reversed(options):

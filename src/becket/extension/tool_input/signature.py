@@ -74,26 +74,26 @@ class ToolInput:
     def __init__(
         self,
         derived: dict[str, Any],
-        given: dict[str, Any] | None,
+        schema: dict[str, Any] | None,
         parameters: tuple[Parameter, ...],
         *,
         whole: Parameter | None,
         context: str | None,
     ) -> None:
-        self.schema = derived if given is None else given
+        self.schema = derived if schema is None else schema
         self.context = context  # the parameter that gets the context of the call, None if the function takes none
         self._parameters = parameters
         self._whole_parameter = whole
         self._definitions: dict[str, Any] = derived.get("$defs", {})
         # A given schema may allow more than the parameters; a class has all of its members.
         self._known_schema = known = (
-            derived if given is None or whole is not None else allow_declared_properties(derived, given)
+            derived if schema is None or whole is not None else allow_declared_properties(derived, schema)
         )
         self._names = frozenset(known["properties"])
         self._is_closed = known["additionalProperties"] is False
         self._holds_classes = any("properties" in definition for definition in self._definitions.values())
 
-    def decode(self, given: dict[str, Any]) -> dict[str, Any]:
+    def decode(self, input: dict[str, Any]) -> dict[str, Any]:
         """Returns the arguments of the function.
 
         Raises:
@@ -102,15 +102,15 @@ class ToolInput:
         problems: list[Problem] = []
         arguments: dict[str, Any] = {}
         if self._whole_parameter is not None:
-            self._decode_parameter(self._whole_parameter, given, INPUT_POINTER, arguments, problems)
+            self._decode_parameter(self._whole_parameter, input, INPUT_POINTER, arguments, problems)
         for parameter in self._parameters:
             at = f"{INPUT_POINTER}/{parameter.name}"
-            if parameter.name in given:
-                self._decode_parameter(parameter, given[parameter.name], at, arguments, problems)
+            if parameter.name in input:
+                self._decode_parameter(parameter, input[parameter.name], at, arguments, problems)
             elif parameter.is_required:
                 problems.append((at, "is missing"))
-        if self._holds_classes or (self._is_closed and not given.keys() <= self._names):
-            problems += [problem for problem in self._find_unknown(given) if problem not in problems]
+        if self._holds_classes or (self._is_closed and not input.keys() <= self._names):
+            problems += [problem for problem in self._find_unknown(input) if problem not in problems]
         if problems:
             raise InvalidParams(problems)
         return arguments
@@ -126,20 +126,20 @@ class ToolInput:
             value = coerce_integers(value, parameter.schema, self._definitions)
             decode_parameter(parameter, value, at, arguments, problems)
 
-    def _find_unknown(self, given: dict[str, Any]) -> list[Problem]:
+    def _find_unknown(self, input: dict[str, Any]) -> list[Problem]:
         if self._holds_classes:
             from becket.extension.tool_input.checks import find_unknown_members
 
-            return find_unknown_members(given, self._known_schema, INPUT_POINTER)
-        return [(input_pointer(name), "is unknown") for name in given if name not in self._names]
+            return find_unknown_members(input, self._known_schema, INPUT_POINTER)
+        return [(input_pointer(name), "is unknown") for name in input if name not in self._names]
 
 
-def allow_declared_properties(derived: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def allow_declared_properties(derived: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """Returns the schema of the parameters with the further names that a given schema allows."""
     ours: dict[str, Any] = derived["properties"]
-    if given.get("additionalProperties") is not False or "patternProperties" in given:
+    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
         return {**derived, "additionalProperties": {}}
-    return {**derived, "properties": {name: ours.get(name, {}) for name in given.get("properties", ())}}
+    return {**derived, "properties": {name: ours.get(name, {}) for name in schema.get("properties", ())}}
 
 
 def input_pointer(name: str) -> str:

@@ -26,7 +26,7 @@ class InputSchemaValidator:
         self._mode = mode
         self._validators: dict[str, Validator | None] = {}
 
-    def check(self, tool: str, schema: dict[str, Any], given: object) -> None:
+    def check(self, tool: str, schema: dict[str, Any], input: object) -> None:
         """Validates an input before its tool runs.
 
         Raises:
@@ -37,7 +37,7 @@ class InputSchemaValidator:
         if tool not in self._validators:
             self._validators[tool] = self._compile(tool, schema)
         validator = self._validators[tool]
-        found = [] if validator is None else validator.find_problems(given)
+        found = [] if validator is None else validator.find_problems(input)
         problems: list[Problem] = [(INPUT_POINTER + pointer, text) for pointer, text in found]
         if problems and self._mode is SchemaMode.ENFORCE:
             raise InvalidParams(problems)

@@ -88,7 +88,7 @@ def parse_manifest(table: dict[str, Any], path: str) -> Manifest:
 
 def find_format_problems(table: dict[str, Any]) -> list[Problem]:
     """Returns that the version of the format is another one: then nothing else can be checked."""
-    given = table.get("manifest", FORMAT)
-    if not isinstance(given, int) or isinstance(given, bool) or given == FORMAT:
+    version = table.get("manifest", FORMAT)
+    if not isinstance(version, int) or isinstance(version, bool) or version == FORMAT:
         return []
-    return [("/manifest", f"is version {given} of the format, and this host reads version {FORMAT}")]
+    return [("/manifest", f"is version {version} of the format, and this host reads version {FORMAT}")]

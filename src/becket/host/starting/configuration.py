@@ -92,9 +92,9 @@ def resolve_config(
         named = (variable_for(extension, key), None if system in without else system, entry.env)
         names = [name for name in named if name]
         was_set = (secrets if entry.secret else stored) or {}
-        for source, given in candidate_values(key, entry, names, variables, was_set, configured or {}):
+        for source, candidate_value in candidate_values(key, entry, names, variables, was_set, configured or {}):
             is_typed = defaults.has_typed_config
-            value = read_value(entry.type, given) if source in TEXT_SOURCES and is_typed else given
+            value = read_value(entry.type, candidate_value) if source in TEXT_SOURCES and is_typed else candidate_value
             problem = find_value_problem(entry, value) if is_typed else None
             if problem is not None:
                 problems.append((join_pointer("", key), f"{problem}, from the {source}"))

@@ -247,13 +247,13 @@ class ExtensionStartup:
 
     def _build_gate(self) -> Gate:
         options = self._options
-        given = options.get("gate")
-        if given is not None:
+        gate = options.get("gate")
+        if gate is not None:
             if "grants" in options:
                 raise TypeError("give `grants` or a `gate`, not both")
-            if given.extension != self._id:
-                raise ValueError(f"the gate is of {given.extension!r}, the extension is {self._id!r}")
-            return given
+            if gate.extension != self._id:
+                raise ValueError(f"the gate is of {gate.extension!r}, the extension is {self._id!r}")
+            return gate
         grants = options.get("grants", ())
         if not isinstance(grants, Grants):
             grants = Grants.of(grants, known=self._known)
@@ -392,9 +392,9 @@ class ExtensionStartup:
         return result
 
     def _choose_store(self, ends: list[Callable[[], object]]) -> Store:
-        given = self._options.get("store")
-        if given is not None:
-            return given
+        store = self._options.get("store")
+        if store is not None:
+            return store
         own = InMemoryStore(self._limits)
         ends.append(own.close)
         return own

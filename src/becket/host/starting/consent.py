@@ -598,13 +598,16 @@ class ConsentController:
         managed = self.extensions.get(id)
         if managed is None or managed.approval is None:
             return False
-        manifest, given = managed.candidate.manifest, self._configured_grants.get(id)
+        manifest, host_grants = managed.candidate.manifest, self._configured_grants.get(id)
         was, now = (self._filter_entry(entry, managed.approval.digest) for entry in (before, after))
         is_about_others = after is not None and not self._covers(after, managed.approval.digest)
         if is_about_others:  # the approval of running files stands, except for denials
             now = replace(now, allow=was.allow)
         self._change_gate(
-            managed, effective_grants(manifest, was, given), effective_grants(manifest, now, given), FILE_NAME
+            managed,
+            effective_grants(manifest, was, host_grants),
+            effective_grants(manifest, now, host_grants),
+            FILE_NAME,
         )
         return is_about_others
 

@@ -292,10 +292,10 @@ def build_supervision_policy(candidate: Candidate, settings: LaunchSettings) -> 
     )
 
 
-def apply_host_defaults(given: S, default: S, defaults_of: Mapping[str, object]) -> S:
+def apply_host_defaults(settings: S, default: S, defaults_of: Mapping[str, object]) -> S:
     """Returns settings with a dialect's host defaults, wherever the host's own are the general defaults."""
-    free = {name: value for name, value in defaults_of.items() if getattr(given, name) == getattr(default, name)}
-    return replace(given, **free)
+    free = {name: value for name, value in defaults_of.items() if getattr(settings, name) == getattr(default, name)}
+    return replace(settings, **free)
 
 
 def build_host_default_variables(

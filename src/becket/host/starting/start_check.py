@@ -365,11 +365,11 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
 
     def build_approval(self, permissions: Iterable[str] | None = None) -> GrantEntry:
         """Returns the entry to store after consent: to all that it requests, or to these permissions and no others."""
-        given = self.permissions if permissions is None else tuple(permissions)
-        denied = [name for name in self.permissions if name not in given]
+        names = self.permissions if permissions is None else tuple(permissions)
+        denied = [name for name in self.permissions if name not in names]
         # An approval of other files is void.
         before = self.entry if self.keeps_entry else replace(self.entry, allow=(), variables=())
-        return before.with_grants(given, self.digest, self.requested).with_denials(denied)
+        return before.with_grants(names, self.digest, self.requested).with_denials(denied)
 
     @property
     def build_refusal(self) -> StartRefused:
@@ -505,9 +505,9 @@ def fingerprint_of(
     return sha256(ascii(request).encode()).hexdigest()  # a path may not be UTF-8
 
 
-def effective_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | None) -> Grants:
+def effective_grants(manifest: Manifest, entry: GrantEntry | None, host_grants: Grants | None) -> Grants:
     """Returns the grants of an extension, from an entry that applies to its files and from the host itself."""
-    written, host = entry or EMPTY_ENTRY, given or Grants()
+    written, host = entry or EMPTY_ENTRY, host_grants or Grants()
     allow = host.allow | frozenset(written.allow)
     return Grants(allow & frozenset(manifest.permissions), host.deny | frozenset(written.deny))
 

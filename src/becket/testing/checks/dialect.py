@@ -52,13 +52,13 @@ async def check_dialect(
         raise AssertionError("\n".join(problems))
 
 
-def find_transcripts(given: Iterable[Transcript | Path | str] | Path | str) -> Iterator[tuple[str, Transcript]]:
+def find_transcripts(transcripts: Iterable[Transcript | Path | str] | Path | str) -> Iterator[tuple[str, Transcript]]:
     """Yields all transcripts, each with a name.
 
     Raises:
         ValueError: there is none.
     """
-    several = [given] if isinstance(given, Path | str) else [*given]
+    several = [transcripts] if isinstance(transcripts, Path | str) else [*transcripts]
     found = False
     for number, one in enumerate(several, 1):
         if isinstance(one, Transcript):

@@ -34,15 +34,15 @@ def _check_append_results(factory: StoreFactory) -> None:
 def _check_records(factory: StoreFactory) -> None:
     with opened(factory) as (store, _):
         meta = {"a": [1, 2.5, None, True, "é"]}
-        given = Append("notes", "é\n\x00\u2028", ("b", "a", "a"), meta)
-        appended = store.append(given)
+        record = Append("notes", "é\n\x00\u2028", ("b", "a", "a"), meta)
+        appended = store.append(record)
         expect_equal(
             store.query(Query("notes")),
             [
                 Record(
                     "notes",
                     appended.timestamp_ms,
-                    given.content,
+                    record.content,
                     ("b", "a", "a"),
                     {"a": [1, 2.5, None, True, "é"]},
                     appended.id,

@@ -352,16 +352,16 @@ def parse_entry(line: bytes) -> TranscriptEntry:
         raise ValueError("it has no member `to`")
     if read.closed:
         return EndClosed(read.at, read.to)
-    given = [
+    bodies = [
         *([bytes(read.frame)] if read.frame else []),
         *([read.text.encode()] if read.text is not None else []),
         *([b64decode(read.base64, validate=True)] if read.base64 is not None else []),
     ]
-    if len(given) != 1:
+    if len(bodies) != 1:
         raise ValueError("it must have one of `frame`, `text`, `base64`, `closed` and `exit`")
     if read.stray:
-        return StrayBytes(read.at, read.to, given[0])
-    return FrameSent(read.at, read.to, given[0], bytes(read.means) if read.means else None)
+        return StrayBytes(read.at, read.to, bodies[0])
+    return FrameSent(read.at, read.to, bodies[0], bytes(read.means) if read.means else None)
 
 
 # -- recording

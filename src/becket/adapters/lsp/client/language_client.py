@@ -136,11 +136,11 @@ class LanguageClient(ServerRequestHandlers):
         return self._build_opener(lambda peer_options: Peer.over(transport, **peer_options), options)
 
     def _build_opener(self, connect: Callable[[PeerOptions], PeerConnector], options: PeerOptions) -> AsyncOpener[Self]:
-        given, registry = options.get("methods"), self.fallback_handlers().including(self.methods)
+        handlers, registry = options.get("methods"), self.fallback_handlers().including(self.methods)
         complete: PeerOptions = {
             "dialect": LSP,
             **options,
-            "methods": registry if given is None else registry.including(given),
+            "methods": registry if handlers is None else registry.including(handlers),
         }
 
         async def open() -> Self:

@@ -176,8 +176,8 @@ class McpClient:
         self, method: Method[P, R], params: P, *, idle_timeout: float | Unset | None = UNSET
     ) -> CallStream[Progress, R]:
         """Returns an unopened call with progress as events: `async with ... as run: async for event in run`."""
-        given: McpMessage = EmptyMessage() if params is None else params
-        with_token = replace(given, meta={**(given.meta or {}), **build_progress_meta(next(self._tokens))})
+        message: McpMessage = EmptyMessage() if params is None else params
+        with_token = replace(message, meta={**(message.meta or {}), **build_progress_meta(next(self._tokens))})
         return self.peer.stream(with_progress(method), with_token, idle_timeout=idle_timeout)
 
     async def ping(self, *, timeout: float = 5.0) -> None:

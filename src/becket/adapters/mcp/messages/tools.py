@@ -68,14 +68,14 @@ def output_schema_of(tool: DeclaredTool) -> dict[str, Any] | None:
     return {**outer, DEFINITIONS: schema[DEFINITIONS]} if DEFINITIONS in schema else outer
 
 
-def structure(result: ToolResult, tool: DeclaredTool, given: Any) -> ToolResult:
-    """Returns a result with the structured content of the tool's output schema; `given` is its raw result.
+def structure(result: ToolResult, tool: DeclaredTool, value: Any) -> ToolResult:
+    """Returns a result with the structured content of the tool's output schema; `value` is its raw result.
 
     If the schema is that of an object, the result already has it."""
     schema = tool.output_schema
     if not is_object(schema) or is_object_schema(schema):
         return result
-    return replace(result, structured_content={RESULT: given})
+    return replace(result, structured_content={RESULT: value})
 
 
 def replace_text(text: str, tool: DeclaredTool) -> ToolResult:

@@ -66,9 +66,9 @@ class OperationKind(Struct, frozen=True, eq=False, kw_only=True):
 
     def check_ack(self, response: Raw, call: object) -> None:
         """Raises `ValueError` for an acknowledgement of another operation."""
-        given, expected = self._decode_id(response), self.get_id(call)
-        if given != expected:
-            raise ValueError(f"acknowledged {self.name} {format_text(given)} but {format_text(expected)} was requested")
+        id, expected = self._decode_id(response), self.get_id(call)
+        if id != expected:
+            raise ValueError(f"acknowledged {self.name} {format_text(id)} but {format_text(expected)} was requested")
 
     def encode_ack(self, wire_request: WireRequest, state: LinkState) -> Struct:
         """Returns the acknowledgement of a request.
