@@ -353,7 +353,7 @@ class Host:
         return ConsentController(
             persistence,
             settings,
-            given=self._configured_grants,
+            host_grants=self._configured_grants,
             configured=self.settings.config,
             in_development=self.settings.development,
             events=self.events,

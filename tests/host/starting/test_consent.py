@@ -72,7 +72,7 @@ class ConsentSetup:
             ask=None if responses is None else self._decide_async if asks_async else self._decide,
             variables=os.environ,
         )
-        arguments: dict[str, Any] = {"given": {}, "configured": {}, "in_development": False, **options}
+        arguments: dict[str, Any] = {"host_grants": {}, "configured": {}, "in_development": False, **options}
         self.controller = ConsentController(
             self.persistence,
             settings,
@@ -516,7 +516,7 @@ async def test_a_folder_of_which_no_copy_is_made_need_not_be_copyable(
     spoil(root / "notes")
     async with consent_setup(root, None) as setup:
         assert (await setup.controller.resolve_launch(await setup.evaluate_and_approve())).folder == str(root / "notes")
-    async with consent_setup(root, data, None, given={"notes": Grants.of(["memory.read"])}) as setup:
+    async with consent_setup(root, data, None, host_grants={"notes": Grants.of(["memory.read"])}) as setup:
         assert (await setup.controller.resolve_launch(await setup.evaluate_and_approve())).folder == str(root / "notes")
 
 
@@ -531,7 +531,7 @@ async def test_a_copy_that_cannot_be_written_is_a_refusal(root: Path, data: Path
 
 
 async def test_grants_of_the_host_program_hold_for_any_files(root: Path, data: Path) -> None:
-    async with consent_setup(root, data, None, given={"notes": Grants.of(["memory.read"])}) as setup:
+    async with consent_setup(root, data, None, host_grants={"notes": Grants.of(["memory.read"])}) as setup:
         extension = await setup.evaluate_and_approve()
         change(root)
 
@@ -968,7 +968,7 @@ async def test_after_all_approvals_are_removed_only_the_grants_of_the_host_are_l
     root = tmp_path / "root"
     write_extension(root / "notes", "notes", BOTH)
     allow(data, "memory.write")
-    async with consent_setup(root, data, None, given={"notes": Grants.of(["memory.read"])}) as setup:
+    async with consent_setup(root, data, None, host_grants={"notes": Grants.of(["memory.read"])}) as setup:
         extension = await setup.evaluate_and_approve()
         assert extension.gate.allows("memory.write")
         edit_grants(data / "grants.toml", "notes", lambda _: None)

@@ -301,7 +301,7 @@ def test_a_program_anywhere_is_for_the_operator_and_for_lists_of_this_machine(
 
 
 def test_a_disabled_extension_is_skipped() -> None:
-    admission = skipped(decide_start(REQUESTING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS)))
+    admission = skipped(decide_start(REQUESTING, FOUND, is_enabled=False, host_grants=Grants.of(PERMISSIONS)))
 
     [reason] = admission.reasons
     assert (admission.extension, reason.extension) == ("notes", "notes")
@@ -323,7 +323,7 @@ def test_a_disabled_extension_is_skipped() -> None:
 )
 def test_a_requirement_that_cannot_be_met_is_a_reason(members: dict[str, Any], problem: str) -> None:
     admission = skipped(
-        decide_start(manifest_with(**members), FOUND, given=Grants.of(PERMISSIONS), dialects={"native", "synaps"})
+        decide_start(manifest_with(**members), FOUND, host_grants=Grants.of(PERMISSIONS), dialects={"native", "synaps"})
     )
 
     [reason] = admission.reasons
@@ -358,7 +358,7 @@ def test_a_known_requested_permission_is_no_reason() -> None:
     admission = decide_start(
         manifest,
         FOUND,
-        given=Grants(frozenset(manifest.permissions)),
+        host_grants=Grants(frozenset(manifest.permissions)),
         known=PERMISSIONS | {"acme.fly"},
         dialects={"native", "synaps"},
     )
@@ -458,7 +458,7 @@ def test_an_extension_without_requests_is_prompted_for_where_there_is_a_prompt()
 
 
 def test_grants_of_the_program_are_consent_even_if_they_are_empty() -> None:
-    assert admitted(decide_start(QUIET, FOUND, given=Grants(), can_ask=True)).bound_to == ""
+    assert admitted(decide_start(QUIET, FOUND, host_grants=Grants(), can_ask=True)).bound_to == ""
 
 
 @pytest.mark.parametrize("can_ask", [False, True])
@@ -488,13 +488,13 @@ SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "EDITOR", "GITHUB_TOKEN")
 
 @pytest.mark.parametrize("can_ask", [False, True])
 def test_variables_of_the_host_need_consent_whatever_permissions_are_granted(*, can_ask: bool) -> None:
-    admission = consent(decide_start(CURIOUS, FOUND, given=Grants.of(["memory.read"]), can_ask=can_ask))
+    admission = consent(decide_start(CURIOUS, FOUND, host_grants=Grants.of(["memory.read"]), can_ask=can_ask))
 
     assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), SECRET_VARIABLES)
     assert "the variable EDITOR" in admission.build_refusal.because
     entry = admission.build_approval()
     assert entry == GrantEntry(digest=THESE, variables=SECRET_VARIABLES)
-    assert isinstance(decide_start(CURIOUS, FOUND, entry=entry, given=Grants.of(["memory.read"])), StartAllowed)
+    assert isinstance(decide_start(CURIOUS, FOUND, entry=entry, host_grants=Grants.of(["memory.read"])), StartAllowed)
 
 
 def test_consent_from_before_variables_were_requested_covers_permissions_only() -> None:
@@ -508,13 +508,13 @@ def test_consent_from_before_variables_were_requested_covers_permissions_only() 
 
 def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_grants() -> None:
     entry = GrantEntry(digest=OTHERS, variables=SECRET_VARIABLES)
-    given = Grants.of(["memory.read"])
+    grants = Grants.of(["memory.read"])
 
-    admission = consent(decide_start(CURIOUS, FOUND, entry=entry, given=given))
+    admission = consent(decide_start(CURIOUS, FOUND, entry=entry, host_grants=grants))
 
     assert admission.requested == SECRET_VARIABLES
     entry = admission.build_approval()
-    assert admitted(decide_start(CURIOUS, FOUND, entry=entry, given=given)).bound_to == THESE
+    assert admitted(decide_start(CURIOUS, FOUND, entry=entry, host_grants=grants)).bound_to == THESE
 
 
 def test_consent_to_other_files_drops_the_variables_approved_for_the_earlier_ones() -> None:
@@ -532,7 +532,7 @@ def test_an_unapproved_variable_is_prompted_for_alone() -> None:
 def test_a_variable_that_the_operator_gives_needs_no_consent() -> None:
     variables = list_variables(CURIOUS.environment, ("GITHUB_TOKEN",), Environment(passed=SECRET_VARIABLES))
 
-    admission = decide_start(CURIOUS, FOUND, given=Grants.of(["memory.read"]), variables=variables)
+    admission = decide_start(CURIOUS, FOUND, host_grants=Grants.of(["memory.read"]), variables=variables)
 
     assert admitted(admission).bound_to == ""
 
@@ -540,15 +540,17 @@ def test_a_variable_that_the_operator_gives_needs_no_consent() -> None:
 def test_a_variable_that_loads_code_is_approved_with_its_value_and_never_taken_from_the_host() -> None:
     loading = manifest_with(environment={"set": {"PYTHONPATH": "lib\n"}})
 
-    admission = consent(decide_start(loading, FOUND, given=Grants()))
+    admission = consent(decide_start(loading, FOUND, host_grants=Grants()))
 
     assert admission.requested == ("PYTHONPATH",)
     assert "it sets the variable PYTHONPATH to lib\\n: programs load code by it" in admission.prompt_text.splitlines()
-    assert isinstance(decide_start(loading, FOUND, given=Grants(), entry=admission.build_approval()), StartAllowed)
+    assert isinstance(
+        decide_start(loading, FOUND, host_grants=Grants(), entry=admission.build_approval()), StartAllowed
+    )
     passing = manifest_with(environment={"pass": ["PYTHONPATH"]})
-    given = list_variables(passing.environment, (), Environment(passed=("PYTHONPATH",)))
-    assert isinstance(decide_start(passing, FOUND, given=Grants()), StartRefused)
-    assert isinstance(decide_start(passing, FOUND, given=Grants(), variables=given), StartAllowed)
+    variables = list_variables(passing.environment, (), Environment(passed=("PYTHONPATH",)))
+    assert isinstance(decide_start(passing, FOUND, host_grants=Grants()), StartRefused)
+    assert isinstance(decide_start(passing, FOUND, host_grants=Grants(), variables=variables), StartAllowed)
 
 
 def test_variables_that_the_program_env_sets_are_shown_and_approved_like_those_of_the_manifest() -> None:
@@ -557,14 +559,16 @@ def test_variables_that_the_program_env_sets_are_shown_and_approved_like_those_o
         environment={"set": {"MODE": "calm"}},
     )
 
-    admission = consent(decide_start(manifest, FOUND, given=Grants()))
+    admission = consent(decide_start(manifest, FOUND, host_grants=Grants()))
 
     assert admission.requested == ("PYTHONPATH",)
     assert [line for line in admission.prompt_text.splitlines() if "variable" in line] == [
         "it sets the variable MODE to \\x1b[2J",
         "it sets the variable PYTHONPATH to 'lib dir': programs load code by it",
     ]
-    assert isinstance(decide_start(manifest, FOUND, given=Grants(), entry=admission.build_approval()), StartAllowed)
+    assert isinstance(
+        decide_start(manifest, FOUND, host_grants=Grants(), entry=admission.build_approval()), StartAllowed
+    )
 
 
 def test_the_prompt_names_every_variable_outside_the_base_list_and_no_value_of_the_host() -> None:
@@ -674,23 +678,23 @@ def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there()
 def test_an_extension_with_some_of_its_permissions_is_refused_without_a_prompt_for_the_rest(
     entry: GrantEntry | None, host: Grants | None
 ) -> None:
-    admission = consent(decide_start(REQUESTING, FOUND, entry=entry, given=host))
+    admission = consent(decide_start(REQUESTING, FOUND, entry=entry, host_grants=host))
 
     assert (admission.permissions, admission.held) == (("memory.write",), ("memory.read",))
     assert "memory.write" in admission.build_refusal.because
     assert "becket revoke notes memory.write" in admission.build_refusal.because
-    assert admitted(decide_start(REQUESTING, FOUND, entry=entry, given=host, can_ask=True)).undecided == (
+    assert admitted(decide_start(REQUESTING, FOUND, entry=entry, host_grants=host, can_ask=True)).undecided == (
         "memory.write",
     )
     denied = replace(entry or GrantEntry(), deny=("memory.write",))
-    assert admitted(decide_start(REQUESTING, FOUND, entry=denied, given=host)).undecided == ()
+    assert admitted(decide_start(REQUESTING, FOUND, entry=denied, host_grants=host)).undecided == ()
 
 
 def test_grants_of_the_host_hold_for_any_files() -> None:
     given_by_host = Grants.of(["memory.read"], ["memory.write"])
 
     admission = admitted(
-        decide_start(REQUESTING, FOUND, given=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
+        decide_start(REQUESTING, FOUND, host_grants=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
     )
 
     assert admission.grants == given_by_host
@@ -719,7 +723,9 @@ def test_an_extension_is_bound_to_its_files_where_a_permission_depends_on_consen
 ) -> None:
     # With a prompt, undecided permissions do not keep an approved extension from starting.
     can_ask = host is not None or entry is None or bool(entry.allow or entry.digest)
-    admission = decide_start(REQUESTING, FOUND, entry=entry, given=host, in_development=in_development, can_ask=can_ask)
+    admission = decide_start(
+        REQUESTING, FOUND, entry=entry, host_grants=host, in_development=in_development, can_ask=can_ask
+    )
 
     assert admitted(admission).bound_to == bound_to
 
@@ -728,7 +734,7 @@ def test_a_permission_that_was_not_requested_is_never_granted() -> None:
     everything = GrantEntry(tuple(sorted(PERMISSIONS)), (), THESE)
 
     assert admitted(decide_start(REQUESTING, FOUND, entry=everything)).grants.allow == {"memory.read", "memory.write"}
-    assert admitted(decide_start(REQUESTING, FOUND, given=Grants.of(PERMISSIONS))).grants.allow == {
+    assert admitted(decide_start(REQUESTING, FOUND, host_grants=Grants.of(PERMISSIONS))).grants.allow == {
         "memory.read",
         "memory.write",
     }
@@ -756,7 +762,7 @@ def test_only_requested_granted_and_undenied_permissions_are_held(
     admission = decide_start(
         manifest_with(permissions=sorted(wanted)),
         FOUND,
-        given=host,
+        host_grants=host,
         entry=entry,
         in_development=in_development,
         can_ask=can_ask,

@@ -101,7 +101,7 @@ class ManagedExtension:
 
 
 class ConsentController:
-    """Decides about the extensions of one host. `given` are the grants of the host's own program, `configured` its
+    """Decides about the extensions of one host. `host_grants` are those of the host's own program, `configured` its
     values for the configuration of extensions. `find_again` returns the current candidate of an extension whose files
     may have changed, and `complain` reports a diagnostic to the operator. `lines` builds the commands in hints."""
 
@@ -110,7 +110,7 @@ class ConsentController:
         persistence: Persistence,
         settings: LaunchSettings,
         *,
-        given: Mapping[str, Grants],
+        host_grants: Mapping[str, Grants],
         configured: Mapping[str, Mapping[str, object]],
         in_development: bool,
         events: EventBus,
@@ -121,7 +121,7 @@ class ConsentController:
         self.extensions: dict[str, ManagedExtension] = {}
         self._persistence = persistence
         self._settings = settings
-        self._configured_grants = given
+        self._configured_grants = host_grants
         self._configured_values = configured
         self._in_development = in_development
         self._events = events
@@ -151,7 +151,7 @@ class ConsentController:
             candidate.manifest,
             findings,
             entry=self._persistence.get_grants(candidate.id),
-            given=self._configured_grants.get(candidate.id),
+            host_grants=self._configured_grants.get(candidate.id),
             variables=self.list_variables(candidate),
             in_development=self._in_development,
             can_ask=settings.ask is not None,

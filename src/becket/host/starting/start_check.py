@@ -423,7 +423,7 @@ def decide_start(
     *,
     is_enabled: bool = True,
     entry: GrantEntry | None = None,
-    given: Grants | None = None,
+    host_grants: Grants | None = None,
     variables: ExtensionVariables | None = None,
     in_development: bool = False,
     can_ask: bool = False,
@@ -432,12 +432,13 @@ def decide_start(
 ) -> StartDecision:
     """Returns whether an extension may start.
 
-    `entry` is its entry in `grants.toml`; it applies to the files with its digest, or to any if it has none. `given` is
-    what the host itself grants, for any files. What either denies is denied. `variables` are those outside the base
-    list, or those of the manifest alone; no grant of permissions is one of these. If the host `can_ask`, nothing starts
-    without approval, even if it requests nothing: it is a program all the same. If it cannot, nothing starts that
-    requests a permission which was neither granted nor denied: there would be no decision. A refusal holds until the
-    files or the request change. `known` are the permissions, and `dialects` the dialects of this host."""
+    `entry` is its entry in `grants.toml`; it applies to the files with its digest, or to any if it has none.
+    `host_grants` is what the host itself grants, for any files. What either denies is denied. `variables` are those
+    outside the base list, or those of the manifest alone; no grant of permissions is one of these. If the host
+    `can_ask`, nothing starts without approval, even if it requests nothing: it is a program all the same. If it cannot,
+    nothing starts that requests a permission which was neither granted nor denied: there would be no decision. A
+    refusal holds until the files or the request change. `known` are the permissions, and `dialects` the dialects of
+    this host."""
     if not is_enabled:
         return StartRefused(
             extension=manifest.id,
@@ -453,14 +454,14 @@ def decide_start(
     if findings.problems or impossible:
         return StartRefused(extension=manifest.id, reasons=(*findings.problems, *impossible))
 
-    written, host = entry or EMPTY_ENTRY, given or Grants()
+    written, host = entry or EMPTY_ENTRY, host_grants or Grants()
     is_other = bool(written.digest) and written.digest != findings.digest
     is_approved = bool(written.allow or written.variables or written.digest)  # a denial approves nothing
     counts = is_approved and (in_development or not is_other)
-    grants = effective_grants(manifest, written if counts else replace(written, allow=()), given)
+    grants = effective_grants(manifest, written if counts else replace(written, allow=()), host_grants)
     undecided = frozenset(manifest.permissions) - grants.allow - grants.deny
     requested = frozenset(variables.requested).difference(written.variables if counts else ())
-    is_new = given is None and not counts
+    is_new = host_grants is None and not counts
     fingerprint = fingerprint_of(findings, sorted(undecided), sorted(requested), variables)
     is_refused = written.refused == fingerprint
     if requested or (undecided and not can_ask) or (is_new and (is_other or can_ask or is_refused)):
@@ -483,7 +484,7 @@ def decide_start(
             is_refused=is_refused,
         )
     # The host's own grants are for any files; the rest was approved for these alone.
-    rests_on_entry = given is None or bool(variables.requested or grants.allow - grants.deny - host.allow)
+    rests_on_entry = host_grants is None or bool(variables.requested or grants.allow - grants.deny - host.allow)
     return StartAllowed(
         extension=manifest.id,
         command=findings.command,
