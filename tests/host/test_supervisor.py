@@ -594,34 +594,38 @@ async def test_a_call_right_after_a_crash_waits_for_the_next_copy() -> None:
         assert results == ["done"]
 
 
-async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_until_they_succeed() -> None:
-    breaker = BreakerPolicy(failures=2, open_for=0.01, successes=1)
-    async with staged(SupervisionPolicy(breaker=breaker, heartbeat=None)) as stage:
-        await stage.supervisor.start()
+@in_virtual_time
+def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_until_they_succeed(run: Any) -> None:
+    async def main() -> None:
+        breaker = BreakerPolicy(failures=2, open_for=10, successes=1)
+        async with staged(SupervisionPolicy(breaker=breaker, heartbeat=None)) as stage:
+            await stage.supervisor.start()
 
-        async def time_out(_: Extension) -> None:
-            raise CallTimeout("tool.call", 1.0)
+            async def time_out(_: Extension) -> None:
+                raise CallTimeout("tool.call", 1.0)
 
-        async def refuse(_: Extension) -> None:
-            raise RemoteError(method="tool.call", code=1, message="no", data=None, meaning=None)
+            async def refuse(_: Extension) -> None:
+                raise RemoteError(method="tool.call", code=1, message="no", data=None, meaning=None)
 
-        for _ in range(5):
-            with pytest.raises(RemoteError):  # a response is a sign of life
+            for _ in range(5):
+                with pytest.raises(RemoteError):  # a response is a sign of life
+                    await stage.supervisor.call(refuse)
+            for _ in range(2):
+                with pytest.raises(CallTimeout):
+                    await stage.supervisor.call(time_out)
+            with pytest.raises(CircuitOpen):
                 await stage.supervisor.call(refuse)
-        for _ in range(2):
-            with pytest.raises(CallTimeout):
-                await stage.supervisor.call(time_out)
-        with pytest.raises(CircuitOpen):
-            await stage.supervisor.call(refuse)
-        await stage.until(lambda: len(stage.kinds(ExtensionDegraded)) == 1)
-        stage.copies[0].answered.set()
-        while not stage.kinds(ExtensionRecovered):
-            try:
-                await stage.supervisor.call(work)
-            except CircuitOpen as error:
-                await anyio.sleep(error.seconds)
-            await anyio.wait_all_tasks_blocked()
-    assert len(stage.kinds(ExtensionRecovered)) == 1
+            await stage.until(lambda: len(stage.kinds(ExtensionDegraded)) == 1)
+            stage.copies[0].answered.set()
+            while not stage.kinds(ExtensionRecovered):
+                try:
+                    await stage.supervisor.call(work)
+                except CircuitOpen as error:
+                    await anyio.sleep(error.seconds)
+                await anyio.wait_all_tasks_blocked()
+        assert len(stage.kinds(ExtensionRecovered)) == 1
+
+    run(main)
 
 
 async def test_a_new_copy_is_called_although_the_circuit_of_the_one_before_was_open() -> None:
