@@ -139,9 +139,10 @@ def introduction(report: Report) -> str:
         "interleaved run, host and child on a core each (W6 and W7 on all cores), Python "
         f"{report.machine.get('Python', 'unknown')}.\n\n" + "\n".join(names) + "\n\n"
         "A figure is the median of the quiet runs. The asyncio floor and the entrants of becket with goals beside it\n"
-        "run W1, W2, W3, W5 and W6 in turns of a tenth of a second; a ratio is taken in each turn. `~` marks a figure\n"
-        "with too few quiet runs: other programs used the machine, though not the cores of the run. `?` marks one\n"
-        "from disturbed runs. Absolute figures differ from machine to machine; compare the ratios.\n"
+        "run W1, W2, W3, W5 and W6 in turns of a tenth of a second; a ratio is taken in each turn. Other ratios are\n"
+        "medians of those of the rounds, and may differ by a quarter from the quotient of two medians.\n\n"
+        "`~` marks a figure with too few quiet runs: other programs used the machine, though not its cores. `?` marks\n"
+        "one from disturbed runs. Absolute figures differ from machine to machine; compare the ratios.\n"
     )
 
 
@@ -149,7 +150,10 @@ def rates_table(results: Results) -> str:
     workloads = shared_workloads(results)
     head = [f"{name} {WORKLOADS[name].unit}" for name in workloads]
     rows = [
-        [ENTRANTS_BY_NAME[entrant].title, *(rate_cell(results, entrant, name) for name in workloads)]
+        [
+            f"{ENTRANTS_BY_NAME[entrant].title} (`{entrant}`)",  # the goals use the short name
+            *(rate_cell(results, entrant, name) for name in workloads),
+        ]
         for entrant in results.entrants()
     ]
     return "\n".join(["## Speed", "", *table(["", *head], rows), ""])

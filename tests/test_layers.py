@@ -183,7 +183,7 @@ def problems_in(sources: Sources) -> list[str]:
 
 
 def layer_of(module: str) -> str:
-    """Returns the part that has a rank: `wire` for `becket.framing.framing`, nothing for `becket` itself."""
+    """Returns the part that has a rank: `framing` for `becket.framing.framing`, nothing for `becket` itself."""
     return module.partition(".")[2].partition(".")[0]
 
 

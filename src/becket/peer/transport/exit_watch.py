@@ -57,7 +57,7 @@ def check_exit_watch() -> None:
     """
     if not has_pidfds() and not hasattr(select_module, "kqueue"):
         because = "this system has neither pidfds nor kqueue to watch it by"
-        hint = "Linux has pidfds since 5.3; a sandbox may block them"
+        hint = "becket needs Linux 5.4 or newer; a sandbox may block pidfds"
         raise NotSupported("starting a child process", f"{because} ({hint})")
 
 
