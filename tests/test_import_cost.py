@@ -32,7 +32,9 @@ def modules_after(statement: str, listed: str = "sys.modules", **variables: str)
 
 def executed_after(statement: str) -> set[str]:
     """Returns the modules whose code a fresh interpreter has executed after this statement."""
-    return modules_after(statement, "name for name, module in sys.modules.items() if '__file__' in vars(module)")
+    return modules_after(
+        statement, "name for name, module in sys.modules.items() if type(module).__name__ != 'LateModule'"
+    )
 
 
 @pytest.mark.process
@@ -146,10 +148,70 @@ def test_an_extension_starts_without_regular_expressions() -> None:
         "import re, unittest.mock\nwith unittest.mock.patch('re.compile', len): assert re.compile('abc') == 3",
         "import re; assert re.__name__ == re.__spec__.name == 're' and re.__file__ and re.__path__",
         "import re; assert not hasattr(re, 'no_such_name')",
+        "import re; re._MAXCACHE = 1; re.compile('a'); assert re._MAXCACHE == 1",
+        "import re; del re.match; assert not hasattr(re, 'match') and re.search('a', 'a')",
+        "import re; assert re.__doc__ and 'compile' in dir(re) and 'compile' in vars(re)",
+        "import re, importlib; importlib.reload(re); assert type(re) is type(sys) and re.match('a', 'a')",
+        "assert all(getattr(module, '__file__', '') != '?' for module in sys.modules.values())",
     ],
 )
 def test_regular_expressions_are_there_when_they_are_used(statement: str) -> None:
     modules_after(f"import becket.blocking\n{statement}")
+
+
+FAILS_AT_FIRST = """
+import becket.blocking, os, re, resource
+least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, most))
+try:
+    re.compile("a")
+except OSError:
+    pass
+else:
+    raise AssertionError("there was a descriptor left")
+resource.setrlimit(resource.RLIMIT_NOFILE, (least, most))
+assert re.compile("a").match("a") and re.fullmatch("b", "b")
+"""
+
+USES_WHAT_IS_NOT_THERE_YET = """
+import becket.blocking, re, sys, threading
+loader, found = re.__spec__.loader, []
+execute_module = loader.exec_module
+def use():
+    found.append(re.match("a", "a"))
+def execute(module):
+    execute_module(module)
+    compile_later = module.__dict__.pop("_compile")
+    thread.start()
+    while thread.is_alive() and sys._current_frames()[thread.ident].f_code.co_name != "execute":
+        pass  # it has not come to the lock yet
+    module.__dict__["_compile"] = compile_later
+loader.exec_module = execute
+thread = threading.Thread(target=use)
+assert re.search("a", "a")
+thread.join()
+assert found[0], found
+"""
+
+IMPORTS_A_PART_MEANWHILE = """
+import becket.blocking, importlib, re, threading
+loader = re.__spec__.loader
+execute_module = loader.exec_module
+def execute(module):
+    thread = threading.Thread(target=importlib.import_module, args=["re._parser"])
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "waits for the module, which waits for its part"
+    execute_module(module)
+loader.exec_module = execute
+assert re.search("a", "a") and re._parser.parse("a")
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("program", [FAILS_AT_FIRST, USES_WHAT_IS_NOT_THERE_YET, IMPORTS_A_PART_MEANWHILE])
+def test_a_postponed_module_is_never_seen_half_executed(program: str) -> None:
+    modules_after(program)
 
 
 @pytest.mark.process

@@ -10,7 +10,7 @@
   classes of `ast`.
 
 After the import no stand-in is left but the function that msgspec calls for `re.compile`. The modules for later have
-their specs then, as if they were executed already.
+their specs, and any other use executes them first.
 `BECKET_PLAIN_IMPORTS=1` in the environment turns all of it off.
 """
 
@@ -43,9 +43,9 @@ def import_msgspec() -> None:
     stand_ins = build_stand_ins()
     stand_ins = {name: stand_in for name, stand_in in stand_ins.items() if name not in modules}
     late = {name: LateModule(name) for name in LATE_MODULES if name not in modules}
-    late_re = late.get("re")
-    if late_re is not None:
-        vars(late_re).update(names_of_re())
+    if "re" in late:
+        namespace_of(late["re"]).update(build_names_of_re())
+        AVAILABLE.add("compile")
     modules.update(stand_ins | late)
     try:
         import_with_typing()
@@ -54,13 +54,11 @@ def import_msgspec() -> None:
             del modules[name]
         raise
     finally:
+        AVAILABLE.discard("compile")
         for name in stand_ins:
             del modules[name]
-    for module in late.values():
-        if module.__loader__ is None:
-            del vars(module)["__spec__"]  # that of the module is found when it is asked for
-    if late_re is not None and vars(late_re)["compile"] is compile_pattern:
-        del vars(late_re)["compile"]  # a program gets that of `re`, which is executed then
+    if "re" in late and namespace_of(late["re"])["compile"] is compile_pattern:
+        del namespace_of(late["re"])["compile"]  # a program gets that of `re`, which is executed then
     uuid = modules["uuid"]
     if isinstance(getattr(uuid, "platform", None), PlatformStandIn):
         del uuid.platform  # which it does not look at again
@@ -85,7 +83,7 @@ class PlatformStandIn(ModuleType):
         return os.uname().sysname
 
 
-def names_of_re() -> dict[str, Any]:
+def build_names_of_re() -> dict[str, Any]:
     """Returns the types of `re` that `typing` has generic aliases for, and what msgspec compiles patterns with."""
     sre: Any = __import__("_sre")
     matches_anything = sre.compile(None, 0, [1], 0, {}, ())
@@ -115,24 +113,64 @@ def compile_expression(source: str, filename: str, mode: str) -> object:
     return eval(f"lambda: {source}").__code__
 
 
-# -- afterwards
+# -- modules that are executed at first use
+
+IMPORT_ATTRIBUTES = frozenset({"__cached__", "__file__", "__loader__", "__package__", "__path__", "__spec__"})
+AVAILABLE = {"__class__", "__name__", "Match", "Pattern"}
+"""Names that a late module may have before it is executed, with the value that they have afterwards."""
+LOCKS = {name: RLock() for name in LATE_MODULES}
+EXECUTING: set[str] = set()  # each while its lock is held
 
 
 class LateModule(ModuleType):
-    """The module of this name, executed at first use.
+    """The module of this name, executed at first use; it is an ordinary module then.
 
-    `importlib.util.LazyLoader` does the same, but not with threads before 3.12.4, and imports more than this saves."""
+    Other threads wait meanwhile. After an error the next use executes it again. `importlib.util.LazyLoader` does the
+    same, but not with threads before 3.12.4, and imports more than this saves."""
 
-    def __getattr__(self, name: str) -> Any:
-        with EXECUTION:
-            if name == "__spec__":
-                self.__spec__ = find_spec(self.__name__)
-            elif self.__loader__ is None:
-                execute(self)
+    def __getattribute__(self, name: str) -> Any:
+        if name in IMPORT_ATTRIBUTES:
+            set_import_attributes(self)
+        elif name not in AVAILABLE:
+            execute(self)
         return ModuleType.__getattribute__(self, name)
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in AVAILABLE:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        execute(self)
+        return ModuleType.__getattribute__(self, name)
 
-EXECUTION = RLock()  # a module that is being executed may import itself
+    def __setattr__(self, name: str, value: object) -> None:
+        if not isinstance(value, ModuleType):  # the import of a submodule sets it, and must not wait
+            execute(self)
+        ModuleType.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        execute(self)
+        ModuleType.__delattr__(self, name)
+
+
+def namespace_of(module: ModuleType) -> dict[str, Any]:
+    """Returns what a module has already."""
+    namespace: dict[str, Any] = ModuleType.__getattribute__(module, "__dict__")
+    return namespace
+
+
+def set_import_attributes(module: LateModule) -> None:
+    """Sets what the import of a module would set, as `importlib.util.find_spec` and others expect it."""
+    namespace = namespace_of(module)
+    if namespace["__spec__"] is not None:
+        return
+    spec = find_spec(module.__name__)
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {module.__name__!r}", name=module.__name__)
+    namespace["__loader__"], namespace["__package__"] = spec.loader, spec.parent
+    if spec.has_location:
+        namespace["__file__"], namespace["__cached__"] = spec.origin, spec.cached
+    if spec.submodule_search_locations is not None:
+        namespace["__path__"] = spec.submodule_search_locations
+    namespace["__spec__"] = spec
 
 
 def find_spec(name: str) -> Any:
@@ -143,11 +181,23 @@ def find_spec(name: str) -> Any:
     return next((spec for finder in finders if (spec := finder.find_spec(name, path)) is not None), None)
 
 
-def execute(module: Any) -> None:
-    spec = module.__spec__ or find_spec(module.__name__)  # None while msgspec is being imported
-    module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, spec.parent
-    module.__file__, module.__cached__ = spec.origin, spec.cached
-    if spec.submodule_search_locations is not None:
-        module.__path__ = spec.submodule_search_locations
-    spec.loader.exec_module(module)
-    module.__class__ = ModuleType
+def execute(module: LateModule) -> None:
+    """Executes a module once. A module that is being executed may import itself."""
+    name = module.__name__
+    with LOCKS[name]:
+        if name in EXECUTING or type(module) is not LateModule:
+            return
+        set_import_attributes(module)
+        namespace = namespace_of(module)
+        before = dict(namespace)
+        EXECUTING.add(name)
+        try:
+            namespace["__spec__"].loader.exec_module(module)
+        except BaseException:
+            for added in [key for key, value in namespace.items() if not isinstance(value, ModuleType)]:
+                del namespace[added]
+            namespace.update(before)
+            raise
+        finally:
+            EXECUTING.discard(name)
+        ModuleType.__setattr__(module, "__class__", ModuleType)
