@@ -108,11 +108,11 @@ def get_msgspec_decoder(annotation: Any) -> Decoder | None:
 
 def unique_decoder(annotation: Any, strict: Decoder) -> Decoder:
     """Returns a decoder that rejects objects with a duplicate member, of which msgspec would keep the last."""
-    from becket.conversion.duplicates import check_duplicates, refusing_duplicates  # not before the first typed params
-
     is_raw = contains_raw(annotation)
     if annotation in UNTYPED:
         return validate_raw(strict) if is_raw else strict
+    from becket.conversion.duplicates import check_duplicates, refusing_duplicates  # not before the first typed params
+
     if not is_raw:
         return refusing_duplicates(annotation, strict)
 

@@ -545,7 +545,7 @@ class Inbound:
             return
         try:
             context = self._context(self, method, None, is_streamed=is_streamed) if handler.arity == 2 else None
-            is_decided = self._policies_for(handler) is None
+            is_decided = self._find_policy_checker(handler) is None
             if is_decided and handler.requires is not None:
                 self._check_notification(method, handler.requires)
             # where a plain function may wait, the next notification must not overtake it
@@ -574,13 +574,11 @@ class Inbound:
         if self.permissions is None or self.permissions.decide(method, requires) is not None:
             raise PermissionDenied(requires, method=method)
 
-    def _policies_for(self, handler: Handler) -> PermissionChecker | None:
-        """Returns what consults the policies about a notification: in its turn, so that later ones do not overtake
-        it. None if no policy decides about it."""
-        permissions = self.permissions
-        if permissions is None or handler.requires is None or not permissions.consults():
-            return None
-        return permissions
+    def _find_policy_checker(self, handler: Handler) -> PermissionChecker | None:
+        """Returns the checker if policies decide about a notification: they do in its turn, so that later ones do not
+        overtake it."""
+        checker = self.permissions
+        return None if checker is None or handler.requires is None or not checker.consults() else checker
 
     def _enqueue_notification(self, handler: Handler, params: Raw | None, context: object) -> None:
         limits = self.link.limits
@@ -608,9 +606,9 @@ class Inbound:
                 handler, params, context, arguments = self._notifications.popleft()
                 self._notification_bytes -= 0 if params is None else len(params)
                 try:
-                    policies = self._policies_for(handler)
-                    if policies is not None and await policies.admit(handler.name, handler.requires) is not None:
-                        raise PermissionDenied(handler.requires or handler.name)
+                    checker = self._find_policy_checker(handler)
+                    if checker is not None and await checker.admit(handler.name, handler.requires) is not None:
+                        raise PermissionDenied(handler.requires or handler.name, method=handler.name)
                     if arguments is None:
                         arguments = handler.build_arguments(params, context)
                     if handler.is_async:

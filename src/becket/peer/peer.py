@@ -20,7 +20,6 @@ from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.loops.async_loops import current_loop, loop_for_start
 from becket.peer.outbound import UNSET, BatchCall, BatchNotify, Outbound, Unset, resolve_timeout, wait_drained
-from becket.peer.permission_check import AskCallback
 from becket.peer.transport.stream import StreamTransport
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from becket.methods.decorators import HandlerDecorator, NotificationHandlerDecorator
     from becket.methods.streams import Stream
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
+    from becket.peer.permission_check import AskCallback
     from becket.peer.protocols import ByteStream, Loop, Transport
     from becket.peer.streams import CallStream, Overflow
     from becket.peer.transport.child_process import ChildProcess
