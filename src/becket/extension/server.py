@@ -193,7 +193,9 @@ class ExtensionServer:
         framing: FramingFactory | None = None,
         on_stopping: Callable[[], None] | None = None,
     ) -> HostConnection:
-        """Serves a host over this transport, on the running event loop: `async with notes.over(transport) as peer:`."""
+        """Serves a host over this transport, on the running event loop: `async with notes.over(transport) as peer:`.
+
+        `on_stopping` is called when the extension begins to stop, before its own `on_stop`."""
         return HostConnection(self, transport, WireSettings.resolve(dialect, limits, framing), on_stopping or no_op)
 
     def blocking_over(
@@ -207,7 +209,8 @@ class ExtensionServer:
     ) -> BlockingHostConnection:
         """Serves a host over this transport without an event loop: `with notes.blocking_over(transport) as peer:`.
 
-        Nothing is read before `peer.serve()` or `peer.listen()`.
+        Nothing is read before `peer.serve()` or `peer.listen()`. `on_stopping` is called when the extension begins to
+        stop, before its own `on_stop`.
 
         Raises:
             TypeError: a method is `async def`.
