@@ -166,7 +166,7 @@ async def test_a_kernel_or_sandbox_without_pidfds_is_named_as_the_reason(
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
     monkeypatch.setattr(exit_watch, "select_module", SimpleNamespace())
-    with pytest.raises(NotSupported, match=r"Linux has pidfds since 5\.3; a sandbox may block them"):
+    with pytest.raises(NotSupported, match=r"becket needs Linux 5\.4 or newer; a sandbox may block pidfds"):
         async with Peer.connect_process(child("echoes")):
             pytest.fail("it was started")
 
