@@ -299,7 +299,7 @@ class Host:
 
     async def _launch(self, managed: ManagedExtension) -> ExtensionConnection:
         """Starts a process of an extension from its approved files."""
-        way = await self._consent.resolve_launch(managed)
+        spec = await self._consent.resolve_launch(managed)
         try:
             await self._move_secrets(managed.candidate)
             candidate, settings = managed.candidate, self._settings
@@ -309,11 +309,11 @@ class Host:
             configured = self.settings.config.get(managed.id)
             restarts = self._extensions.extensions[managed.id].restarts
             return await launch_extension(
-                candidate, way, managed.gate, settings, configured=configured, restarts=restarts, ids=managed.ids
+                candidate, spec, managed.gate, settings, configured=configured, restarts=restarts, ids=managed.ids
             )
         except BaseException:
-            if way.working is not None:
-                way.working.release()
+            if spec.working is not None:
+                spec.working.release()
             raise
 
     async def _move_secrets(self, candidate: Candidate) -> None:

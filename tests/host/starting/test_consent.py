@@ -138,11 +138,11 @@ def change(root: Path, text: str = "print('changed')\n") -> None:
 async def test_approved_files_are_started_from_a_copy(root: Path, data: Path) -> None:
     async with consent_setup(root, data) as setup:
         extension = await setup.evaluate_and_approve()
-        way = await setup.controller.resolve_launch(extension)
+        spec = await setup.controller.resolve_launch(extension)
 
         digest = digest_folder(root / "notes").digest
-        assert way.folder == str(data / "copies" / digest)
-        assert way.command[1:] == (f"{way.folder}/main.py",)
+        assert spec.folder == str(data / "copies" / digest)
+        assert spec.command[1:] == (f"{spec.folder}/main.py",)
         assert load_grants(data / "grants.toml")["notes"] == GrantEntry(("memory.read",), (), digest)
 
 
@@ -151,9 +151,9 @@ async def test_a_file_that_is_changed_after_the_check_is_not_started(root: Path,
         extension = await setup.evaluate_and_approve()
         change(root)
 
-        way = await setup.controller.resolve_launch(extension)
+        spec = await setup.controller.resolve_launch(extension)
 
-        assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
+        assert (Path(spec.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
         assert len(setup.prompts) == 1
 
 
@@ -163,10 +163,10 @@ async def test_a_program_in_the_folder_is_that_of_the_copy(root: Path, data: Pat
     (root / "notes" / "run").write_text("#!/bin/sh\n", encoding="utf-8")
     (root / "notes" / "run").chmod(0o755)
     async with consent_setup(root, data) as setup:
-        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
+        spec = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
 
-        assert way.command == (f"{way.folder}/run", f"{way.folder}/main.py")
-        assert Path(way.folder).parent == data / "copies"
+        assert spec.command == (f"{spec.folder}/run", f"{spec.folder}/main.py")
+        assert Path(spec.folder).parent == data / "copies"
 
 
 async def test_a_working_directory_in_the_folder_is_one_in_the_copy(root: Path, data: Path) -> None:
@@ -174,9 +174,9 @@ async def test_a_working_directory_in_the_folder_is_one_in_the_copy(root: Path, 
         (root / "notes" / "work").mkdir()
         candidate = replace(setup.find(), cwd=str(root / "notes" / "work"))
 
-        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve(candidate))
+        spec = await setup.controller.resolve_launch(await setup.evaluate_and_approve(candidate))
 
-        assert way.cwd == f"{way.folder}/work"
+        assert spec.cwd == f"{spec.folder}/work"
 
 
 async def test_a_copy_is_made_once_and_again_when_it_was_changed(root: Path, data: Path) -> None:
@@ -220,8 +220,8 @@ async def test_a_running_extension_retains_its_copy_while_other_files_are_approv
 
 async def test_the_files_of_the_host_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
     async with consent_setup(root, root / "notes" / "state") as setup:
-        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
-        assert not (Path(way.folder) / "state").exists()
+        spec = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
+        assert not (Path(spec.folder) / "state").exists()
     async with consent_setup(root, root / "notes" / "state") as setup:
         await setup.evaluate_and_approve()
         assert setup.prompts == []
@@ -232,10 +232,10 @@ async def test_the_files_of_the_host_do_not_count_where_they_lie_in_the_extensio
 SYSTEMS = pytest.mark.parametrize("dialect", ["synaps", "nexo", "roder", "morphir", "cigen"])
 
 
-def release(*ways: LaunchSpec) -> None:
-    for way in ways:
-        assert way.working is not None
-        way.working.release()
+def release(*specs: LaunchSpec) -> None:
+    for spec in specs:
+        assert spec.working is not None
+        spec.working.release()
 
 
 @SYSTEMS
@@ -251,7 +251,7 @@ async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_f
         release(first)
         third = await setup.controller.resolve_launch(extension)
 
-        assert [way.folder for way in (first, second, third)] == [
+        assert [spec.folder for spec in (first, second, third)] == [
             str(data / "working" / "notes" / slot / "notes") for slot in "121"
         ]
         assert second.command[1:] == (f"{second.folder}/main.py",)
@@ -263,10 +263,10 @@ async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_f
 
 async def test_a_native_extension_has_the_read_only_copy(root: Path, data: Path) -> None:
     async with consent_setup(root, data) as setup:
-        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
+        spec = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
 
-        assert way.working is None
-        assert (Path(way.folder) / "main.py").stat().st_mode & 0o222 == 0
+        assert spec.working is None
+        assert (Path(spec.folder) / "main.py").stat().st_mode & 0o222 == 0
         assert not (data / "working").exists()
 
 
@@ -378,11 +378,11 @@ async def test_a_copy_of_the_host_that_was_changed_is_made_anew_before_the_next_
         (copy / "main.py").chmod(0o600)
         (copy / "main.py").write_text("print('evil')\n", encoding="utf-8")
 
-        way = await setup.controller.resolve_launch(extension)
+        spec = await setup.controller.resolve_launch(extension)
 
-        assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
+        assert (Path(spec.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
         assert len(setup.prompts) == 1
-        release(way)
+        release(spec)
 
 
 async def test_a_start_whose_working_copy_cannot_be_made_fails_with_the_path(root: Path, data: Path) -> None:
@@ -803,9 +803,9 @@ async def test_files_that_change_during_the_prompt_are_prompted_for_again(root: 
         return True
 
     async with consent_setup(root, data, answer) as setup:
-        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
+        spec = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
         assert len(setup.prompts) == 2
-        assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print('changed')\n"
+        assert (Path(spec.folder) / "main.py").read_text(encoding="utf-8") == "print('changed')\n"
 
 
 async def test_files_that_change_during_every_check_are_refused(root: Path, data: Path) -> None:
@@ -849,8 +849,8 @@ async def test_consent_that_cannot_be_stored_is_a_refusal(root: Path, data: Path
 async def test_a_grant_without_a_digest_is_bound_to_the_present_files(root: Path, data: Path) -> None:
     edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(["memory.read"]))
     async with consent_setup(root, data, None) as setup:
-        way = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
-        assert Path(way.folder).parent == data / "copies"
+        spec = await setup.controller.resolve_launch(await setup.evaluate_and_approve())
+        assert Path(spec.folder).parent == data / "copies"
     assert load_grants(data / "grants.toml")["notes"].digest == digest_folder(root / "notes").digest
 
 

@@ -33,8 +33,8 @@ async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LI
     monkeypatch.setattr("becket.host.starting.launch.connect_extension", connect)
     candidate = Candidate(MANIFEST, "/notes", "/notes/plugin.json", 0)
     settings = LaunchSettings(store=InMemoryStore(), audit=lambda event: None, limits=limits)
-    way = LaunchSpec(("/bin/true",), "/notes")
-    await launch_extension(candidate, way, Gate("notes", Grants()), settings, restarts=restarts)
+    spec = LaunchSpec(("/bin/true",), "/notes")
+    await launch_extension(candidate, spec, Gate("notes", Grants()), settings, restarts=restarts)
     found: Limits = given[0]["limits"]
     return found
 

@@ -291,11 +291,11 @@ class ConsentController:
             if not (approved.launch.is_snapshot and writes_in_root(approved.candidate)):
                 return approved.launch
             try:
-                way = await run_in_thread(self._open_working_copy, approved)
+                spec = await run_in_thread(self._open_working_copy, approved)
             except BadFile as error:
                 raise StartFailed(managed.id, f"its working copy cannot be created: {error}") from error
-            if way is not None:
-                return way
+            if spec is not None:
+                return spec
             # Another program has changed the host's copy: it is created anew from the approved files.
             self._apply_approval(
                 managed, await self._obtain_approval(await run_in_thread(self._rediscover, managed.id))
@@ -348,8 +348,8 @@ class ConsentController:
                     if outcome.entry is not None and outcome.entry != self._persistence.get_grants(id):
                         await self._bind_to_digest(id, outcome.digest)
                     bound_to, by = outcome.bound_to, BY_HOST
-            way = LaunchSpec(outcome.command, candidate.folder, outcome.cwd, bound_to or None)
-            approved = ApprovedStart(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
+            spec = LaunchSpec(outcome.command, candidate.folder, outcome.cwd, bound_to or None)
+            approved = ApprovedStart(candidate, spec, outcome.digest, by, is_bound=bool(bound_to))
             if not bound_to or not self._is_copied(candidate):
                 return approved
             try:
@@ -357,7 +357,7 @@ class ConsentController:
             except BadFile as error:
                 raise refuse_uncopyable(id, str(error)).error from error
             if copy is not None:
-                return replace(approved, launch=relocate_launch(way, copy))
+                return replace(approved, launch=relocate_launch(spec, copy))
             candidate, outcome = await run_in_thread(self._rediscover, id), None
         raise ExtensionRefused(id, "its files keep changing")
 
@@ -483,16 +483,16 @@ class ConsentController:
 
     def _open_working_copy(self, approved: ApprovedStart) -> LaunchSpec | None:
         """Returns the launch in a fresh working copy; None if the copy of the approved files was changed."""
-        data_dir, way = self._settings.data_dir, approved.launch
+        data_dir, spec = self._settings.data_dir, approved.launch
         assert data_dir is not None
         working = open_working_copy(
             data_dir.working,
             approved.candidate.id,
-            FolderSnapshot(way.folder, approved.digest, encode_listed(approved.candidate)),
+            FolderSnapshot(spec.folder, approved.digest, encode_listed(approved.candidate)),
             name=os.path.basename(approved.candidate.folder),
             limits=self._settings.limits,
         )
-        return None if working is None else replace(relocate_launch(way, working.folder), working=working)
+        return None if working is None else replace(relocate_launch(spec, working.folder), working=working)
 
     def remove_unused_snapshots(self) -> None:
         """Removes the copies that are neither in use nor approved any more. Blocking.
@@ -641,10 +641,10 @@ def writes_in_root(candidate: Candidate) -> bool:
     return find_dialect(candidate.manifest.dialect).host_defaults.writes_in_root
 
 
-def relocate_launch(way: LaunchSpec, copy: str) -> LaunchSpec:
+def relocate_launch(spec: LaunchSpec, copy: str) -> LaunchSpec:
     """Returns the same launch in a copy of its folder."""
-    cwd = None if way.cwd is None else relocate_path(way.cwd, way.folder, copy)
-    return LaunchSpec(relocate_command(way.command, way.folder, copy), copy, cwd, way.digest, is_snapshot=True)
+    cwd = None if spec.cwd is None else relocate_path(spec.cwd, spec.folder, copy)
+    return LaunchSpec(relocate_command(spec.command, spec.folder, copy), copy, cwd, spec.digest, is_snapshot=True)
 
 
 async def run_in_thread(function: Callable[..., T], *arguments: Any) -> T:

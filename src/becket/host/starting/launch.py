@@ -148,7 +148,7 @@ class LaunchSpec(Struct, frozen=True):
 
 async def launch_extension(
     candidate: Candidate,
-    way: LaunchSpec,
+    spec: LaunchSpec,
     gate: Gate,
     settings: LaunchSettings,
     *,
@@ -173,14 +173,14 @@ async def launch_extension(
     if defaults.keeps_ids_across_restarts:
         dialect = replace(dialect, ids=ids)
     data = create_extension_dir(settings.data_dir, id)
-    if way.working is not None and data is not None:
-        log_working_copy(id, way.working.folder, data)
+    if spec.working is not None and data is not None:
+        log_working_copy(id, spec.working.folder, data)
     environment = build_extension_environment(
         settings.variables,
         manifest.environment,
         settings.environment,
         candidate.operator.environment,
-        own=build_host_variables(id, data, is_copy=way.is_snapshot, defaults=defaults)
+        own=build_host_variables(id, data, is_copy=spec.is_snapshot, defaults=defaults)
         | build_host_default_variables(defaults, id, data, settings),
         policy=build_variable_policy(defaults, inherits=manifest.dialect in settings.inherit_environment),
     )
@@ -191,7 +191,7 @@ async def launch_extension(
     defaults_of = {**defaults.limits, **defaults.host_limits, **(defaults.restart_limits if restarts else {})}
     usual = apply_host_defaults(settings.limits, DEFAULT_LIMITS, defaults_of)
     connector = connect_extension(
-        way.command if settings.wrap is None else settings.wrap(id, way.command),
+        spec.command if settings.wrap is None else settings.wrap(id, spec.command),
         id=id,
         env=environment,
         inherit_env=None,
@@ -199,10 +199,10 @@ async def launch_extension(
         variables=[
             name for name in visible.names if name in environment or name in settings.variables or name in visible.set
         ],
-        root=way.folder,
+        root=spec.folder,
         config=config.values,
         gate=gate,
-        ask=None if settings.ask is None else answer_for(settings.ask, describe_launch(candidate, way, visible, gate)),
+        ask=None if settings.ask is None else answer_for(settings.ask, describe_launch(candidate, spec, visible, gate)),
         audit=settings.audit,
         store=settings.store,
         secrets=settings.secrets if secret_keys_of(candidate) else None,
@@ -213,15 +213,15 @@ async def launch_extension(
         host=settings.host,
         schemas=settings.schemas,
         extra=candidate.extra,
-        cwd=way.cwd,
+        cwd=spec.cwd,
         version=manifest.version,
-        digest=way.digest,
+        digest=spec.digest,
         restarts=restarts,
         budget=settings.budget,
         slices=settings.slices,
         on_log=None if settings.events is None else LogEventPublisher(id, settings.events, loop_time),
         on_link=None if settings.on_link is None else partial(settings.on_link, id, dialect.name),
-        on_end=None if way.working is None else way.working.release,
+        on_end=None if spec.working is None else spec.working.release,
     )
     return await connector.open()
 
@@ -231,7 +231,9 @@ def log_working_copy(id: str, folder: str, data: str) -> None:
     host_logger().info(text, id, quote_path(folder), quote_path(data))
 
 
-def describe_launch(candidate: Candidate, way: LaunchSpec, variables: ExtensionVariables, gate: Gate) -> ConsentRequest:
+def describe_launch(
+    candidate: Candidate, spec: LaunchSpec, variables: ExtensionVariables, gate: Gate
+) -> ConsentRequest:
     """Returns the request of a running extension that needs a permission with consent."""
     return ConsentRequest(
         candidate.id,
@@ -240,11 +242,11 @@ def describe_launch(candidate: Candidate, way: LaunchSpec, variables: ExtensionV
         None,
         "",
         version=candidate.manifest.version,
-        command=way.command,
-        working_directory=way.cwd or (way.folder if works_in_root(candidate) else os.getcwd()),
+        command=spec.command,
+        working_directory=spec.cwd or (spec.folder if works_in_root(candidate) else os.getcwd()),
         variables=variables,
         held=tuple(sorted(gate.grants.allow)),
-        digest=way.digest or "",
+        digest=spec.digest or "",
     )
 
 
