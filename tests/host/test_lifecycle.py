@@ -270,7 +270,7 @@ def test_the_state_names_are_those_of_the_contract() -> None:
         pytest.param(0, 100.0, True, 5.0, id="nothing-runs"),
         pytest.param(2, 100.0, False, 5.0, id="calls-run"),
         pytest.param(2, 104.5, False, 0.5, id="calls-still-run"),
-        pytest.param(1, 105.0, True, 0.0, id="patience-is-over"),
+        pytest.param(1, 105.0, True, 0.0, id="timeout-is-over"),
         pytest.param(1, 900.0, True, 0.0, id="long-since"),
         pytest.param(0, 102.0, True, 3.0, id="all-answered"),
     ],
@@ -285,11 +285,11 @@ def test_an_old_copy_ends_when_its_calls_have_ended_or_took_too_long(
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e3), st.floats(0, 1e6))
-def test_a_drain_is_over_after_its_remaining_time(began: float, patience: float, waited: float) -> None:
-    drain = Drain(began, patience)
+def test_a_drain_is_over_after_its_remaining_time(began: float, timeout: float, waited: float) -> None:
+    drain = Drain(began, timeout)
     now = began + waited
 
-    assert drain.is_over(1, max(now, began + patience))
+    assert drain.is_over(1, max(now, began + timeout))
     assert drain.is_over(1, now) is (drain.remaining(now) == 0.0)
 
 

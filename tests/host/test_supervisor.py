@@ -362,7 +362,7 @@ async def test_waiting_for_a_start_has_an_end() -> None:
         tasks.start_soon(ask)
         await stage.until(lambda: stage.supervisor.state is ExtensionState.SPAWNING)
         with pytest.raises(CallTimeout):
-            await stage.supervisor.ready(patience=0.01)
+            await stage.supervisor.ready(timeout=0.01)
         await stage.supervisor.stop()
 
 

@@ -269,7 +269,7 @@ async def test_many_requests_cause_one_prompt() -> None:
 
 
 async def test_no_decision_in_time_denies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PermissionChecker.__init__, "__kwdefaults__", {"patience": 0.01})
+    monkeypatch.setattr(PermissionChecker.__init__, "__kwdefaults__", {"prompt_timeout": 0.01})
     ended = anyio.Event()
 
     async def ask(prompt: str, decision: Decision) -> bool:

@@ -136,7 +136,7 @@ class HostCommands:
     def _runs_of(self, extension: Extension) -> ExtensionStreams:
         if extension.id not in self._runs:
             self._runs[extension.id] = ExtensionStreams(
-                RevocableCalls(extension.gate, self._loop), self._loop, patience=None
+                RevocableCalls(extension.gate, self._loop), self._loop, turn_timeout=None
             )
         return self._runs[extension.id]
 

@@ -190,7 +190,7 @@ class Supervisor:
         """
         self._request_start()
         await self._wait_while(self._is_start_awaited)
-        return await self.ready(patience=None)
+        return await self.ready(timeout=None)
 
     def start_nowait(self, on_settled: Callable[[], object]) -> None:
         """Starts the extension like `start`, and calls a function once it runs or has failed: no task waits for that.
@@ -284,7 +284,7 @@ class Supervisor:
             raise copy(self._not_reloaded)
         if self._is_stopping():
             raise NotRunning(self.id, self.state, "it was stopped meanwhile")
-        await self.ready(patience=None)
+        await self.ready(timeout=None)
 
     async def disable(self, because: str = "") -> None:
         """Stops the extension and prevents starts."""
@@ -305,15 +305,15 @@ class Supervisor:
         if self.state is not ExtensionState.FAILED:
             self._transition(ExtensionState.FAILED)
 
-    async def ready(self, *, patience: float | None = READY_TIMEOUT) -> ExtensionConnection:
+    async def ready(self, *, timeout: float | None = READY_TIMEOUT) -> ExtensionConnection:
         """Waits until the extension runs, and returns its connection.
 
         Raises:
             NotRunning: it is stopped or disabled.
-            CallTimeout: it was not ready within `patience` seconds.
+            CallTimeout: it was not ready within `timeout` seconds.
             StartFailed, HandshakeFailed, PeerCrashed, ...: why it does not run.
         """
-        with anyio.move_on_after(patience):
+        with anyio.move_on_after(timeout):
             if self.supervision.starts_on_demand and self.state is ExtensionState.STOPPED and not self.was_stopped:
                 await self.start()
             await self._wait_while(lambda: self._is_transitional() and not self._is_closed)
@@ -322,7 +322,7 @@ class Supervisor:
             if self.failure is not None:
                 raise copy(self.failure)
             raise NotRunning(self.id, self.state, "start it first")
-        raise CallTimeout(f"the start of {self.id}", patience or 0.0)
+        raise CallTimeout(f"the start of {self.id}", timeout or 0.0)
 
     def _running(self) -> ExtensionConnection | None:
         """Returns the connection that can be called at once."""

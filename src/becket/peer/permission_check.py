@@ -35,10 +35,12 @@ AskCallback = Callable[[str, "Decision"], bool | Awaitable[bool]]
 class PermissionChecker:
     """The gate of one link, and its open prompts."""
 
-    def __init__(self, link: Link, gate: Gate, ask: AskCallback | None, *, patience: float = PROMPT_TIMEOUT) -> None:
+    def __init__(
+        self, link: Link, gate: Gate, ask: AskCallback | None, *, prompt_timeout: float = PROMPT_TIMEOUT
+    ) -> None:
         self._link = link
         self._ask = ask
-        self._prompt_timeout = patience
+        self._prompt_timeout = prompt_timeout
         self._prompts: dict[str, PermissionPrompt] = {}
         self.gate = gate
 
@@ -154,10 +156,10 @@ class PermissionPrompt:
         self._timer: Timer | None = None
         self._task: TaskHandle | None = None
 
-    def start(self, patience: float) -> None:
+    def start(self, timeout: float) -> None:
         """Prompts, and takes no response for a denial."""
         loop = self._link.loop
-        self._timer = loop.call_later(patience, lambda: self.resolve(allowed=False))
+        self._timer = loop.call_later(timeout, lambda: self.resolve(allowed=False))
         running = loop.spawn(self._run())
         if not self._is_done:
             self._task = running

@@ -72,10 +72,10 @@ NOTIFICATION_TYPES: Final = frozenset(kind for reader in READERS.values() for ki
 class ExtensionStreams:
     """The runs of one extension, and what they share."""
 
-    def __init__(self, permitted: RevocableCalls, loop: Loop, *, patience: float | None) -> None:
+    def __init__(self, permitted: RevocableCalls, loop: Loop, *, turn_timeout: float | None) -> None:
         self.permitted = permitted
         self.loop = loop
-        self._turn_timeout = patience
+        self._turn_timeout = turn_timeout
         self.open: set[ExtensionStream[Any, Any]] = set()
         self._turn = anyio.Semaphore(1)
 

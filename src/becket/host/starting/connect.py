@@ -278,7 +278,7 @@ class ExtensionStartup:
     async def _run(
         self, loop: Loop, permitted: RevocableCalls, ends: list[Callable[[], object]]
     ) -> ExtensionConnection:
-        runs = ExtensionStreams(permitted, loop, patience=self._timeouts.idle)
+        runs = ExtensionStreams(permitted, loop, turn_timeout=self._timeouts.idle)
         notifications = ExtensionNotifications(runs)
         secrets = self._options.get("secrets")
         services = ExtensionServices(self._choose_store(ends), self._gate, loop, self._limits, secrets)

@@ -42,7 +42,7 @@ CHECKPOINT_DELAY = 1.0  # seconds without a change before SQLite's log is checkp
 MAX_INDEX_BACKLOG = 10_000
 MAX_WAL_BYTES = 32 << 20  # bytes; overlapping queries can prevent a checkpoint, and then the writer waits for them
 FREE_PAGES = 16  # free pages in the file from which on records are accepted on a full disk
-IMPATIENCE = 0.05  # seconds
+SHORT_BUSY_TIMEOUT = 0.05  # seconds
 MIN_FREE_BYTES = 1 << 20  # with less free space on the disk, any write error counts as a full disk
 
 
@@ -103,7 +103,7 @@ class StoreWriter:
         if not reserve.allocate():
             self._disk_full_incident = log_store_incident(f"{path}: {DISK_FULL}, nothing is added: {FREE_SPACE}", None)
         self._jobs: SimpleQueue[WriteJob | None] = SimpleQueue()
-        self._patience = BUSY_TIMEOUT  # seconds to wait for queries that prevent a checkpoint
+        self._busy_timeout = BUSY_TIMEOUT  # seconds to wait for queries that prevent a checkpoint
         self._expected = 1  # batch size, if all current callers submit another change
         self._sync_seconds = 0.0
         self._submit_lock = Lock()
@@ -222,7 +222,7 @@ class StoreWriter:
         if wal_size(self._path) > MAX_WAL_BYTES:
             self.checkpoint(waits=True)
             # A long-running reader, such as `verify`, is waited for once, not with each transaction.
-            self._patience = BUSY_TIMEOUT if wal_size(self._path) <= MAX_WAL_BYTES else IMPATIENCE
+            self._busy_timeout = BUSY_TIMEOUT if wal_size(self._path) <= MAX_WAL_BYTES else SHORT_BUSY_TIMEOUT
 
     def _commit(self, batch: Sequence[WriteJob], *, makes_room: bool = False) -> list[Any]:
         """Commits these changes and returns their results. With `makes_room`, all but deletions are refused."""
@@ -315,7 +315,7 @@ class StoreWriter:
     def checkpoint(self, *, waits: bool = False) -> None:
         """Moves SQLite's log into the file if no query reads it; with `waits`, waits for queries first."""
         try:
-            self._connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000 if waits else 0:.0f}")
+            self._connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout * 1000 if waits else 0:.0f}")
             # On a full disk the log keeps its space, which other programs would use up.
             mode = "TRUNCATE" if self._disk_full_incident is None else "RESTART"
             self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
