@@ -72,8 +72,8 @@ NOTIFICATION_TYPES: Final = frozenset(kind for reader in READERS.values() for ki
 class ExtensionStreams:
     """The runs of one extension, and what they share."""
 
-    def __init__(self, permitted: RevocableCalls, loop: Loop, *, turn_timeout: float | None) -> None:
-        self.permitted = permitted
+    def __init__(self, revocable_calls: RevocableCalls, loop: Loop, *, turn_timeout: float | None) -> None:
+        self.revocable_calls = revocable_calls
         self.loop = loop
         self._turn_timeout = turn_timeout
         self.open: set[ExtensionStream[Any, Any]] = set()
@@ -164,9 +164,9 @@ class ExtensionStream(Generic[E, R]):
             raise LocalProtocolError("a run is opened once")
         self._is_entered = True
         try:
-            await self._runs.permitted.check(self._method.name, self._permission)
+            await self._runs.revocable_calls.check(self._method.name, self._permission)
             if self._permission is not None:
-                self._runs.permitted.add(self._permission, self)
+                self._runs.revocable_calls.add(self._permission, self)
             with self._opening:  # which `end` leaves: it may wait for its turn, or for room on the link
                 await self._open()
             if self._error is not None:
@@ -187,7 +187,7 @@ class ExtensionStream(Generic[E, R]):
 
     async def __aexit__(self, *_: object) -> None:
         if self._permission is not None:
-            self._runs.permitted.remove(self._permission, self)
+            self._runs.revocable_calls.remove(self._permission, self)
         self._runs.open.discard(self)
         was_open, self._is_open = self._is_open, False
         has_response = was_open and self._stream.done()

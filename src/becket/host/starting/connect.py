@@ -265,10 +265,10 @@ class ExtensionStartup:
     async def run(self) -> ExtensionConnection:
         """Starts the extension and returns the connection to it."""
         loop = await loop_for_start(self._id)  # of the link, which ends it
-        permitted = RevocableCalls(self._gate, loop)
-        ends: list[Callable[[], object]] = [permitted.close]
+        revocable_calls = RevocableCalls(self._gate, loop)
+        ends: list[Callable[[], object]] = [revocable_calls.close]
         try:
-            return await self._run(loop, permitted, ends)
+            return await self._run(loop, revocable_calls, ends)
         except BaseException:
             for end in ends:
                 end()
@@ -276,9 +276,9 @@ class ExtensionStartup:
             raise
 
     async def _run(
-        self, loop: Loop, permitted: RevocableCalls, ends: list[Callable[[], object]]
+        self, loop: Loop, revocable_calls: RevocableCalls, ends: list[Callable[[], object]]
     ) -> ExtensionConnection:
-        runs = ExtensionStreams(permitted, loop, turn_timeout=self._timeouts.idle)
+        runs = ExtensionStreams(revocable_calls, loop, turn_timeout=self._timeouts.idle)
         notifications = ExtensionNotifications(runs)
         secrets = self._options.get("secrets")
         services = ExtensionServices(self._choose_store(ends), self._gate, loop, self._limits, secrets)
@@ -296,7 +296,7 @@ class ExtensionStartup:
                     "budget": self._options.get("budget"),
                 },
             )
-        permitted.end_calls_of(peer)
+        revocable_calls.end_calls_of(peer)
         if (on_link := self._options.get("on_link")) is not None:
             on_link(peer)
         record_event(self._audit, self._build_start_record())
@@ -342,7 +342,7 @@ class ExtensionStartup:
             client,
             self._gate,
             result,
-            revocable_calls=permitted,
+            revocable_calls=revocable_calls,
             streams=runs,
             notifications=notifications,
             tool_inputs=inputs,
