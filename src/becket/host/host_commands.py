@@ -86,7 +86,7 @@ class HostCommands:
         self._hooks = hooks
         self._call_tool = call_tool
         self._consult = consult
-        self._runs: dict[str, ExtensionStreams] = {}
+        self._streams: dict[str, ExtensionStreams] = {}
 
     def open(
         self,
@@ -131,14 +131,14 @@ class HostCommands:
         mapped = MappedStream[CommandEvent, Any](
             stream, COMMAND_INVOKE, CommandInvoke(command.name, args, "-"), identity
         )
-        return ExtensionStream(self._runs_of(extension), mapped, is_marked=True)
+        return ExtensionStream(self._streams_of(extension), mapped, is_marked=True)
 
-    def _runs_of(self, extension: Extension) -> ExtensionStreams:
-        if extension.id not in self._runs:
-            self._runs[extension.id] = ExtensionStreams(
+    def _streams_of(self, extension: Extension) -> ExtensionStreams:
+        if extension.id not in self._streams:
+            self._streams[extension.id] = ExtensionStreams(
                 RevocableCalls(extension.gate, self._loop), self._loop, turn_timeout=None
             )
-        return self._runs[extension.id]
+        return self._streams[extension.id]
 
 
 def refuse_skill(command: HostCommand, candidate: Candidate) -> NotSupported:

@@ -1,7 +1,7 @@
 """Streams of commands and completions, and notifications outside of a call.
 
-A run ends when the extension loses its permission. Events right after the response still belong to the run, as the
-contract allows. If events cannot be distinguished, one run waits for the other.
+A stream ends when the extension loses its permission. Events right after the response still belong to the stream, as
+the contract allows. If events cannot be distinguished, one stream waits for the other.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ NOTIFICATION_TYPES: Final = frozenset(kind for reader in READERS.values() for ki
 
 
 class ExtensionStreams:
-    """The runs of one extension, and what they share."""
+    """The streams of one extension, and what they share."""
 
     def __init__(self, revocable_calls: RevocableCalls, loop: Loop, *, turn_timeout: float | None) -> None:
         self.revocable_calls = revocable_calls
@@ -80,10 +80,10 @@ class ExtensionStreams:
         self._turn = anyio.Semaphore(1)
 
     async def acquire_turn(self) -> None:
-        """Waits until no other run is open whose events could be mistaken for one's own.
+        """Waits until no other stream is open whose events could be mistaken for one's own.
 
         Raises:
-            NotSent: it has not ended within the timeout of a run, in seconds.
+            NotSent: it has not ended within the timeout of a stream, in seconds.
         """
         with anyio.move_on_after(self._turn_timeout):
             await self._turn.acquire()
@@ -91,23 +91,24 @@ class ExtensionStreams:
         raise NotSent("streams whose events cannot be distinguished", 1)
 
     def release_turn(self) -> None:
-        """Lets the next run begin."""
+        """Lets the next stream begin."""
         self._turn.release()
 
     def accept_trailing(self, name: str, raw: Raw) -> None:
-        """Passes a notification to the runs that it belongs to although they have their response."""
-        for run in tuple(self.open):
-            run.accept_trailing(name, raw)
+        """Passes a notification to the streams that it belongs to although they have their response."""
+        for stream in tuple(self.open):
+            stream.accept_trailing(name, raw)
 
 
 class ExtensionStream(Generic[E, R]):
-    """A call to an extension and its events: `async with notes.invoke_command(...) as run: async for event in run`.
+    """A call to an extension and its events: `async with notes.invoke_command(...) as stream`, and in it
+    `async for event in stream`.
 
-    `run.result()` returns its result. `dropped` and `skipped` count events, as those of a `CallStream` do."""
+    `stream.result()` returns its result. `dropped` and `skipped` count events, as those of a `CallStream` do."""
 
     def __init__(
         self,
-        runs: ExtensionStreams,
+        streams: ExtensionStreams,
         mapped: MappedStream[E, R],
         *,
         is_marked: bool,
@@ -119,7 +120,7 @@ class ExtensionStream(Generic[E, R]):
         self._ended = ended
         self._resend: Callable[[BecketError], Awaitable[ExtensionStream[E, R] | None]] | None = None
         self._resending = anyio.Lock()
-        self._adopt(runs, mapped, is_marked)
+        self._adopt(streams, mapped, is_marked)
         self._is_entered = False
         self._is_open = False
         self._has_turn = False
@@ -134,9 +135,9 @@ class ExtensionStream(Generic[E, R]):
         self._lost = 0
         self._unread = 0
 
-    def _adopt(self, runs: ExtensionStreams, mapped: MappedStream[E, R], is_marked: bool) -> None:
-        self._call = runs, mapped, is_marked
-        self._runs = runs
+    def _adopt(self, streams: ExtensionStreams, mapped: MappedStream[E, R], is_marked: bool) -> None:
+        self._call = streams, mapped, is_marked
+        self._streams = streams
         self._stream = mapped.stream
         self._method = method = mapped.method
         self._params = mapped.params
@@ -164,9 +165,9 @@ class ExtensionStream(Generic[E, R]):
             raise LocalProtocolError("a run is opened once")
         self._is_entered = True
         try:
-            await self._runs.revocable_calls.check(self._method.name, self._permission)
+            await self._streams.revocable_calls.check(self._method.name, self._permission)
             if self._permission is not None:
-                self._runs.revocable_calls.add(self._permission, self)
+                self._streams.revocable_calls.add(self._permission, self)
             with self._opening:  # which `end` leaves: it may wait for its turn, or for room on the link
                 await self._open()
             if self._error is not None:
@@ -179,25 +180,25 @@ class ExtensionStream(Generic[E, R]):
 
     async def _open(self) -> None:
         if self._takes_turns:
-            await self._runs.acquire_turn()
+            await self._streams.acquire_turn()
             self._has_turn = True
         await self._stream.__aenter__()
         self._is_open = True
-        self._runs.open.add(self)
+        self._streams.open.add(self)
 
     async def __aexit__(self, *_: object) -> None:
         if self._permission is not None:
-            self._runs.revocable_calls.remove(self._permission, self)
-        self._runs.open.discard(self)
+            self._streams.revocable_calls.remove(self._permission, self)
+        self._streams.open.discard(self)
         was_open, self._is_open = self._is_open, False
         has_response = was_open and self._stream.done()
         ended, self._ended = self._ended, None
         if ended is not None:
             await self._call_ended(ended, has_response)
         if was_open and self._has_turn and not has_response:
-            # The extension does not notice that the run was left, and goes on: its events are not for the next one.
+            # The extension does not notice that the stream was left, and goes on: its events are not for the next one.
             self._error = self._error or LocalProtocolError(f"{self._method.name}: left before its response arrived")
-            self._runs.loop.spawn(self._drain_abandoned())
+            self._streams.loop.spawn(self._drain_abandoned())
             return
         await self._stream.__aexit__()
         self._end_turn()
@@ -214,17 +215,17 @@ class ExtensionStream(Generic[E, R]):
     def _end_turn(self) -> None:
         if self._has_turn:
             self._has_turn = False
-            self._runs.release_turn()
+            self._streams.release_turn()
 
     def end(self, error: BecketError) -> None:
-        """Ends the run with this error, unless it has its response; cancels it at the extension, if that is
+        """Ends the stream with this error, unless it has its response; cancels it at the extension, if that is
         supported."""
         if self._is_open and self._stream.done():
             return
         self._error = self._error or error
         self._opening.cancel()
         if self._is_open:
-            self._runs.loop.spawn(self._stream.__aexit__())
+            self._streams.loop.spawn(self._stream.__aexit__())
 
     async def _call_ended(self, ended: Callable[[R | None, BecketError | None], None], has_response: bool) -> None:
         if self._error is not None or not has_response:
@@ -240,7 +241,8 @@ class ExtensionStream(Generic[E, R]):
     # -- retry
 
     def resend_with(self, resend: Callable[[BecketError], Awaitable[ExtensionStream[E, R] | None]]) -> None:
-        """Continues with the run that `resend` returns for the error of this one, if it returns one; at most once."""
+        """Continues with the stream that `resend` returns for the error of this one, if it returns one; at most
+        once."""
         self._resend = resend
 
     async def _goes_on(self, failed: EventStream[E], error: BecketError) -> bool:
@@ -254,7 +256,7 @@ class ExtensionStream(Generic[E, R]):
             other = await resend(error)
             if other is None:
                 return False
-            self._runs.open.discard(self)
+            self._streams.open.discard(self)
             await failed.__aexit__()
             self._end_turn()
             self._lost += failed.dropped
@@ -321,7 +323,7 @@ class ExtensionStream(Generic[E, R]):
         `result` calls it with the events, in order. An event goes to all functions registered for its class.
 
         Raises:
-            TypeError: there are no such events in this run.
+            TypeError: there are no such events in this stream.
         """
         known = [*(kind for reader in self._method.events.values() for kind in reader.types), Gap]
         for kind in kinds:
@@ -339,7 +341,7 @@ class ExtensionStream(Generic[E, R]):
         """Returns the result. Unread events go to the functions of `on`, or are dropped.
 
         Raises:
-            PermissionDenied: the extension has lost the permission of this run.
+            PermissionDenied: the extension has lost the permission of this stream.
             RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
         """
         if self._handlers and self._is_open:
@@ -367,7 +369,7 @@ class ExtensionStream(Generic[E, R]):
     # -- events after the response
 
     def accept_trailing(self, name: str, raw: Raw) -> None:
-        """Handles a notification that came after the response, if it is for this run."""
+        """Handles a notification that came after the response, if it is for this stream."""
         reader = self._method.events.get(name)
         if reader is None or not self._may_trail or not self._is_open or not self._stream.done():
             return
@@ -401,11 +403,12 @@ class ExtensionStream(Generic[E, R]):
 
 
 class ExtensionNotifications:
-    """The notifications of one extension: all of those that functions may subscribe to, and the late ones of runs."""
+    """The notifications of one extension: all of those that functions may subscribe to, and the late ones of
+    streams."""
 
-    def __init__(self, runs: ExtensionStreams) -> None:
+    def __init__(self, streams: ExtensionStreams) -> None:
         self.skipped = 0
-        self._runs = runs
+        self._streams = streams
         self._handlers: list[tuple[tuple[type, ...], EventHandler]] = []
 
     def register(self, methods: Registry) -> None:
@@ -417,7 +420,7 @@ class ExtensionNotifications:
     def _handler(self, name: str) -> Callable[[Raw, BaseContext], None]:
         def take(params: Raw, ctx: BaseContext) -> None:
             if not ctx.is_streamed:
-                self._runs.accept_trailing(name, params)
+                self._streams.accept_trailing(name, params)
             if self._handlers and name in READERS:
                 self._dispatch(READERS[name], params)
 

@@ -278,8 +278,8 @@ class ExtensionStartup:
     async def _run(
         self, loop: Loop, revocable_calls: RevocableCalls, ends: list[Callable[[], object]]
     ) -> ExtensionConnection:
-        runs = ExtensionStreams(revocable_calls, loop, turn_timeout=self._timeouts.idle)
-        notifications = ExtensionNotifications(runs)
+        streams = ExtensionStreams(revocable_calls, loop, turn_timeout=self._timeouts.idle)
+        notifications = ExtensionNotifications(streams)
         secrets = self._options.get("secrets")
         services = ExtensionServices(self._choose_store(ends), self._gate, loop, self._limits, secrets)
         ends.insert(0, services.close)
@@ -343,7 +343,7 @@ class ExtensionStartup:
             self._gate,
             result,
             revocable_calls=revocable_calls,
-            streams=runs,
+            streams=streams,
             notifications=notifications,
             tool_inputs=inputs,
             timeouts=self._timeouts,
