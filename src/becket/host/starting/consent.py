@@ -121,7 +121,7 @@ class ConsentController:
         self.extensions: dict[str, ManagedExtension] = {}
         self._persistence = persistence
         self._settings = settings
-        self._configured_grants = host_grants
+        self._host_grants = host_grants
         self._configured_values = configured
         self._in_development = in_development
         self._events = events
@@ -151,7 +151,7 @@ class ConsentController:
             candidate.manifest,
             findings,
             entry=self._persistence.get_grants(candidate.id),
-            host_grants=self._configured_grants.get(candidate.id),
+            host_grants=self._host_grants.get(candidate.id),
             variables=self.list_variables(candidate),
             in_development=self._in_development,
             can_ask=settings.ask is not None,
@@ -205,7 +205,7 @@ class ConsentController:
     def _effective_grants(self, candidate: Candidate, digest: str) -> Grants:
         """Returns the current grants of an extension with these files."""
         entry = self._filter_entry(self._persistence.get_grants(candidate.id), digest)
-        return effective_grants(candidate.manifest, entry, self._configured_grants.get(candidate.id))
+        return effective_grants(candidate.manifest, entry, self._host_grants.get(candidate.id))
 
     def _filter_entry(self, entry: GrantEntry | None, digest: str) -> GrantEntry:
         """Returns the part of an entry that applies to these files: denials do in any case."""
@@ -598,7 +598,7 @@ class ConsentController:
         managed = self.extensions.get(id)
         if managed is None or managed.approval is None:
             return False
-        manifest, host_grants = managed.candidate.manifest, self._configured_grants.get(id)
+        manifest, host_grants = managed.candidate.manifest, self._host_grants.get(id)
         was, now = (self._filter_entry(entry, managed.approval.digest) for entry in (before, after))
         is_about_others = after is not None and not self._covers(after, managed.approval.digest)
         if is_about_others:  # the approval of running files stands, except for denials
