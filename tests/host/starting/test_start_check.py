@@ -691,13 +691,13 @@ def test_an_extension_with_some_of_its_permissions_is_refused_without_a_prompt_f
 
 
 def test_grants_of_the_host_hold_for_any_files() -> None:
-    given_by_host = Grants.of(["memory.read"], ["memory.write"])
+    host_grants = Grants.of(["memory.read"], ["memory.write"])
 
     admission = admitted(
-        decide_start(REQUESTING, FOUND, host_grants=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
+        decide_start(REQUESTING, FOUND, host_grants=host_grants, entry=GrantEntry(("memory.write",), (), OTHERS))
     )
 
-    assert admission.grants == given_by_host
+    assert admission.grants == host_grants
     assert admission.undecided == ()
 
 

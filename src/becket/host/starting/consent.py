@@ -101,9 +101,10 @@ class ManagedExtension:
 
 
 class ConsentController:
-    """Decides about the extensions of one host. `host_grants` are those of the host's own program, `configured` its
-    values for the configuration of extensions. `find_again` returns the current candidate of an extension whose files
-    may have changed, and `complain` reports a diagnostic to the operator. `lines` builds the commands in hints."""
+    """Decides about the extensions of one host. `host_grants` are the grants of the host's own program,
+    `configured` its values for the configuration of extensions. `find_again` returns the current candidate of an
+    extension whose files may have changed, and `complain` reports a diagnostic to the operator. `lines` builds the
+    commands in hints."""
 
     def __init__(
         self,
