@@ -70,7 +70,7 @@ IN_FUNCTIONS = {
     "becket.contract.handshake_checks": (4, HOSTS),
     "becket.contract.hooks": (1, PROBLEMS),
     "becket.contract.sidecar": (1, PROBLEMS),
-    "becket.conversion.convert": (12, CLASSES),
+    "becket.conversion.attrs_classes": (12, CLASSES),
     "becket.conversion.decode": (6, DECLARED),
     "becket.conversion.duplicates": (2, PROBLEMS),
     "becket.conversion.files.reader": (1, RARE),

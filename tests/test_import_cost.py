@@ -40,7 +40,13 @@ def executed_after(statement: str) -> set[str]:
 @pytest.mark.process
 @pytest.mark.parametrize(
     "module",
-    ["becket", "becket.blocking", "becket.adapters.lsp", "becket.conversion.convert", "becket.json_schema.validator"],
+    [
+        "becket",
+        "becket.blocking",
+        "becket.adapters.lsp",
+        "becket.conversion.attrs_classes",
+        "becket.json_schema.validator",
+    ],
 )
 def test_importing_loads_no_heavy_module(module: str) -> None:
     loaded = modules_after(f"import {module}")

@@ -77,7 +77,7 @@ UNUSED = {
     "becket.peer.streams",
     "becket.jsonrpc.parser",
     "becket.jsonrpc.protocols",
-    "becket.conversion.convert",
+    "becket.conversion.attrs_classes",
     "becket.conversion.problems",
     "becket.framing.json_lines",
     "becket.framing.length_prefixed",

@@ -1,7 +1,7 @@
 """Types that another library converts, for use in a descriptor.
 
-msgspec and `convert` build the types that becket supports. Classes of another library, whose wire names only its own
-converter knows, are wrapped in a `CustomType`: the type, and the two functions between it and plain JSON values.
+msgspec and `attrs_classes` build the types that becket supports. Classes of another library, whose wire names only its
+own converter knows, are wrapped in a `CustomType`: the type, and the two functions between it and plain JSON values.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def build_cattrs_params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
     Raises:
         TypeError: params cannot be of this type.
     """
-    from becket.conversion.convert import check_type, convert
+    from becket.conversion.attrs_classes import check_type, convert
 
     check_type(annotation)
 
@@ -242,7 +242,7 @@ def build_result_decoder(type: Any) -> Callable[[Raw], Any]:
 
 def build_cattrs_result_decoder(type: Any) -> Callable[[Raw], Any]:
     """Returns a function from a raw result to a value of a type that msgspec does not build."""
-    from becket.conversion.convert import check_type, convert
+    from becket.conversion.attrs_classes import check_type, convert
 
     check_type(type)
 

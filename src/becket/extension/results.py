@@ -60,7 +60,7 @@ class ToolOutput:
 
     def _make_plain(self, value: Any) -> Any:
         if self._is_shaped:
-            from becket.conversion.convert import unstructure
+            from becket.conversion.attrs_classes import unstructure
 
             return unstructure(value)
         return decode_json(encode_json(value))  # as the host will decode it, including raw JSON

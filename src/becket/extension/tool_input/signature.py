@@ -227,7 +227,7 @@ def parameter_decoder(kind: Any, schemas: ToolSchemaBuilder) -> ValueDecoder:
     if kind is Any:
         return identity
     if needs_cattrs(kind):
-        from becket.conversion.convert import check_type, convert
+        from becket.conversion.attrs_classes import check_type, convert
 
         explain_type_error(schemas.function, kind, lambda: check_type(kind))
         return lambda value: convert(value, kind)
@@ -315,7 +315,7 @@ class ToolSchemaBuilder:
             return self._build_class(kind)
         origin, parts = get_origin(kind), get_args(kind)
         if not parts:
-            from becket.conversion.convert import check_type
+            from becket.conversion.attrs_classes import check_type
 
             explain_type_error(
                 self.function, kind, lambda: check_type(kind)
@@ -379,7 +379,7 @@ class ToolSchemaBuilder:
         return schema
 
     def _build_converted(self, kind: Any, field: InitField) -> dict[str, Any]:
-        from becket.conversion.convert import converter_input_type
+        from becket.conversion.attrs_classes import converter_input_type
 
         try:
             return self.build(converter_input_type(field.converter, kind))

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import Meta, Struct
 
-from becket.conversion.convert import check_type, convert, unstructure
+from becket.conversion.attrs_classes import check_type, convert, unstructure
 from becket.conversion.problems import MAX_PROBLEMS
 from becket.errors import BadValue, Problem
 
