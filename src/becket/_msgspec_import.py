@@ -23,6 +23,7 @@ from types import ModuleType
 
 TYPE_CHECKING = False  # `typing` is imported below, without `re`
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 __all__ = ["has_plain_imports", "import_msgspec"]
@@ -44,7 +45,7 @@ def import_msgspec() -> None:
     stand_ins = {name: stand_in for name, stand_in in stand_ins.items() if name not in modules}
     late = {name: LateModule(name) for name in LATE_MODULES if name not in modules}
     if "re" in late:
-        namespace_of(late["re"]).update(build_names_of_re())
+        vars(late["re"]).update(build_names_of_re())
         AVAILABLE.add("compile")
     modules.update(stand_ins | late)
     try:
@@ -57,8 +58,8 @@ def import_msgspec() -> None:
         AVAILABLE.discard("compile")
         for name in stand_ins:
             del modules[name]
-    if "re" in late and namespace_of(late["re"])["compile"] is compile_pattern:
-        del namespace_of(late["re"])["compile"]  # a program gets that of `re`, which is executed then
+    if "re" in late and vars(late["re"])["compile"] is compile_pattern:
+        del vars(late["re"])["compile"]  # a program gets that of `re`, which is executed then
     uuid = modules["uuid"]
     if isinstance(getattr(uuid, "platform", None), PlatformStandIn):
         del uuid.platform  # which it does not look at again
@@ -116,8 +117,9 @@ def compile_expression(source: str, filename: str, mode: str) -> object:
 # -- modules that are executed at first use
 
 IMPORT_ATTRIBUTES = frozenset({"__cached__", "__file__", "__loader__", "__package__", "__path__", "__spec__"})
-AVAILABLE = {"__class__", "__name__", "Match", "Pattern"}
-"""Names that a late module may have before it is executed, with the value that they have afterwards."""
+AVAILABLE = {"__class__", "__dict__", "__name__", "Match", "Pattern"}
+"""Names that a late module has before it is executed, with the value that they have afterwards. Programs that look into
+the `__dict__` of all modules find the names that it has by then."""
 LOCKS = {name: RLock() for name in LATE_MODULES}
 EXECUTING: set[str] = set()  # each while its lock is held
 
@@ -150,16 +152,14 @@ class LateModule(ModuleType):
         execute(self)
         ModuleType.__delattr__(self, name)
 
-
-def namespace_of(module: ModuleType) -> dict[str, Any]:
-    """Returns what a module has already."""
-    namespace: dict[str, Any] = ModuleType.__getattribute__(module, "__dict__")
-    return namespace
+    def __dir__(self) -> Iterable[str]:
+        execute(self)
+        return ModuleType.__dir__(self)
 
 
 def set_import_attributes(module: LateModule) -> None:
     """Sets what the import of a module would set, as `importlib.util.find_spec` and others expect it."""
-    namespace = namespace_of(module)
+    namespace = vars(module)
     if namespace["__spec__"] is not None:
         return
     spec = find_spec(module.__name__)
@@ -188,7 +188,7 @@ def execute(module: LateModule) -> None:
         if name in EXECUTING or type(module) is not LateModule:
             return
         set_import_attributes(module)
-        namespace = namespace_of(module)
+        namespace = vars(module)
         before = dict(namespace)
         EXECUTING.add(name)
         try:

@@ -25,7 +25,7 @@ class Small(ExtensionServer):
 
     @tool("Tells which modules are there.", inline=True)
     def modules(self) -> list[str]:
-        return [name for name, module in sys.modules.items() if "__file__" in vars(module)]
+        return [name for name, module in sys.modules.items() if type(module).__name__ != "LateModule"]
 {more}
 if __name__ == "__main__":
     Small().run()
